@@ -1,0 +1,31 @@
+# On a fresh machine with python3, pip and make: `make demo` and `make test` do everything.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+
+demo: .venv/app
+	$(BIN)/cvxnmf demo
+
+test: .venv/test
+	$(BIN)/python -m pytest
+
+check: .venv/check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist
+
+.venv/made:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+# One stamp per extra, made anew when the project's metadata change.
+.venv/app .venv/test .venv/check .venv/bench: .venv/%: .venv/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[app,$*]"
+	touch $@

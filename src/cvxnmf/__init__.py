@@ -1,0 +1,53 @@
+"""Nonnegative matrix factorisation with a proof: deterministic, globally solved, certified."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import certify
+    from cvxnmf.checking import Certificate, CertificateError
+    from cvxnmf.graphs import block_graph
+    from cvxnmf.problems import Problem, symmetric
+    from cvxnmf.results import Iterate, Solution, Status
+    from cvxnmf.solvers import path, solve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Certificate",
+    "CertificateError",
+    "Iterate",
+    "Problem",
+    "Solution",
+    "Status",
+    "block_graph",
+    "certify",
+    "path",
+    "solve",
+    "symmetric",
+]
+
+_ROOMS = {
+    "results": ("Iterate", "Solution", "Status"),
+    "checking": ("Certificate", "CertificateError"),
+    "problems": ("Problem", "symmetric"),
+    "certificates": ("certify",),
+    "solvers": ("path", "solve"),
+    "graphs": ("block_graph",),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that the command line starts at once."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

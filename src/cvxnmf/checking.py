@@ -1,0 +1,304 @@
+"""Certificates and their check: numpy and scipy only, no other module of this package.
+
+What is proved (MATH section 1). For X in the cone K and any W with ``Y = W + trace N`` in the dual
+cone of K, Fenchel's inequality ``phi(x) + phi*(w) >= x w`` gives
+
+    loss(X) + trace <N, X>  >=  <W, X> - sum phi*(W) + trace <N, X>  =  <Y, X> - sum phi*(W)
+                            >=  - sum phi*(W).
+
+The witness is ``Z = W + f``, W measured from the edge of its domain: ``f = A`` for KL and ``f = A∘A/2`` for
+squared error. The check recomputes the right-hand side from the data and Z, and proves that Y lies in the dual cone:
+PSD for K = S+, and PSD with ``Y1 = 0`` for the conditionally PSD cone. Everything is safe against
+rounding. Positive semidefiniteness rests on Rump's criterion: if the floating-point Cholesky
+factorisation of ``M - c I`` runs through, with c a bound on its backward error, then M is PSD. Row sums
+that vanish only up to rounding are put right, in thought, on the diagonal of W; what that may change is
+taken off the bound.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+Array = NDArray[np.float64]
+
+UNIT = float(np.finfo(np.float64).eps)  # twice the unit roundoff: every error bound below is generous
+#: Elementary functions and pairwise sums are off by at most this many units per term.
+UNITS_PER_TERM = 64
+#: Values below this share of the data's scale count as zero in a relative gap.
+NEGLIGIBLE = 1e-9
+
+
+class CertificateError(ValueError):
+    """A certificate does not prove what it states."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far an answer can be from the best one, and why.
+
+    Attributes
+    ----------
+    value, bound : float
+        Objective at the certified point, and a number no admissible point can beat.
+    scope : str
+        ``"model"``: nothing of the form ``exp_H(X)``, X in this cone, is lower.
+    kind : str
+        ``"dual"`` (a dual point is the witness) or ``"zero"`` (the loss cannot be negative).
+    rigorous : bool
+        Whether the bound holds including all rounding errors.
+    restored : bool
+        Whether the point lay outside the cone and was projected first.
+    scale : float
+        Size of the data, for the relative gap of vanishing values.
+    statement : mapping
+        The problem the bound is about: loss, cone, diagonal, trace.
+    witness : mapping of arrays
+        The dual point ``Z`` and the metric, on the nodes that carry data.
+    """
+
+    value: float
+    bound: float
+    scope: str
+    kind: str
+    rigorous: bool
+    restored: bool
+    scale: float
+    statement: Mapping[str, Any] = field(repr=False)
+    witness: Mapping[str, Array] = field(repr=False, compare=False)
+
+    @property
+    def gap(self) -> float:
+        """``value - bound``, never negative."""
+        return self.value - self.bound
+
+    @property
+    def relative_gap(self) -> float:
+        """Gap over the value (over a billionth of the data's scale where the value vanishes)."""
+        return self.gap / max(self.value, NEGLIGIBLE * self.scale)
+
+    def check(self, A: Any) -> float:
+        """Recompute the bound from the data and the witness alone.
+
+        Parameters
+        ----------
+        A : array-like or scipy.sparse matrix of shape (n, n)
+            The data the certificate was made for.
+
+        Returns
+        -------
+        float
+            The bound, proved anew.
+
+        Raises
+        ------
+        CertificateError
+            If the witness does not prove the stated bound for these data.
+        """
+        proof = prove(A, self.kind, self.statement, self.witness)
+        tolerance = 1e-11 * max(self.scale, abs(self.bound))
+        if not abs(proof.bound - self.bound) <= tolerance:
+            raise CertificateError(
+                f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
+                "the certificate was altered or belongs to other data."
+            )
+        if self.rigorous and not proof.rigorous:
+            raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
+        if not self.bound <= self.value:
+            raise CertificateError(f"The stated bound {self.bound:.12g} exceeds the stated value {self.value:.12g}.")
+        return min(proof.bound, self.bound)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the certificate to one ``.npz`` file: arrays, and JSON for the rest; no pickle."""
+        names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
+        meta = {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
+        text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+        with open(path, "wb") as file:
+            np.savez_compressed(file, meta=text, **dict(self.witness))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Certificate:
+        """Read a certificate written by :meth:`save`."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            meta = json.loads(bytes(arrays.pop("meta")).decode())
+            return cls(**meta, witness=arrays)
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
+
+
+class Proof(NamedTuple):
+    """A bound recomputed by the check."""
+
+    bound: float
+    rigorous: bool
+
+
+def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """Return the bound that `witness` proves for `A`, or raise CertificateError."""
+    if kind == "zero":
+        return Proof(0.0, True)
+    if kind != "dual":
+        raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
+    try:
+        dual = _DualPoint(_data(A), statement, witness)
+    except KeyError as error:
+        raise CertificateError(f"The certificate lacks its entry {error}.") from None
+    dual.in_domain()
+    dual.in_dual_cone()
+    return Proof(max(0.0, dual.bound()), dual.rigorous)
+
+
+def _data(A: Any) -> Array:
+    dense = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not np.all(np.isfinite(dense)) or dense.min() < 0:
+        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
+    return (dense + dense.T) / 2
+
+
+class _DualPoint:
+    """The witness of a model bound, seen against its data."""
+
+    def __init__(self, A: Array, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> None:
+        self.loss, self.cone = statement["loss"], statement["cone"]
+        self.trace, self.fits_diagonal = float(statement["trace"]), statement["diagonal"] == "fit"
+        if self.loss not in ("kl", "mse", "mse-paper") or self.cone not in ("psd", "conditional") or not self.trace >= 0:
+            raise CertificateError("The certificate's statement of the problem is not understood.")
+        if not self.fits_diagonal:
+            A = A - np.diag(np.diag(A))
+        kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
+        self.A = A[np.ix_(kept, kept)]
+        self.s = np.asarray(witness["metric"], dtype=np.float64)
+        self.Z = np.array(witness["Z"], dtype=np.float64)
+        n = len(self.A)
+        if self.Z.shape != (n, n) or self.s.shape != (n,):
+            raise CertificateError(f"The witness of shape {self.Z.shape} does not match the data, where {n} nodes carry entries.")
+        if not (np.all(np.isfinite(self.Z)) and np.all(self.Z == self.Z.T) and np.all(np.isfinite(self.s)) and self.s.min() > 0):
+            raise CertificateError("The witness is not a finite symmetric matrix with a positive metric.")
+        floor = self.A if self.loss == "kl" else 0.5 * self.A * self.A
+        self.W = self.Z - floor
+        self.rows = np.abs(self.W).sum(axis=1) + 2 * floor.sum(axis=1)
+        self.slack = np.zeros(n)  # what an entry of W may be off by
+        self.rigorous = True
+        if not self.fits_diagonal and np.diag(self.W).any():
+            raise CertificateError("The diagonal is ignored, so the dual point must vanish there.")
+        if self.cone == "conditional":
+            self._absorb_row_sums()
+
+    def _absorb_row_sums(self) -> None:
+        """Make the rows of W sum to zero; ``N1 = 0`` already."""
+        n, residual = len(self.W), self.W.sum(axis=1)
+        rounding = (n + 16) * UNIT * self.rows
+        if not np.all(np.abs(residual) <= 16 * rounding):
+            worst = int(np.argmax(np.abs(residual) - 16 * rounding))
+            raise CertificateError(f"The rows of the dual point do not sum to zero (row {worst}).")
+        if self.fits_diagonal:
+            self.slack = rounding
+            self.W.flat[:: n + 1] -= residual
+            self.Z.flat[:: n + 1] -= residual
+        else:  # no weight on the diagonal: a tiny x_i + x_j off the diagonal would put the rows right
+            self.slack = np.full(n, 2.0 * (np.abs(residual) + rounding).max() / max(n - 2, 1))
+
+    def in_domain(self) -> None:
+        """The conjugate must be finite at every entry of W, and stay so within the slack."""
+        margin = np.where(self.A > 0, np.inf, self.Z) if self.loss == "mse-paper" else self.Z.copy()
+        if self.fits_diagonal:
+            margin.flat[:: len(margin) + 1] -= 2 * self.slack
+        else:
+            np.fill_diagonal(margin, np.inf)
+        if margin.min() < 0:
+            i, j = np.unravel_index(int(np.argmin(margin)), margin.shape)
+            raise CertificateError(f"The dual point leaves its domain at row {i}, column {j}.")
+        if not self.fits_diagonal and self.cone == "conditional":
+            self.rigorous = bool(margin.min() > 4 * self.slack[0])
+
+    def in_dual_cone(self) -> None:
+        """``Y = W + trace N`` must be PSD; ``Y1 = 0`` holds on the conditional cone by now."""
+        Y, size = self._dual_matrix()
+        groups = self._groups(Y)
+        for nodes in groups:
+            square = np.ix_(nodes, nodes)
+            if not self._is_psd(Y[square] if len(groups) > 1 else Y, size[nodes]):
+                raise CertificateError("The dual point is not positive semidefinite.")
+
+    def _dual_matrix(self) -> tuple[Array, Array]:
+        """Y, and for each row a bound on the sum of absolute values that rounding acted on."""
+        t = self.s**2
+        Y = self.W.copy()
+        Y.flat[:: len(Y) + 1] += self.trace * t
+        size = self.rows + 2 * self.trace * t
+        if self.cone == "conditional" and self.trace:
+            Y -= self.trace / t.sum() * np.outer(t, t)
+        return Y, size
+
+    def _groups(self, Y: Array) -> list[NDArray[np.intp]]:
+        """Blocks of Y: without a penalty, separate components of the data stay separate."""
+        if self.cone == "psd" or self.trace:
+            return [np.arange(len(Y))]
+        count, labels = connected_components(sp.csr_array(Y), directed=False)
+        return [np.flatnonzero(labels == c) for c in range(count)]
+
+    def _is_psd(self, Y: Array, size: Array) -> bool:
+        """Rump's criterion on Y scaled to unit diagonal by powers of two."""
+        n = len(Y)
+        if n == 1 and self.cone == "conditional":
+            return True  # a 1-by-1 matrix with row sum zero is zero
+        diagonal = np.diag(Y).copy()
+        if diagonal.min() <= 0:
+            return False
+        scaling = np.exp2(-np.round(0.5 * np.log2(diagonal)))
+        M = Y * scaling[:, None] * scaling[None, :]
+        lifted = 0.0
+        if self.cone == "conditional":  # the direction 1 has eigenvalue zero by construction; lift it
+            z = 1.0 / scaling
+            z /= np.linalg.norm(z)
+            lifted = float(np.trace(M)) / n
+            M += lifted * np.outer(z, z)
+        formed = 8 * UNIT * float((scaling**2 * size).max())  # norm of a nonnegative matrix, weighted row sums
+        off_diagonal = float((scaling**2).max() * self.slack.max() * n) if not self.fits_diagonal else 0.0
+        absorbed = 2 * (n + 16) * UNIT * float((scaling**2 * size).max()) + off_diagonal
+        backward = 4 * (n + 16) * UNIT * (float(np.trace(M)) + lifted)
+        M.flat[:: n + 1] -= formed + absorbed + backward
+        try:
+            sl.cholesky(M, lower=True, overwrite_a=True, check_finite=False)
+        except sl.LinAlgError:
+            return False
+        return True
+
+    def bound(self) -> float:
+        """``-sum phi*(W)``, lowered by all that rounding may have added."""
+        terms, weight, slope = self._conjugate_terms()
+        if not self.fits_diagonal:
+            for array in (terms, weight):
+                np.fill_diagonal(array, 0.0)
+        moved = float(np.sum(self.slack * (np.abs(np.diag(slope)) + 1.0)))
+        if not self.fits_diagonal and self.cone == "conditional":
+            moved = float(2 * self.slack[0] * (np.abs(slope - np.diag(np.diag(slope))) + 1.0).sum())
+        return float(terms.sum()) - UNITS_PER_TERM * UNIT * float(weight.sum()) - moved
+
+    def _conjugate_terms(self) -> tuple[Array, Array, Array]:
+        """``-phi*(w)`` entrywise, the size of what was summed in it, and the derivative of phi*."""
+        A, W, Z = self.A, self.W, np.maximum(self.Z, 0.0)
+        if self.loss == "kl":
+            log_A, log_Z = _log(A), _log(Z)
+            return A * log_A - A + Z - Z * log_Z, np.abs(A * log_A) + A + Z + np.abs(Z * log_Z), log_Z
+        u = 0.5 * (A + np.sqrt(2.0 * Z))  # Z < 0 only under the constraint X >= log(A/2), where u stays A/2
+        log_u = _log(u)
+        terms = (u - A) ** 2 - W * log_u
+        return terms, (np.abs(W) + A * A) * (np.abs(log_u) + 1.0) + (u - A) ** 2, log_u
+
+
+def _log(values: Array) -> Array:
+    """Logarithm with log 0 read as 0, for products ``0 log 0``."""
+    return np.asarray(np.log(np.where(values > 0, values, 1.0)))

@@ -1,0 +1,183 @@
+"""The cones of X and their geometry: PSD and conditionally PSD, in a diagonal metric.
+
+With ``S = diag(s)`` distances are measured as ``||S (X - B) S||``. Each cone knows its penalty
+``<N, X>``, ``N = S P S``: P is the projector on the directions that must be nonnegative, the whole
+space for the PSD cone and the complement of s for the conditionally PSD cone (MATH section 1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from cvxnmf import spectra
+from cvxnmf.results import FloatArray, Point
+
+#: Eigenvalues below this share of the largest entry are rounding.
+RELATIVE_ZERO = 1e-14
+
+
+class Cone(ABC):
+    """A cone of symmetric matrices in the metric ``s``.
+
+    Parameters
+    ----------
+    metric : ndarray of shape (n,)
+        Positive weights s.
+    """
+
+    name: str
+    #: Whether X may be changed by ``v1' + 1v'`` at no cost.
+    free_effects: bool
+
+    def __init__(self, metric: FloatArray) -> None:
+        self.s = metric
+
+    @abstractmethod
+    def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Split the scaled matrix into effects v and the part P B P that the cone constrains."""
+
+    @abstractmethod
+    def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
+        """Return ``G + weight N``; G is overwritten."""
+
+    @abstractmethod
+    def shift_direction(self, floor: FloatArray) -> FloatArray:
+        """A direction inside the dual cone that makes any symmetric matrix dual feasible in the end."""
+
+    def project(self, X: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
+        """Return argmin ``||S(Y - X)S||^2 / 2 + threshold <N, Y>`` over Y in the cone, in factors.
+
+        Eigenvalues of the constrained part are lowered by the threshold and clipped at zero.
+        """
+        s = self.s
+        v, B = self._split(X * s[:, None] * s[None, :])
+        rounding = RELATIVE_ZERO * float(np.abs(B).max(initial=0.0)) * len(B)
+        values, vectors = spectra.eigenpairs_above(B, max(threshold, rounding), expected)
+        return Point(v, vectors * np.sqrt(values - threshold)[None, :] / s[:, None])
+
+    def smallest_eigenvalue(self, G: FloatArray) -> float:
+        """Smallest eigenvalue of ``S^-1 G S^-1`` on the directions that the cone constrains."""
+        scaled = G / self.s[:, None] / self.s[None, :]
+        _, B = self._split(scaled)
+        self._lift_null_space(B)
+        return spectra.smallest_eigenvalue(B)
+
+    def _lift_null_space(self, B: FloatArray) -> None:
+        """Move the direction outside P, if any, out of the way of the smallest eigenvalue."""
+
+    @abstractmethod
+    def inner(self, X: FloatArray) -> float:
+        """``<N, X>`` at a dense X."""
+
+    def penalty(self, point: Point) -> float:
+        """``<N, X>`` at a point in factors."""
+        SW = self.s[:, None] * point.W
+        return float(np.vdot(SW, SW)) - self._outside(SW)
+
+    def _outside(self, SW: FloatArray) -> float:
+        return 0.0
+
+    def penalty_gradient(self, W: FloatArray) -> FloatArray:
+        """``N W``, shape of W."""
+        return self.s[:, None] ** 2 * W
+
+    def tidied(self, point: Point) -> Point:
+        """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
+        v, W = self._centred(point)
+        U, sigma, _ = np.linalg.svd(self.s[:, None] * W, full_matrices=False)
+        keep = sigma > RELATIVE_ZERO * len(W) * sigma.max(initial=0.0)
+        U = U[:, keep]
+        signs = np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(U.shape[1])])
+        return Point(v, U * (signs * sigma[keep])[None, :] / self.s[:, None])
+
+    def _centred(self, point: Point) -> Point:
+        return point
+
+    def contains(self, X: FloatArray, tolerance: float) -> bool:
+        """Whether no constrained eigenvalue of X lies below ``-tolerance`` (plain coordinates)."""
+        _, B = type(self)(np.ones(len(X)))._split(X.copy())
+        return spectra.smallest_eigenvalue(B) >= -tolerance
+
+
+class PSD(Cone):
+    """Positive semidefinite matrices: ``P = I``, ``N = diag(s^2)``."""
+
+    name = "psd"
+    free_effects = False
+
+    def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(B)), B
+
+    def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
+        """Return ``G + weight diag(s^2)``; G is overwritten."""
+        G.flat[:: len(G) + 1] += weight * self.s**2
+        return G
+
+    def inner(self, X: FloatArray) -> float:
+        """``sum s_i^2 X_ii``."""
+        return float(self.s**2 @ np.diag(X))
+
+    def shift_direction(self, floor: FloatArray) -> FloatArray:
+        """``diag(s^2)``, positive definite."""
+        return np.diag(self.s**2)
+
+
+class ConditionallyPSD(Cone):
+    """``{X : x'Xx >= 0 whenever 1'x = 0} = {v1' + 1v' + Q, Q PSD}``: ``P = I - ss'/|s|^2``."""
+
+    name = "conditional"
+    free_effects = True
+
+    def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        s = self.s
+        u = s / np.linalg.norm(s)
+        b = B @ u
+        b -= 0.5 * (u @ b) * u
+        B -= np.outer(u, b)
+        B -= np.outer(b, u)
+        return b / (s * np.linalg.norm(s)), B
+
+    def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
+        """Return ``G + weight (diag(s^2) - s^2 s^2' / sum s^2)``; G is overwritten."""
+        if weight:
+            t = self.s**2
+            q = t * np.sqrt(weight / t.sum())
+            G -= np.outer(q, q)
+            G.flat[:: len(G) + 1] += weight * t
+        return G
+
+    def inner(self, X: FloatArray) -> float:
+        """``sum t_i X_ii - t'Xt / sum t`` with ``t = s^2``; unchanged by effects."""
+        t = self.s**2
+        return float(t @ np.diag(X) - t @ X @ t / t.sum())
+
+    def shift_direction(self, floor: FloatArray) -> FloatArray:
+        """Laplacian of the graph with weights `floor`: PSD, annihilates 1."""
+        return np.diag(floor.sum(axis=1)) - floor
+
+    def _lift_null_space(self, B: FloatArray) -> None:
+        u = self.s / np.linalg.norm(self.s)
+        B += np.outer(u, u * float(np.abs(B).sum(axis=1).max()))
+
+    def _centred(self, point: Point) -> Point:
+        """Move the weighted mean of the positions into the effects."""
+        t = self.s**2
+        mean = t @ point.W / t.sum()
+        W = point.W - mean[None, :]
+        return Point(point.v + W @ mean + 0.5 * (mean @ mean), W)
+
+    def _outside(self, SW: FloatArray) -> float:
+        along = self.s @ SW / np.linalg.norm(self.s)
+        return float(along @ along)
+
+    def penalty_gradient(self, W: FloatArray) -> FloatArray:
+        """``N W``, shape of W."""
+        t = self.s**2
+        gradient: FloatArray = t[:, None] * (W - (t @ W / t.sum())[None, :])
+        return gradient
+
+
+#: Cones by the names a user gives.
+CONES: dict[str, type[Cone]] = {"conditional": ConditionallyPSD, "psd": PSD}

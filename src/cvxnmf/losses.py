@@ -1,0 +1,180 @@
+"""The two losses in log variables ``X = log E``: value, gradient, curvature, domain of the dual.
+
+A loss is bound to its data ``A`` and sums over all entries, or over the off-diagonal ones when the
+diagonal is ignored (weight 0 there). Formulas: MATH section 1.
+
+    KL    phi(x) = e^x - a x + a log a - a            floor  a      (dual variable w >= -a)
+    MSE   phi(x) = (e^x - a)^2 where e^x >= a/2,      floor  a^2/2  (dual variable w >= -a^2/2)
+          and its tangent at log(a/2) below: convex, C1, never below the true squared error
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from cvxnmf.results import FloatArray
+
+
+class Loss(ABC):
+    """A separable convex loss of ``X``, bound to the data ``A``.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+        Nonnegative symmetric data.
+    ignore_diagonal : bool
+        Give the diagonal weight zero.
+    """
+
+    name: str
+
+    def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
+        self.A = A
+        self.ignore_diagonal = ignore_diagonal
+        self.constant = self._constant(A) - (self._constant(np.diag(A)) if ignore_diagonal else 0.0)
+
+    def _constant(self, A: FloatArray) -> float:
+        """Sum of the part of the loss that does not depend on X."""
+        return 0.0
+
+    @abstractmethod
+    def _sum(self, A: FloatArray, X: FloatArray) -> tuple[float, FloatArray]:
+        """Sum of the loss without its constant, and ``exp(X)``, for arrays of any shape."""
+
+    @abstractmethod
+    def _slope(self, A: FloatArray, X: FloatArray, E: FloatArray) -> FloatArray:
+        """Entrywise derivative; may overwrite E."""
+
+    @abstractmethod
+    def _bend(self, A: FloatArray, X: FloatArray) -> FloatArray:
+        """Entrywise second derivative."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The size of the data, against which a vanishing value is judged."""
+
+    @abstractmethod
+    def floor(self) -> FloatArray:
+        """Entrywise ``f >= 0`` such that the conjugate is finite exactly for ``w >= -f``."""
+
+    def value(self, X: FloatArray) -> float:
+        """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
+        total, _ = self._sum(self.A, X)
+        return total - self._diagonal_part(X) + self.constant
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Loss and its gradient at X, one exponential for both."""
+        total, E = self._sum(self.A, X)
+        value = total - self._diagonal_part(X) + self.constant
+        return value, self._weighted(self._slope(self.A, X, E))
+
+    def curvature(self, X: FloatArray) -> FloatArray:
+        """Second derivatives at X, entrywise."""
+        return self._weighted(self._bend(self.A, X))
+
+    def _diagonal_part(self, X: FloatArray) -> float:
+        return self._sum(np.diag(self.A), np.diag(X))[0] if self.ignore_diagonal else 0.0
+
+    def _weighted(self, G: FloatArray) -> FloatArray:
+        if self.ignore_diagonal:
+            np.fill_diagonal(G, 0.0)
+        return G
+
+
+class KullbackLeibler(Loss):
+    """``KL(A || exp(X)) = sum A log A - A X - A + exp X``, with ``0 log 0 = 0``."""
+
+    name = "kl"
+
+    def _constant(self, A: FloatArray) -> float:
+        a = A[A > 0]
+        return float(np.sum(a * np.log(a)) - a.sum())
+
+    def _sum(self, A: FloatArray, X: FloatArray) -> tuple[float, FloatArray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            E = np.exp(X)
+            inner = float(np.vdot(A, X))
+            if not np.isfinite(inner):  # 0 * (-inf) counts as 0
+                inner = float(np.sum(A * np.where(A > 0, X, 0.0)))
+            return float(E.sum()) - inner, E
+
+    def _slope(self, A: FloatArray, X: FloatArray, E: FloatArray) -> FloatArray:
+        E -= A
+        return E
+
+    def _bend(self, A: FloatArray, X: FloatArray) -> FloatArray:
+        return np.exp(X)
+
+    @property
+    def scale(self) -> float:
+        """Sum of the data."""
+        return float(self.A.sum())
+
+    def floor(self) -> FloatArray:
+        """The data themselves: the dual variable is ``Z = A + w >= 0``."""
+        return self.A
+
+
+class SquaredError(Loss):
+    """``sum (exp X - A)^2``, continued by its tangent where ``exp X < A/2``."""
+
+    name = "mse"
+
+    def _sum(self, A: FloatArray, X: FloatArray) -> tuple[float, FloatArray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            E = np.exp(X)
+            low = 2.0 * E < A
+            a = A[low]
+            below = 0.25 * a * a - 0.5 * a * a * (X[low] - np.log(0.5 * a))
+            residual = E - A
+            residual[low] = 0.0
+            return float(np.vdot(residual, residual)) + float(below.sum()), E
+
+    def _slope(self, A: FloatArray, X: FloatArray, E: FloatArray) -> FloatArray:
+        np.maximum(E, 0.5 * A, out=E)  # at E = A/2 the derivative is -A^2/2, the tangent's slope
+        G: FloatArray = E - A
+        G *= E
+        G *= 2.0
+        return G
+
+    def _bend(self, A: FloatArray, X: FloatArray) -> FloatArray:
+        E = np.exp(X)
+        return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
+
+    def proximal(self, B: FloatArray, weight: FloatArray, lower: FloatArray, max_iter: int = 60) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise.
+
+        Newton from the right, where the derivative is convex and increasing, so it never overshoots;
+        `lower` must not lie below ``log(A/2)``.
+        """
+        A = self.A
+        with np.errstate(divide="ignore"):
+            x = np.maximum(B, np.log(A))
+        if self.ignore_diagonal:
+            np.fill_diagonal(x, np.diag(B))
+        for _ in range(max_iter):
+            E = np.exp(x)
+            slope = self._weighted(2.0 * E * (E - A)) + weight * (x - B)
+            bend = self._weighted(2.0 * E * (2.0 * E - A)) + weight
+            step = slope / bend
+            x -= step
+            np.maximum(x, lower, out=x)
+            if float(step.max()) <= 1e-14 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
+                break
+        return x
+
+    @property
+    def scale(self) -> float:
+        """Sum of squares of the data."""
+        return float(np.vdot(self.A, self.A))
+
+    def floor(self) -> FloatArray:
+        """Half the squared data."""
+        return 0.5 * self.A * self.A
+
+
+#: Losses by the names a user gives; "mse-paper" adds the constraint ``X >= log(A/2)`` in the problem.
+LOSSES: dict[str, type[Loss]] = {"kl": KullbackLeibler, "mse": SquaredError, "mse-paper": SquaredError}

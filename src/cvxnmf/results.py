@@ -1,0 +1,143 @@
+"""What the package hands back: status, iterates, points and solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cvxnmf.checking import Certificate
+
+FloatArray = NDArray[np.float64]
+
+
+class Status(Enum):
+    """How a solve ended; the member's value is its sentence."""
+
+    OPTIMAL = "The certified relative gap is at or below the tolerance."
+    MAX_ITER = "The iteration limit was reached before the certified gap fell below the tolerance."
+    STALLED = "Neither the value nor the bound moves any more: the gap is at the limit of rounding."
+    NONFINITE = "A value stopped being finite; the last finite point is returned."
+    INFEASIBLE = "No point satisfies the constraints."
+    INTERRUPTED = "Stopped on request; the best point so far is returned with its certificate."
+
+    @property
+    def sentence(self) -> str:
+        """The status in plain words."""
+        return str(self.value)
+
+    def __str__(self) -> str:
+        """Name and sentence, as a person would want to read them."""
+        return f"{self.name}: {self.value}"
+
+
+class Point(NamedTuple):
+    """A point of the cone in factors: ``X = v1' + 1v' + WW'``."""
+
+    v: FloatArray
+    W: FloatArray
+
+    def dense(self) -> FloatArray:
+        """Return X itself, shape (n, n)."""
+        X: FloatArray = np.add.outer(self.v, self.v)  # the sum commutes, so X is symmetric to the last bit
+        X += self.W @ self.W.T
+        return X
+
+    def restricted(self, nodes: NDArray[np.intp]) -> Point:
+        """Return the same point on a subset of the nodes."""
+        return Point(self.v[nodes], self.W[nodes])
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """One line of a solver's history, also what a callback receives.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps taken so far.
+    seconds : float
+        Wall time since the solve began, certificates included.
+    value, bound : float
+        Objective at this iterate, and the best proved lower bound so far.
+    rank : int
+        Number of columns of W at this iterate.
+    """
+
+    iteration: int
+    seconds: float
+    value: float
+    bound: float
+    rank: int
+
+    @property
+    def gap(self) -> float:
+        """Difference of value and bound."""
+        return self.value - self.bound
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The solved convex problem: ``X = v1' + 1v' + WW'`` and its proof.
+
+    Attributes
+    ----------
+    v : ndarray of shape (n,)
+        Node effects; zero on the ``"psd"`` cone, ``-inf`` for nodes without any data.
+    W : ndarray of shape (n, rank)
+        Positions; columns by decreasing weight.
+    status : Status
+        How the solve ended.
+    certificate : Certificate
+        Value at this very point, the proved lower bound and its witness.
+    history : sequence of Iterate
+        One entry per step.
+    groups : ndarray of shape (n,) or None
+        Component of each node when the problem fell apart; X is ``-inf`` across groups.
+    """
+
+    v: FloatArray
+    W: FloatArray
+    status: Status
+    certificate: Certificate
+    history: Sequence[Iterate]
+    n_iter: int
+    groups: NDArray[np.intp] | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """The solution as a dense (n, n) matrix, formed anew at every call."""
+        X = Point(self.v, self.W).dense()
+        if self.groups is not None:
+            X[self.groups[:, None] != self.groups[None, :]] = -np.inf
+        return X
+
+    @property
+    def value(self) -> float:
+        """Objective at the returned point."""
+        return self.certificate.value
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of W."""
+        return int(self.W.shape[1])
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the solve."""
+        return self.history[-1].seconds if self.history else 0.0
+
+    def __repr__(self) -> str:
+        """Return a summary of a few lines."""
+        c = self.certificate
+        return (
+            f"Solution of {len(self.v)} nodes, rank {self.rank}\n"
+            f"  value        {c.value:.8g}\n"
+            f"  proved bound {c.bound:.8g}   (relative gap {c.relative_gap:.1e})\n"
+            f"  {self.n_iter} iterations in {self.seconds:.2f} s; {self.status}"
+        )

@@ -1,0 +1,213 @@
+"""User data to checked arrays; every error sentence of the package stands here."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cvxnmf.results import FloatArray, Point, Solution
+
+#: Dense n-by-n float64 arrays the convex solvers may hold at once.
+WORKING_ARRAYS = 10
+
+
+class TooLargeError(ValueError, MemoryError):
+    """The problem was refused before any work because it would not fit in memory."""
+
+
+def refuse(sentence: str) -> NoReturn:
+    """Raise a ValueError with one sentence."""
+    raise ValueError(sentence)
+
+
+def choice(name: str, value: object, options: Iterable[str]) -> str:
+    """Return `value` if it is one of `options`, else say which ones there are."""
+    listed = list(options)
+    if isinstance(value, str) and value in listed:
+        return value
+    return refuse(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, listed))}.")
+
+
+def number(name: str, value: object, *, minimum: float = -math.inf, strict: bool = False) -> float:
+    """Return `value` as a finite float not below `minimum` (above it if `strict`)."""
+    try:
+        result = math.nan if isinstance(value, str | bool | np.bool_) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        result = math.nan
+    if not math.isfinite(result) or result < minimum or (strict and result == minimum):
+        relation = "above" if strict else "of at least"
+        bound = "" if minimum == -math.inf else f" {relation} {minimum:g}"
+        refuse(f"{name} must be a finite number{bound}, not {value!r}.")
+    return result
+
+
+def integer(name: str, value: object, *, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < minimum:
+        refuse(f"{name} must be an integer of at least {minimum}, not {value!r}.")
+    return int(value)
+
+
+def generator(rng: object) -> np.random.Generator:
+    """Return a numpy Generator from a seed or a Generator."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(integer("rng", rng, minimum=0))
+
+
+def physical_memory() -> float:
+    """Bytes of memory of this machine, infinite where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def fits_in_memory(n: int) -> None:
+    """Refuse a dense n-by-n problem that this machine cannot hold."""
+    needed, present = WORKING_ARRAYS * 8.0 * n * n, physical_memory()
+    if needed > present:
+        raise TooLargeError(
+            f"A problem of {n:,} nodes needs about {needed / 2**30:,.1f} GiB of memory and this machine has "
+            f"{present / 2**30:,.1f}; take a smaller or coarsened matrix."
+        )
+
+
+def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
+    """Return `A` as a new dense float64 array and its relative precision.
+
+    Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
+    negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
+    """
+    if isinstance(A, np.ma.MaskedArray):
+        refuse(f"{name} is a masked array; fill the masked entries first, for example with {name}.filled(0).")
+    if sp.issparse(A):
+        if A.ndim == 2:
+            fits_in_memory(max(A.shape))
+        dtype, raw = A.dtype, A
+    else:
+        try:
+            raw = np.asarray(A)
+        except ValueError:
+            refuse(f"{name} is not a rectangular array of numbers; give every row the same length.")
+        dtype = raw.dtype
+    if dtype.kind == "c":
+        refuse(f"{name} has complex entries; complex data are not supported, take real nonnegative values such as abs({name}).")
+    if dtype.kind == "O" and not sp.issparse(raw):
+        raw = _from_objects(raw, name)
+    elif dtype.kind not in "fiub":
+        refuse(f"{name} has entries of type {dtype}, which are not numbers; convert them to float first.")
+    if raw.ndim != 2:
+        refuse(f"{name} must be a two-dimensional matrix, not an array of shape {raw.shape}.")
+    if 0 in raw.shape:
+        refuse(f"{name} is empty (shape {raw.shape}); there is nothing to fit.")
+    dense = raw.toarray() if sp.issparse(raw) else raw
+    _finite_and_nonnegative(dense, name)
+    precision = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
+    return np.array(dense, dtype=np.float64, order="C"), precision
+
+
+def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
+    """Convert an object array whose every entry is a real number, or refuse."""
+    try:
+        return raw.astype(np.float64)
+    except (TypeError, ValueError):
+        return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
+
+
+def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
+    """Refuse NaN, infinity, negative entries and a matrix of zeros only."""
+    lowest, highest = dense.min(), dense.max()
+    if np.isnan(lowest) or np.isnan(highest):
+        i, j = np.argwhere(np.isnan(dense))[0]
+        refuse(f"{name} has NaN at row {i}, column {j}; replace missing values first (for example with 0).")
+    if np.isinf(lowest) or np.isinf(highest):
+        i, j = np.argwhere(np.isinf(dense))[0]
+        refuse(f"{name} has an infinite entry at row {i}, column {j}; replace it with a finite value.")
+    if lowest < 0:
+        i, j = np.unravel_index(int(np.argmin(dense)), dense.shape)
+        refuse(f"Negative values in data: {name} is {lowest:g} at row {i}, column {j}; only nonnegative entries can be factored.")
+    if highest == 0:
+        refuse(f"{name} is all zeros; there is nothing to fit.")
+
+
+def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
+    """Return `A` as a new, exactly symmetric, dense float64 array of at least 2 rows."""
+    shape = getattr(A, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[0] == shape[1]:
+        fits_in_memory(int(shape[0]))
+    dense, precision = nonnegative_matrix(A, name)
+    rows, columns = dense.shape
+    if rows != columns:
+        refuse(f"{name} must be square, not {rows} by {columns}; for rectangular data use a nonsymmetric factorisation.")
+    if rows == 1:
+        refuse(f"{name} is 1 by 1; at least two rows are needed.")
+    difference = np.abs(dense - dense.T)
+    largest = float(difference.max())
+    if largest > 8 * precision * float(dense.max()):
+        i, j = np.unravel_index(int(np.argmax(difference)), difference.shape)
+        refuse(
+            f"{name} is not symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by {largest:g}; "
+            f"pass ({name} + {name}.T) / 2 if that is what you mean."
+        )
+    if largest:
+        dense = (dense + dense.T) / 2
+    return dense
+
+
+def magnitude(A: FloatArray, loss: str) -> None:
+    """Refuse data so large or small that the loss would overflow or vanish."""
+    largest, limit = float(A.max()), 1e100 if loss == "kl" else 1e50
+    if not 1 / limit <= largest <= limit:
+        refuse(
+            f"The largest entry of A is {largest:g}, outside the range {1 / limit:g} to {limit:g} that the "
+            f"{loss!r} loss can handle; rescale A, for example by dividing it by its maximum."
+        )
+
+
+def metric_vector(metric: Any, n: int) -> FloatArray:
+    """Return a user's own metric as a positive vector of length n."""
+    try:
+        s = np.array(metric, dtype=np.float64)
+    except (TypeError, ValueError):
+        s = np.empty(0)
+    if s.shape != (n,) or not np.all(np.isfinite(s)) or s.min() <= 0:
+        refuse(f"metric must be 'degree', 'uniform' or {n} positive finite numbers, one per row of A.")
+    return s
+
+
+def log_matrix(X: Any, n: int) -> FloatArray:
+    """Return a candidate X as an exactly symmetric (n, n) array without NaN or +inf."""
+    try:
+        X = np.array(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        refuse(f"X must be a real matrix of shape ({n}, {n}).")
+    if X.shape != (n, n):
+        refuse(f"X has shape {X.shape}, but the problem has {n} nodes: it must be ({n}, {n}).")
+    if np.isnan(X).any() or np.isposinf(X).any():
+        refuse("X has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(X - X.T)
+    difference[X == X.T] = 0.0
+    if difference.max() > 1e-8 * max(1.0, float(np.abs(X[np.isfinite(X)]).max(initial=0.0))):
+        refuse(f"X is not symmetric: entries differ by up to {difference.max():g}; pass (X + X.T) / 2.")
+    return (X + X.T) / 2
+
+
+def starting_point(start: Any, n: int) -> Point | FloatArray:
+    """Return a warm start as a Point (from a Solution or a pair (v, W)) or as a matrix X."""
+    if isinstance(start, Solution | Point):
+        v, W = start.v, start.W
+    elif isinstance(start, tuple) and len(start) == 2:
+        v, W = np.array(start[0], dtype=np.float64), np.array(start[1], dtype=np.float64)
+    else:
+        return log_matrix(start, n)
+    if v.shape != (n,) or W.ndim != 2 or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():
+        refuse(f"start must be a Solution, a matrix X of shape ({n}, {n}) or a pair (v, W) with {n} rows.")
+    return Point(v, W)
