@@ -26,6 +26,10 @@ from cvxnmf.results import FloatArray, Solution
 
 #: Smallest shift beyond the computed one, per node; it grows tenfold until the check accepts.
 FIRST_PAD = 1e-15
+#: A bound may exceed a value by rounding, which is then taken off the bound; by more it is a contradiction.
+CONTRADICTION = 1e-6
+#: An entry of X closer than this to its lower limit counts as touching it.
+TOUCHING = 1e-3
 #: Beyond this shift a dual point is worth nothing.
 LARGEST_SHIFT = 1e6
 
@@ -68,7 +72,7 @@ def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
             square = np.ix_(block.nodes, block.nodes)
             part, moved = block.restore(np.maximum(whole[square], -1e6))
             whole[square], restored = part, restored or moved
-            duals.append(dual_point(problem, block, part))
+            duals.append(dual_point(problem, block, part, constraint_multiplier(block, part)))
         return assemble(problem, problem.value(whole), duals, restored)
 
 
@@ -84,6 +88,8 @@ def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], resto
         proof = checking.Proof(known[0].bound, known[0].rigorous)
     else:
         proof = checking.prove(problem.A, "dual", problem.statement, witness)
+    if proof.bound > value + CONTRADICTION * max(value, scale):
+        raise CertificateError(f"The bound {proof.bound:.12g} exceeds the value {value:.12g}: please report this as a bug.")
     bound = min(proof.bound, value)
     return Certificate(value, bound, "model", "dual", proof.rigorous, restored, scale, problem.statement, witness)
 
@@ -110,8 +116,19 @@ def dual_point(problem: Problem, block: Block, X: FloatArray, multiplier: FloatA
     X : ndarray of shape (n, n)
         A point of the cone, on the nodes of the block.
     multiplier : ndarray of shape (n, n), optional
-        A matrix Y of the dual cone that a splitting method found, needed under a lower limit on X.
+        A matrix W with ``W + trace N`` in the dual cone, as a splitting method finds it; under a lower limit
+        on X the gradient alone gives a loose bound.
     """
+    default = _gradient_dual(problem, block, X)
+    if multiplier is None:
+        return default
+    interior = _gradient_dual(problem, block, block.start().dense())
+    anchors = [dual for dual in (default, interior) if dual is not None]
+    return _constrained_dual(problem, block, multiplier, anchors) if anchors else None
+
+
+def _gradient_dual(problem: Problem, block: Block, X: FloatArray) -> Dual | None:
+    """The dual point that the gradient at X gives, shifted into the dual cone."""
     with np.errstate(over="ignore", invalid="ignore"):
         if block.cone.free_effects:
             effects = balancing_effects(block, X)
@@ -119,10 +136,7 @@ def dual_point(problem: Problem, block: Block, X: FloatArray, multiplier: FloatA
         _, g = block.loss.value_and_gradient(X)
     if not np.all(np.isfinite(g)):
         return None
-    default = _accepted(problem, block, *_shifted_family(block, g))
-    if block.lower is None or default is None:
-        return default
-    return _constrained_dual(problem, block, X, g, default, multiplier)
+    return _accepted(problem, block, *_shifted_family(block, g))
 
 
 Family = Callable[[float], FloatArray]
@@ -220,24 +234,44 @@ def _blended_family(block: Block, g: FloatArray) -> tuple[float, Family]:
     return ratio / (1.0 + ratio), family
 
 
-def _constrained_dual(
-    problem: Problem, block: Block, X: FloatArray, g: FloatArray, default: Dual, multiplier: FloatArray | None
-) -> Dual:
-    """Use a multiplier of the constraint ``X >= lower``, moved towards the default point where it must be."""
-    if multiplier is None:
-        return default
-    W = block.cone.add_penalty(multiplier.copy(), -block.trace) if block.trace else multiplier
-    if block.cone.free_effects:
+def _constrained_dual(problem: Problem, block: Block, W: FloatArray, anchors: Sequence[Dual]) -> Dual:
+    """Use a multiplier of the constraint ``X >= lower``, moved towards an anchor as far as it must be."""
+    if block.loss.ignore_diagonal:
+        np.fill_diagonal(W, 0.0)
+        W = _rows_summing_to_zero(W) if block.cone.free_effects else W
+    elif block.cone.free_effects:
         W = W - np.diag(W.sum(axis=1))
     Z = W + block.loss.floor()
     outside = (Z < 0) & (block.loss.A == 0)
-    least = float(np.max(-Z[outside] / (default.Z[outside] - Z[outside]), initial=0.0))
+    best = anchors[0]
+    for anchor in anchors:
+        least = float(np.max(-Z[outside] / (anchor.Z[outside] - Z[outside]), initial=0.0))
 
-    def family(shift: float) -> FloatArray:
-        return (1.0 - min(shift, 1.0)) * Z + min(shift, 1.0) * default.Z
+        def family(shift: float, anchor: Dual = anchor) -> FloatArray:
+            return (1.0 - min(shift, 1.0)) * Z + min(shift, 1.0) * anchor.Z
 
-    dual = _accepted(problem, block, least, family)
-    return default if dual is None or dual.bound < default.bound else dual
+        dual = _accepted(problem, block, least, family)
+        best = max(best, anchor, dual or anchor, key=lambda candidate: candidate.bound)
+    return best
+
+
+def constraint_multiplier(block: Block, X: FloatArray, rounds: int = 100) -> FloatArray | None:
+    """Estimate the multiplier W of the dual cone at X under ``X >= lower``; None without a lower limit.
+
+    ``W = g - M``, ``M >= 0`` only where X touches its limit, and ``Y = W + trace N`` in the dual cone with
+    ``<X, Y> = 0``: alternating projections between the two sets.
+    """
+    if block.lower is None:
+        return None
+    gradient = block.cone.add_penalty(block.loss.value_and_gradient(X)[1], block.trace)
+    penalty = block.cone.add_penalty(np.zeros_like(X), block.trace)
+    touching = X - block.lower < TOUCHING
+    span = block.cone.charged(X)
+    Y = gradient
+    for _ in range(rounds):
+        inside = block.cone.complementary(Y, span)
+        Y = np.where(touching, np.minimum(inside, gradient), gradient)
+    return inside - penalty
 
 
 def balancing_effects(block: Block, X: FloatArray, max_iter: int = 40) -> FloatArray:

@@ -83,6 +83,28 @@ class Cone(ABC):
         """``N W``, shape of W."""
         return self.s[:, None] ** 2 * W
 
+    def complementary(self, Y: FloatArray, span: FloatArray) -> FloatArray:
+        """Project Y, in the dual metric, on the dual matrices that annihilate X.
+
+        `span` is an orthonormal basis of the scaled directions that X charges, see :meth:`charged`.
+        """
+        s = self.s
+        B = Y / s[:, None] / s[None, :]
+        B -= span @ (span.T @ B)
+        B -= (B @ span) @ span.T
+        values, vectors = spectra.eigenpairs_above(B, 0.0)
+        half = vectors * np.sqrt(values)[None, :] * s[:, None]
+        return np.asarray(half @ half.T)
+
+    def charged(self, X: FloatArray) -> FloatArray:
+        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes."""
+        SW = self.s[:, None] * self.project(X).W
+        keep = np.sum(SW * SW, axis=0)
+        SW = SW[:, keep > 1e-7 * keep.max(initial=0.0)]
+        if self.free_effects:
+            SW = np.column_stack([SW, self.s])
+        return np.linalg.qr(SW)[0]
+
     def tidied(self, point: Point) -> Point:
         """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
         v, W = self._centred(point)

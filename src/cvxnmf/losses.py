@@ -33,7 +33,10 @@ class Loss(ABC):
     def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
         self.A = A
         self.ignore_diagonal = ignore_diagonal
-        self.constant = self._constant(A) - (self._constant(np.diag(A)) if ignore_diagonal else 0.0)
+        self.constant = self._constant(A)
+        if ignore_diagonal:  # the sums below see X = 0 there, which counts for nothing
+            diagonal = np.diag(A)
+            self.constant -= self._constant(diagonal) + self._sum(diagonal, np.zeros(len(A)))[0]
 
     def _constant(self, A: FloatArray) -> float:
         """Sum of the part of the loss that does not depend on X."""
@@ -62,21 +65,25 @@ class Loss(ABC):
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
-        total, _ = self._sum(self.A, X)
-        return total - self._diagonal_part(X) + self.constant
+        total, _ = self._sum(self.A, self._visible(X))
+        return total + self.constant
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         """Loss and its gradient at X, one exponential for both."""
+        X = self._visible(X)
         total, E = self._sum(self.A, X)
-        value = total - self._diagonal_part(X) + self.constant
-        return value, self._weighted(self._slope(self.A, X, E))
+        return total + self.constant, self._weighted(self._slope(self.A, X, E))
 
     def curvature(self, X: FloatArray) -> FloatArray:
         """Second derivatives at X, entrywise."""
-        return self._weighted(self._bend(self.A, X))
+        return self._weighted(self._bend(self.A, self._visible(X)))
 
-    def _diagonal_part(self, X: FloatArray) -> float:
-        return self._sum(np.diag(self.A), np.diag(X))[0] if self.ignore_diagonal else 0.0
+    def _visible(self, X: FloatArray) -> FloatArray:
+        """X with an ignored diagonal set to zero, lest its exponential drown the rest."""
+        if self.ignore_diagonal:
+            X = X.copy()
+            np.fill_diagonal(X, 0.0)
+        return X
 
     def _weighted(self, G: FloatArray) -> FloatArray:
         if self.ignore_diagonal:
@@ -151,8 +158,7 @@ class SquaredError(Loss):
         `lower` must not lie below ``log(A/2)``.
         """
         A = self.A
-        with np.errstate(divide="ignore"):
-            x = np.maximum(B, np.log(A))
+        x = self._right_of_minimum(B, weight)
         if self.ignore_diagonal:
             np.fill_diagonal(x, np.diag(B))
         for _ in range(max_iter):
@@ -165,6 +171,15 @@ class SquaredError(Loss):
             if float(step.max()) <= 1e-14 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
                 break
         return x
+
+    def _right_of_minimum(self, B: FloatArray, weight: FloatArray) -> FloatArray:
+        """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
+        A = self.A
+        c = np.log(np.where(A > 0, A, 1.0))
+        reach = np.sqrt(A * A + 2.0 * weight * np.maximum(B - c, 0.0))
+        with np.errstate(divide="ignore"):
+            x = np.maximum(c, np.log(0.5 * (A + reach)))
+        return np.where((B > c) | (A == 0), np.minimum(x, B), x)
 
     @property
     def scale(self) -> float:

@@ -41,7 +41,7 @@ class Method(Protocol):
         """Move to the next point and set its value."""
 
     def multiplier(self) -> FloatArray | None:
-        """A matrix of the dual cone found on the way, if the method has one."""
+        """A matrix W with ``W + trace N`` in the dual cone that was found on the way, if any."""
 
 
 class ProjectedGradient:
@@ -175,9 +175,11 @@ class Splitting:
     relaxation = 1.6
 
     def __init__(self, block: Block, point: Point) -> None:
-        self.block, self.rho = block, 1.0
+        self.block = block
         s = block.cone.s
         self.weight = np.outer(s, s) ** 2
+        curvature = block.loss.curvature(block.start().dense())
+        self.rho = 0.3 * float(curvature.sum() / self.weight.sum())
         self.X2 = point.dense() + block.lift(point.dense())
         self.U = np.zeros_like(self.X2)
         self.residual = np.zeros_like(self.X2)
@@ -188,8 +190,9 @@ class Splitting:
         self.value = self.block.objective(self.point)
 
     def multiplier(self) -> FloatArray | None:
-        """Residual of the last projection plus the penalty: in the dual cone by construction."""
-        return self.block.cone.add_penalty(self.rho * self.weight * self.residual, self.block.trace)
+        """Residual of the last projection: with the penalty it lies in the dual cone by construction."""
+        W: FloatArray = self.rho * self.weight * self.residual
+        return W
 
     def step(self) -> None:
         """One round over cone, loss and multiplier."""
@@ -309,6 +312,8 @@ def _fitting_methods(problem: Problem) -> list[str]:
     """Methods that can solve the problem, the best first."""
     if problem.blocks[0].lower is not None:
         return ["splitting"]
+    if not problem.blocks[0].cone.free_effects:  # solutions of high rank: the factors do not pay
+        return ["accelerated", "factored", "projected-gradient"]
     return ["factored", "accelerated", "projected-gradient"]
 
 
