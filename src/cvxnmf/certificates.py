@@ -2,7 +2,7 @@
 
 A dual point is proposed here and judged by :mod:`cvxnmf.checking`; the bound of a certificate is the one
 the check proves. With g the gradient of the loss at X and f its floor, ``Z = g + f >= 0`` always lies in the
-domain of the dual, and one shift puts ``Y = Z - f + trace N`` into the dual cone (MATH section 1):
+domain of the dual, and one shift puts ``Y = Z - f + trace N`` into the dual cone (docs/mathematics.md):
 
     psd            Z + shift S^2                              S^2 is inside the cone
     conditional    (1 - shift) Z + shift Diag(f1)             g1 = 0 by the effects; shift = 1 gives a Laplacian
@@ -30,6 +30,8 @@ FIRST_PAD = 1e-15
 CONTRADICTION = 1e-6
 #: An entry of X closer than this to its lower limit counts as touching it.
 TOUCHING = 1e-3
+#: Gradients as large as this tell nothing.
+ABSURD = 1e150
 #: Beyond this shift a dual point is worth nothing.
 LARGEST_SHIFT = 1e6
 
@@ -134,7 +136,7 @@ def _gradient_dual(problem: Problem, block: Block, X: FloatArray) -> Dual | None
             effects = balancing_effects(block, X)
             X = X + np.add.outer(effects, effects)
         _, g = block.loss.value_and_gradient(X)
-    if not np.all(np.isfinite(g)):
+    if not np.all(np.abs(g) < ABSURD):
         return None
     return _accepted(problem, block, *_shifted_family(block, g))
 
@@ -214,7 +216,7 @@ def _blended_family(block: Block, g: FloatArray) -> tuple[float, Family]:
     Z = g + floor
     here = block.cone.add_penalty(g.copy(), block.trace)
     there = block.cone.add_penalty(block.cone.shift_direction(floor), block.trace)
-    scaling = 1.0 / np.sqrt(np.diag(there))
+    scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
     direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)
     for M in (here, there):
         M *= scaling[:, None]
@@ -263,7 +265,10 @@ def constraint_multiplier(block: Block, X: FloatArray, rounds: int = 100) -> Flo
     """
     if block.lower is None:
         return None
-    gradient = block.cone.add_penalty(block.loss.value_and_gradient(X)[1], block.trace)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gradient = block.cone.add_penalty(block.loss.value_and_gradient(X)[1], block.trace)
+    if not np.all(np.abs(gradient) < ABSURD):
+        return None
     penalty = block.cone.add_penalty(np.zeros_like(X), block.trace)
     touching = X - block.lower < TOUCHING
     span = block.cone.charged(X)

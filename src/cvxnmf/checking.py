@@ -1,6 +1,6 @@
 """Certificates and their check: numpy and scipy only, no other module of this package.
 
-What is proved (MATH section 1). For X in the cone K and any W with ``Y = W + trace N`` in the dual
+What is proved (docs/mathematics.md). For X in the cone K and any W with ``Y = W + trace N`` in the dual
 cone of K, Fenchel's inequality ``phi(x) + phi*(w) >= x w`` gives
 
     loss(X) + trace <N, X>  >=  <W, X> - sum phi*(W) + trace <N, X>  =  <Y, X> - sum phi*(W)
@@ -124,13 +124,14 @@ class Certificate:
         meta = {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         with open(path, "wb") as file:
-            np.savez_compressed(file, meta=text, **dict(self.witness))
+            arrays: dict[str, Any] = {"meta": text, **self.witness}
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Certificate:
         """Read a certificate written by :meth:`save`."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             meta = json.loads(bytes(arrays.pop("meta")).decode())
             return cls(**meta, witness=arrays)

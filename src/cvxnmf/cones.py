@@ -2,7 +2,7 @@
 
 With ``S = diag(s)`` distances are measured as ``||S (X - B) S||``. Each cone knows its penalty
 ``<N, X>``, ``N = S P S``: P is the projector on the directions that must be nonnegative, the whole
-space for the PSD cone and the complement of s for the conditionally PSD cone (MATH section 1).
+space for the PSD cone and the complement of s for the conditionally PSD cone (docs/mathematics.md).
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Cone(ABC):
         """Smallest eigenvalue of ``S^-1 G S^-1`` on the directions that the cone constrains."""
         scaled = G / self.s[:, None] / self.s[None, :]
         _, B = self._split(scaled)
-        self._lift_null_space(B)
-        return spectra.smallest_eigenvalue(B)
+        return spectra.smallest_eigenvalue(self._null_space_lifted(B))
 
-    def _lift_null_space(self, B: FloatArray) -> None:
-        """Move the direction outside P, if any, out of the way of the smallest eigenvalue."""
+    def _null_space_lifted(self, B: FloatArray) -> FloatArray:
+        """B with the direction outside P, if any, out of the way of the smallest eigenvalue."""
+        return B
 
     @abstractmethod
     def inner(self, X: FloatArray) -> float:
@@ -179,9 +179,9 @@ class ConditionallyPSD(Cone):
         """Laplacian of the graph with weights `floor`: PSD, annihilates 1."""
         return np.diag(floor.sum(axis=1)) - floor
 
-    def _lift_null_space(self, B: FloatArray) -> None:
+    def _null_space_lifted(self, B: FloatArray) -> FloatArray:
         u = self.s / np.linalg.norm(self.s)
-        B += np.outer(u, u * float(np.abs(B).sum(axis=1).max()))
+        return np.asarray(B + np.outer(u, u * float(np.abs(B).sum(axis=1).max())))
 
     def _centred(self, point: Point) -> Point:
         """Move the weighted mean of the positions into the effects."""

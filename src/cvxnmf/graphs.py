@@ -15,7 +15,7 @@ def block_graph(n: int, alpha: float, beta: float, rng: Any = 0) -> tuple[FloatA
     """Draw one of the paper's test graphs: two halves, randomly permuted.
 
     Symmetric uniform entries become edges where they reach `alpha` inside a half and `beta` across,
-    so edges have probability ``1 - alpha`` and ``1 - beta`` (MATH section 8). Self-loops count as inside.
+    so edges have probability ``1 - alpha`` and ``1 - beta``. Self-loops count as inside.
 
     Parameters
     ----------

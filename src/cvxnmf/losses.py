@@ -1,7 +1,7 @@
 """The two losses in log variables ``X = log E``: value, gradient, curvature, domain of the dual.
 
 A loss is bound to its data ``A`` and sums over all entries, or over the off-diagonal ones when the
-diagonal is ignored (weight 0 there). Formulas: MATH section 1.
+diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
 
     KL    phi(x) = e^x - a x + a log a - a            floor  a      (dual variable w >= -a)
     MSE   phi(x) = (e^x - a)^2 where e^x >= a/2,      floor  a^2/2  (dual variable w >= -a^2/2)
@@ -62,6 +62,10 @@ class Loss(ABC):
     @abstractmethod
     def floor(self) -> FloatArray:
         """Entrywise ``f >= 0`` such that the conjugate is finite exactly for ``w >= -f``."""
+
+    def proximal(self, B: FloatArray, weight: FloatArray, lower: FloatArray, max_iter: int = 60) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise."""
+        raise NotImplementedError(f"The {self.name} loss has no lower limit.")
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""

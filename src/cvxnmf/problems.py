@@ -1,6 +1,6 @@
 """The convex problems, each written as its equation.
 
-    minimise   loss(A, exp_H(X)) + trace <N, X>     over X in the cone          (MATH section 1)
+minimise   loss(A, exp_H(X)) + trace <N, X>     over X in the cone          (docs/mathematics.md)
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def symmetric(
     """State the convex restriction of symmetric NMF.
 
     ``min loss(A, exp_H(X)) + trace <N, X>`` over X in the cone: every ``exp_H(X)`` is completely
-    positive, so it factors as ``UU'`` with ``U >= 0`` (MATH section 1, the paper's section 2).
+    positive, so it factors as ``UU'`` with ``U >= 0`` (docs/mathematics.md).
 
     Parameters
     ----------
@@ -279,7 +279,9 @@ def _refuse_auto(loss: str, cone: str) -> None:
 def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
     """Refuse problems without a minimiser when the diagonal is free."""
     if trace == 0:
-        validation.refuse("diagonal='ignore' needs trace > 0, else the free diagonal makes any fit possible; set trace or diagonal='fit'.")
+        validation.refuse(
+            "diagonal='ignore' needs trace > 0, else the free diagonal makes any fit possible; set trace or diagonal='fit'."
+        )
     if free_effects:
         hub = int(np.argmax(np.count_nonzero(A, axis=1)))
         rest = np.delete(np.arange(len(A)), hub)
@@ -291,13 +293,13 @@ def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
 
 
 def _noise_trace(A: FloatArray, s: FloatArray) -> float:
-    """The noise edge of MATH section 1, raised by the factor ``1 + n^(-2/3)``."""
+    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``."""
     degrees = A.sum(axis=1)
     model = np.outer(degrees, degrees / degrees.sum())
     t = s * s
     top = float(A.max())
     if np.all((A == 0) | (A == top)):
-        variance = model * np.maximum(0.0, 1.0 - model / top)
+        variance = top * model * np.maximum(0.0, 1.0 - model / top)
         edge = spectra.noise_edge(_scaled_rows(variance, t))
     else:
         variance = _scaled_rows(model, t)
@@ -310,5 +312,3 @@ def _noise_trace(A: FloatArray, s: FloatArray) -> float:
 def _scaled_rows(variance: FloatArray, t: FloatArray) -> FloatArray:
     """Row sums of ``variance_ij / (t_i t_j)``."""
     return np.asarray((variance @ (1.0 / t)) / t)
-
-

@@ -26,6 +26,8 @@ from cvxnmf.results import FloatArray, Iterate, Point, Solution, Status
 
 Callback = Callable[[Iterate], Any]
 
+#: Backtracking gives up here: the step no longer moves anything.
+LARGEST_CURVATURE = 1e100
 #: Columns of W with less than this share of the largest column's weight may be dropped at the end.
 NEGLIGIBLE_COLUMN = 1e-6
 
@@ -36,6 +38,8 @@ class Method(Protocol):
     check_every: int
     point: Point
     value: float
+
+    def __init__(self, block: Block, point: Point) -> None: ...
 
     def step(self) -> None:
         """Move to the next point and set its value."""
@@ -80,13 +84,27 @@ class ProjectedGradient:
             del target
             X = point.dense()
             loss_there = block.loss.value(X)
-            D = X - Y
-            D *= s[:, None]
-            D *= s[None, :]
-            model = loss_here + float(np.vdot(G, D)) + 0.5 * self.L * float(np.vdot(D, D))
-            if loss_there <= model + 1e-13 * abs(loss_here) or self.L > 1e100:
+            if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
                 return point, X, loss_there + block.trace * block.cone.penalty(point)
             self.L *= 2.0
+
+    def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
+        """Whether the quadratic model with curvature L lies above the loss at X.
+
+        Close to the optimum the difference of two losses is all rounding; the difference of two gradients is not.
+        """
+        s = self.block.cone.s
+        D = X - Y
+        D *= s[:, None]
+        D *= s[None, :]
+        quadratic = 0.5 * self.L * float(np.vdot(D, D))
+        if quadratic > 1e-9 * abs(loss_here):
+            return loss_there <= loss_here + float(np.vdot(G, D)) + quadratic
+        change = self.block.loss.value_and_gradient(X)[1]
+        change /= s[:, None]
+        change /= s[None, :]
+        change -= G
+        return 0.5 * float(np.vdot(change, D)) <= quadratic
 
 
 class Accelerated(ProjectedGradient):
@@ -176,6 +194,8 @@ class Splitting:
 
     def __init__(self, block: Block, point: Point) -> None:
         self.block = block
+        assert block.lower is not None
+        self.lower = block.lower
         s = block.cone.s
         self.weight = np.outer(s, s) ** 2
         curvature = block.loss.curvature(block.start().dense())
@@ -202,7 +222,7 @@ class Splitting:
         X1 = nearest.dense()
         self.residual = X1 - target
         relaxed = self.relaxation * X1 + (1.0 - self.relaxation) * self.X2
-        before, self.X2 = self.X2, block.loss.proximal(relaxed + self.U, self.rho * self.weight, block.lower)
+        before, self.X2 = self.X2, block.loss.proximal(relaxed + self.U, self.rho * self.weight, self.lower)
         self.U += relaxed - self.X2
         self._balance(self._length(X1 - self.X2), self.rho * self._length(self.X2 - before))
         self._arrive(nearest)
@@ -266,7 +286,9 @@ def solve(
     names = _fitting_methods(problem)
     validation.choice("method", method, ("auto", *METHODS))
     if method != "auto" and method not in names:
-        validation.refuse(f"method={method!r} cannot solve loss={problem.loss_name!r}; choose {' or '.join(map(repr, names))} or 'auto'.")
+        validation.refuse(
+            f"method={method!r} cannot solve loss={problem.loss_name!r}; choose {' or '.join(map(repr, names))} or 'auto'."
+        )
     tol = validation.number("tol", tol, minimum=0.0)
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
     given = None if start is None else validation.starting_point(start, problem.size)
@@ -462,7 +484,7 @@ class _Search:
             point = Point(point.v + effects, point.W)
             X += np.add.outer(effects, effects)
             value = block.objective(point, X)
-            if value < self.value:
+            if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched row sums
                 self.point, self.value = point, value
         dual = certificates.dual_point(self.problem, block, X, self.method.multiplier())
         if dual is not None and dual.bound > self.bound:

@@ -68,7 +68,7 @@ def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> floa
 
 
 def noise_edge(variance: FloatArray) -> float:
-    """Largest eigenvalue that pure noise can show (MATH section 1).
+    """Largest eigenvalue that pure noise can show (docs/mathematics.md).
 
     For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at
     the minimum over ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, found as the root of the derivative.

@@ -182,10 +182,10 @@ def metric_vector(metric: Any, n: int) -> FloatArray:
     return s
 
 
-def log_matrix(X: Any, n: int) -> FloatArray:
+def log_matrix(candidate: Any, n: int) -> FloatArray:
     """Return a candidate X as an exactly symmetric (n, n) array without NaN or +inf."""
     try:
-        X = np.array(X, dtype=np.float64)
+        X: FloatArray = np.array(candidate, dtype=np.float64)
     except (TypeError, ValueError):
         refuse(f"X must be a real matrix of shape ({n}, {n}).")
     if X.shape != (n, n):

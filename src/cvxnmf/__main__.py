@@ -1,0 +1,7 @@
+"""``python -m cvxnmf``."""
+
+import sys
+
+from cvxnmf.cli import main
+
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""Independent solvers for small problems: Clarabel for KL, full-rank quasi-Newton for squared error."""
+
+import cvxpy as cp
+import numpy as np
+from scipy.linalg import null_space
+from scipy.optimize import minimize
+
+import naive
+
+
+def clarabel_kl(A, cone, s, trace, diagonal):
+    """Optimal value of the KL problem by cvxpy and Clarabel."""
+    n = len(A)
+    X = cp.Variable((n, n), symmetric=True)
+    counted = np.ones((n, n)) - (np.eye(n) if diagonal == "ignore" else 0)
+    a = A[(A > 0) & (counted > 0)]
+    constant = np.sum(a * np.log(a) - a)
+    N = naive.penalty_matrix(cone, s)
+    objective = cp.sum(cp.multiply(counted, cp.exp(X))) - cp.sum(cp.multiply(counted * A - trace * N, X)) + constant
+    H = null_space(np.ones((1, n))) if cone == "conditional" else np.eye(n)
+    problem = cp.Problem(cp.Minimize(objective), [H.T @ X @ H >> 0])
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-8, tol_gap_abs=1e-8, tol_feas=1e-8)
+    return problem.value
+
+
+def full_rank_mse(A, cone, s, trace, diagonal, paper=False):
+    """Optimal value of the squared-error problem by L-BFGS on ``v1' + 1v' + WW'``, W n by n.
+
+    The paper's constraint ``X >= log(A/2)`` is met by an augmented Lagrangian.
+    """
+    n = len(A)
+    N = naive.penalty_matrix(cone, s)
+    counted = np.ones((n, n)) - (np.eye(n) if diagonal == "ignore" else 0)
+    with np.errstate(divide="ignore"):
+        lower = np.where(counted > 0, np.log(A / 2), -np.inf)
+    free = cone == "conditional"
+    multiplier = np.zeros((n, n))
+
+    def unpack(x):
+        v, W = (x[:n] if free else np.zeros(n)), x[n:].reshape(n, n)
+        return v, W, v[:, None] + v[None, :] + W @ W.T
+
+    def smooth(X):
+        E = np.exp(np.clip(X, -700, 300))
+        low = 2 * E < A
+        tangent = A**2 / 4 - A**2 / 2 * (X - np.where(A > 0, np.log(np.where(A > 0, A, 1) / 2), 0))
+        values = np.where(low, tangent, (E - A) ** 2)
+        slopes = np.where(low, -(A**2) / 2, 2 * E * (E - A))
+        return np.sum(counted * values) + trace * np.sum(N * X), counted * slopes + trace * N
+
+    def objective(x, weight):
+        v, W, X = unpack(x)
+        f, G = smooth(X)
+        if paper:
+            excess = np.maximum(0, multiplier + weight * (lower - X))
+            f, G = f + np.sum(excess**2 - multiplier**2) / (2 * weight), G - excess
+        return f, np.concatenate([2 * G.sum(axis=1) * free, (2 * G @ W).ravel()])
+
+    x = np.concatenate([np.zeros(n), (0.3 * np.eye(n)).ravel()])
+    options = {"maxiter": 20000, "maxfun": 40000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-10}
+    for _ in range(25 if paper else 1):
+        x = minimize(objective, x, args=(50.0,), jac=True, method="L-BFGS-B", options=options).x
+        X = unpack(x)[2]
+        multiplier = np.maximum(0, multiplier + 50.0 * (lower - X)) if paper else multiplier
+    return smooth(X)[0]

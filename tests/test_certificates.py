@@ -1,0 +1,234 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cvxnmf
+import naive
+from conftest import random_counts, random_graph
+from cvxnmf import certificates, checking
+
+FORMS = [
+    {"loss": loss, "cone": cone, **rest}
+    for loss in ("kl", "mse", "mse-paper")
+    for cone in ("conditional", "psd")
+    for rest in ({}, {"trace": 1.5}, {"trace": 1.5, "diagonal": "ignore"}, {"trace": 1.5, "metric": "uniform"})
+]
+
+
+def names(form):
+    return "-".join(map(str, form.values()))
+
+
+def bound_of(problem, certificate):
+    """The bound by the plain formulas, on the nodes that carry data."""
+    kept = problem.kept
+    s, A = problem.metric[kept], problem.A[np.ix_(kept, kept)]
+    return naive.bound(problem.loss_name, A, certificate.witness["Z"], problem.cone_name, s, problem.trace, problem.diagonal)
+
+
+def in_cone(problem, rng, spread):
+    n = problem.size
+    W = spread * rng.standard_normal((n, 3))
+    v = spread * rng.standard_normal(n) if problem.cone_name == "conditional" else np.zeros(n)
+    return v[:, None] + v[None, :] + W @ W.T
+
+
+@pytest.mark.parametrize("form", FORMS, ids=names)
+@given(seed=st.integers(0, 10**6), spread=st.sampled_from([0.05, 0.5, 3.0, 30.0]))
+@settings(max_examples=6, deadline=None)
+def test_weak_duality(form, seed, spread):
+    """The bound made from one point never exceeds the value at another, whatever the points."""
+    rng = np.random.default_rng(seed)
+    A = random_counts(7, seed) if seed % 2 else random_graph(7, seed)
+    problem = cvxnmf.symmetric(A, **form)
+    certificate = cvxnmf.certify(problem, in_cone(problem, rng, spread))
+    assert 0 <= certificate.bound <= certificate.value
+    if certificate.kind == "dual":
+        assert certificate.bound == pytest.approx(max(0.0, bound_of(problem, certificate)), abs=1e-9 * certificate.scale)
+    for other_spread in (0.05, 0.3, 1.0):
+        other = in_cone(problem, rng, other_spread)
+        other += problem.blocks[0].lift(other)
+        assert certificate.bound <= problem.value(other) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=names)
+@given(
+    X=st.lists(st.floats(-60, 60), min_size=36, max_size=36).map(lambda x: np.array(x).reshape(6, 6)),
+    size=st.sampled_from([1e-12, 1.0, 100.0, 1e12]),
+)
+@settings(max_examples=8, deadline=None)
+def test_every_absurd_point_gets_an_honest_certificate(form, X, size):
+    problem = cvxnmf.symmetric(random_graph(6, 1, weighted=True), **form)
+    certificate = cvxnmf.certify(problem, size * (X + X.T))
+    assert 0 <= certificate.bound <= certificate.value
+    assert certificate.check(problem.A) == certificate.bound
+
+
+@pytest.mark.parametrize("form", FORMS, ids=names)
+def test_certificates_of_solutions_are_tight_rigorous_and_recomputed(form):
+    A = random_counts(10, 5)
+    problem = cvxnmf.symmetric(A, **form)
+    solution = cvxnmf.solve(problem, tol=1e-6)
+    own = solution.certificate
+    assert own.relative_gap <= 1e-6
+    assert own.rigorous
+    assert own.value == pytest.approx(problem.value(solution.X), rel=1e-12)
+    assert own.bound == pytest.approx(bound_of(problem, own), abs=1e-9 * own.scale)
+    again = cvxnmf.certify(problem, solution.X)
+    assert not again.restored
+    assert again.relative_gap <= 1e-5
+    assert again.value == pytest.approx(own.value, rel=1e-12)
+
+
+def test_gap_identity_of_the_kullback_leibler_dual():
+    """Gap of any feasible pair = KL(Z || E) + <X, Y>."""
+    A = random_graph(9, 2)
+    for cone in ("conditional", "psd"):
+        problem = cvxnmf.symmetric(A, cone=cone, trace=0.7)
+        X = in_cone(problem, np.random.default_rng(0), 0.4)
+        certificate = cvxnmf.certify(problem, X)
+        Z, E = certificate.witness["Z"], np.exp(X)
+        Y = Z - A + 0.7 * naive.penalty_matrix(cone, problem.metric)
+        identity = np.sum(np.where(Z > 0, Z * np.log(np.where(Z > 0, Z, 1) / E), 0) - Z + E) + np.sum(X * Y)
+        assert certificate.gap == pytest.approx(identity, rel=1e-10)
+
+
+def test_a_point_outside_the_cone_is_restored():
+    problem = cvxnmf.symmetric(random_graph(8, 0), cone="psd", metric="uniform")
+    certificate = cvxnmf.certify(problem, -np.eye(8))
+    assert certificate.restored
+    assert certificate.value == pytest.approx(problem.value(np.zeros((8, 8))))
+    assert not cvxnmf.certify(problem, np.eye(8)).restored
+
+
+def test_the_papers_constraint_is_restored_too():
+    problem = cvxnmf.symmetric(5 * np.ones((4, 4)), loss="mse-paper", cone="psd", metric="uniform")
+    certificate = cvxnmf.certify(problem, np.eye(4))
+    assert certificate.restored
+    assert certificate.value == pytest.approx(problem.value(np.eye(4) + np.log(2.5)))
+
+
+def test_rounding_does_not_count_as_outside():
+    problem = cvxnmf.symmetric(random_graph(8, 0), cone="psd")
+    solution = cvxnmf.solve(problem)
+    assert not cvxnmf.certify(problem, solution.X - 1e-16).restored
+
+
+def test_a_contradiction_is_loud():
+    problem = cvxnmf.symmetric(random_graph(8, 0), cone="psd")
+    block = problem.blocks[0]
+    dual = certificates.dual_point(problem, block, np.zeros((8, 8)))
+    with pytest.raises(cvxnmf.CertificateError, match="report this as a bug"):
+        certificates.assemble(problem, 0.5 * dual.bound, [dual])
+
+
+@pytest.fixture
+def certified(karate):
+    return karate, cvxnmf.solve(cvxnmf.symmetric(karate, trace="auto"), tol=1e-6).certificate
+
+
+def altered(certificate, **changes):
+    return dataclasses.replace(certificate, **changes)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=names)
+@pytest.mark.parametrize("factor", [1 + 1e-6, 0.9, 2.0])
+def test_a_witness_changed_in_one_entry_fails(form, factor):
+    A = random_counts(8, 3)
+    certificate = cvxnmf.solve(cvxnmf.symmetric(A, **form)).certificate
+    assert certificate.check(A) == certificate.bound
+    pairs = [(0, 1), (7, 5)] if "diagonal" in form else [(0, 1), (7, 5), (2, 2)]
+    for i, j in pairs:
+        for both in (False, True):
+            Z = certificate.witness["Z"].copy()
+            Z[i, j] *= factor
+            if both:
+                Z[j, i] = Z[i, j]
+            with pytest.raises(cvxnmf.CertificateError):
+                altered(certificate, witness={**certificate.witness, "Z": Z}).check(A)
+
+
+def test_other_alterations_fail(certified):
+    A, certificate = certified
+    s = certificate.witness["metric"]
+    other = A.copy()
+    other[0, 33] = other[33, 0] = 1.0
+    with pytest.raises(cvxnmf.CertificateError):
+        certificate.check(other)
+    with pytest.raises(cvxnmf.CertificateError):
+        certificate.check(A[:20, :20])
+    for changes in (
+        {"bound": certificate.bound * 1.001},
+        {"bound": certificate.bound * 0.999},
+        {"value": certificate.bound * 0.9},
+        {"witness": {**certificate.witness, "metric": 0.99 * s}},
+        {"witness": {"Z": certificate.witness["Z"]}},
+        {"statement": {**certificate.statement, "trace": certificate.statement["trace"] * 0.99}},
+        {"statement": {**certificate.statement, "loss": "l1"}},
+        {"statement": {}},
+        {"kind": "zero"},
+        {"kind": "guess"},
+    ):
+        with pytest.raises(cvxnmf.CertificateError):
+            altered(certificate, **changes).check(A)
+
+
+def test_saved_loaded_and_checked_the_bound_is_the_same(certified, tmp_path):
+    A, certificate = certified
+    file = tmp_path / "proof.npz"
+    certificate.save(file)
+    loaded = cvxnmf.Certificate.load(file)
+    assert loaded == certificate
+    for name, array in certificate.witness.items():
+        np.testing.assert_array_equal(loaded.witness[name], array)
+    assert loaded.check(A) == certificate.bound
+    with np.load(file, allow_pickle=False) as content:
+        assert set(content.files) == {"meta", "Z", "metric"}
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04broken"])
+def test_a_broken_file_is_refused_with_a_sentence(content, tmp_path):
+    file = tmp_path / "broken.npz"
+    file.write_bytes(content)
+    with pytest.raises(cvxnmf.CertificateError, match="is not a certificate file"):
+        cvxnmf.Certificate.load(file)
+
+
+def test_zero_is_always_a_bound():
+    problem = cvxnmf.symmetric(random_graph(6, 0), cone="psd")
+    certificate = cvxnmf.certify(problem, 1e4 * np.eye(6))
+    assert (certificate.value, certificate.bound, certificate.kind) == (np.inf, 0.0, "zero")
+    assert certificate.check(problem.A) == 0.0
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-13, 1e-9])
+def test_the_cholesky_test_never_accepts_an_indefinite_matrix(shift):
+    """At the edge of the cone the check may refuse, but it must not accept what lies outside."""
+    rng = np.random.default_rng(0)
+    A = random_counts(12, 0)
+    B = rng.standard_normal((12, 11))
+    Y = B @ B.T - shift * np.eye(12)
+    Z = Y + A - min(0.0, (Y + A).min())
+    statement = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0}
+    lowest = np.linalg.eigvalsh(Z - A)[0]
+    witness = {"Z": Z - (lowest + shift) * np.eye(12), "metric": np.ones(12)}
+    with pytest.raises(cvxnmf.CertificateError, match="not positive semidefinite|leaves its domain"):
+        checking.prove(A, "dual", statement, witness)
+    witness["Z"] = witness["Z"] + (shift + 1e-9) * np.eye(12)
+    if witness["Z"].min() >= 0:
+        assert checking.prove(A, "dual", statement, witness).rigorous
+
+
+def test_margins_are_matched_by_the_effects(karate):
+    solution = cvxnmf.solve(cvxnmf.symmetric(karate, trace="auto"))
+    np.testing.assert_allclose(np.exp(solution.X).sum(axis=1), karate.sum(axis=1), rtol=1e-10)
+
+
+def test_balancing_effects_survive_absurd_points():
+    problem = cvxnmf.symmetric(random_graph(9, 0))
+    X = in_cone(problem, np.random.default_rng(0), 8.0)
+    v = certificates.balancing_effects(problem.blocks[0], X)
+    np.testing.assert_allclose(np.exp(X + v[:, None] + v[None, :]).sum(axis=1), problem.A.sum(axis=1), rtol=1e-6)

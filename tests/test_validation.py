@@ -1,0 +1,159 @@
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+import cvxnmf
+from conftest import random_graph
+from cvxnmf import validation
+
+A6 = random_graph(6, 0)
+
+
+def changed(i, j, value):
+    A = A6.copy()
+    A[i, j] = value
+    return A
+
+
+BAD_DATA = {
+    "nan": (changed(1, 2, np.nan), "NaN at row 1, column 2"),
+    "inf": (changed(3, 0, np.inf), "infinite entry at row 3, column 0"),
+    "minus inf": (changed(3, 0, -np.inf), "infinite entry at row 3, column 0"),
+    "negative": (changed(0, 1, -1.0), "Negative values in data: A is -1 at row 0, column 1"),
+    "rectangular": (A6[:4], "must be square, not 4 by 6"),
+    "asymmetric": (changed(0, 3, 9.0), r"A\[0, 3\] and A\[3, 0\] differ by \d"),
+    "empty": (np.zeros((0, 0)), "empty"),
+    "no columns": (np.zeros((3, 0)), "empty"),
+    "one by one": ([[2.0]], "1 by 1"),
+    "zeros": (np.zeros((4, 4)), "all zeros"),
+    "strings": ([["a", "b"], ["b", "a"]], "not numbers"),
+    "objects": (np.array([[1, None], [None, 1]], dtype=object), "NaN|not numbers"),
+    "dates": (np.zeros((2, 2), dtype="datetime64[D]"), "not numbers"),
+    "complex": (A6 * (1 + 0j), "complex"),
+    "vector": (np.ones(4), "two-dimensional"),
+    "tensor": (np.ones((2, 2, 2)), "two-dimensional"),
+    "scalar": (3.0, "two-dimensional"),
+    "nothing": (None, "two-dimensional|not numbers"),
+    "ragged": ([[1.0, 2.0], [1.0]], "same length"),
+    "masked": (np.ma.masked_less(A6, 0.5), "masked"),
+    "sparse nan": (sp.csr_array(changed(1, 2, np.nan)), "NaN at row 1, column 2"),
+    "sparse negative": (sp.coo_array(changed(0, 1, -1.0)), "Negative values in data"),
+    "sparse complex": (sp.csr_array(A6 * 1j), "complex"),
+    "huge": (A6 * 1e200, "rescale A"),
+    "tiny": (A6 * 1e-300, "rescale A"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_get_one_sentence(case):
+    data, sentence = BAD_DATA[case]
+    with pytest.raises(ValueError, match=sentence) as caught:
+        cvxnmf.symmetric(data)
+    text = str(caught.value)
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert len(text) < 260
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"loss": "l1"}, "'kl', 'mse', 'mse-paper'"),
+        ({"loss": 3}, "loss=3 is not known"),
+        ({"cone": "soc"}, "'conditional', 'psd'"),
+        ({"metric": "euclid"}, "'degree', 'uniform'"),
+        ({"metric": [1.0, 2.0]}, "6 positive finite numbers"),
+        ({"metric": -np.ones(6)}, "6 positive finite numbers"),
+        ({"diagonal": "drop"}, "'fit', 'ignore'"),
+        ({"diagonal": "ignore"}, "needs trace > 0"),
+        ({"trace": -1.0}, "trace must be a finite number of at least 0"),
+        ({"trace": np.nan}, "trace must be a finite number"),
+        ({"trace": "best"}, "'auto'"),
+        ({"trace": None}, "trace must be a finite number"),
+        ({"trace": True}, "trace must be a finite number"),
+    ],
+)
+def test_bad_options_name_the_valid_ones(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.symmetric(A6, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "newton"}, "'accelerated'"),
+        ({"method": "splitting"}, "cannot solve loss='kl'"),
+        ({"tol": -1}, "tol must be a finite number of at least 0"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
+        ({"max_iter": 2.5}, "max_iter must be an integer"),
+        ({"start": np.zeros((3, 3))}, re.escape("it must be (6, 6)")),
+        ({"start": (np.zeros(6), np.zeros((5, 2)))}, "with 6 rows"),
+        ({"start": np.full((6, 6), np.nan)}, "NaN"),
+    ],
+)
+def test_bad_solver_options(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.solve(cvxnmf.symmetric(A6), **options)
+
+
+def test_only_splitting_meets_the_papers_constraint():
+    with pytest.raises(ValueError, match="choose 'splitting'"):
+        cvxnmf.solve(cvxnmf.symmetric(A6, loss="mse-paper"), method="accelerated")
+
+
+def test_an_empty_off_diagonal_is_refused():
+    with pytest.raises(ValueError, match="no entries off the diagonal"):
+        cvxnmf.symmetric(np.eye(4), trace=1.0, diagonal="ignore")
+
+
+@pytest.mark.parametrize("kind", [MemoryError, ValueError])
+def test_what_cannot_fit_is_refused_with_its_size(kind):
+    huge = sp.eye_array(3_000_000, format="csr")
+    with pytest.raises(kind, match=r"3,000,000 nodes needs about 670,\d{3}\.\d GiB"):
+        cvxnmf.symmetric(huge)
+
+
+def test_single_small_entries_work():
+    A = changed(0, 5, 1e-300)
+    A[5, 0] = 1e-300
+    for loss in ("kl", "mse"):
+        solution = cvxnmf.solve(cvxnmf.symmetric(A, loss=loss, trace=0.5))
+        assert solution.status is cvxnmf.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_extreme_but_accepted_scales_are_solved(size):
+    solution = cvxnmf.solve(cvxnmf.symmetric(A6 * size), tol=1e-4)
+    plain = cvxnmf.solve(cvxnmf.symmetric(A6), tol=1e-4)
+    assert solution.value == pytest.approx(size * plain.value, rel=1e-3)
+
+
+@given(
+    arrays(
+        dtype=st.sampled_from([np.float64, np.float32, np.int32, np.complex128, "U3"]),
+        shape=array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4),
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_any_array_is_solved_or_refused_with_a_sentence(A):
+    try:
+        problem = cvxnmf.symmetric(A, cone="psd")
+    except ValueError as error:
+        assert str(error).endswith(".")
+        return
+    solution = cvxnmf.solve(problem, max_iter=50)
+    assert np.isfinite(solution.value)
+    assert solution.certificate.bound <= solution.value
+
+
+def test_generator_accepts_seed_or_generator():
+    rng = np.random.default_rng(3)
+    assert validation.generator(rng) is rng
+    assert validation.generator(3).random() == np.random.default_rng(3).random()
+    with pytest.raises(ValueError, match="rng must be an integer"):
+        validation.generator("now")
