@@ -18,6 +18,7 @@ ROOMS = [
     "cones",
     "problems",
     "certificates",
+    "methods",
     "solvers",
     "graphs",
     "cli",

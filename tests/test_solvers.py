@@ -7,7 +7,7 @@ import cvxnmf
 import oracles
 from conftest import random_counts, random_graph
 from cvxnmf import Status
-from cvxnmf.solvers import METHODS, Accelerated, ProjectedGradient
+from cvxnmf.methods import METHODS, Accelerated, ProjectedGradient
 
 TERMS = [{"trace": 0.0}, {"trace": 1.2}, {"trace": 1.2, "diagonal": "ignore"}]
 CONES = ["conditional", "psd"]

@@ -1,249 +1,25 @@
-"""Methods for the convex problems: each is a step, and one loop drives them all.
-
-    projected-gradient   the paper's: a gradient step in the metric, projected; backtracking
-    accelerated          the same step from an extrapolated point, restarted when momentum points uphill
-    factored             a projected step, then quasi-Newton descent over the factors (v, W) it found
-    splitting            alternating directions, for a lower limit on X (the paper's squared error)
-
-Every stop is decided by a certificate, never by the size of a step.
-"""
+"""Solving the convex problems: one loop drives every method, and a certificate decides when to stop."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from cvxnmf import certificates, spectra, validation
 from cvxnmf.certificates import Dual
 from cvxnmf.checking import NEGLIGIBLE
+from cvxnmf.methods import METHODS, Method
 from cvxnmf.problems import Block, Problem
 from cvxnmf.results import FloatArray, Iterate, Point, Solution, Status
 
 Callback = Callable[[Iterate], Any]
 
-#: Backtracking gives up here: the step no longer moves anything.
-LARGEST_CURVATURE = 1e100
 #: Columns of W with less than this share of the largest column's weight may be dropped at the end.
 NEGLIGIBLE_COLUMN = 1e-6
-
-
-class Method(Protocol):
-    """What the loop knows of a method."""
-
-    check_every: int
-    point: Point
-    value: float
-
-    def __init__(self, block: Block, point: Point) -> None: ...
-
-    def step(self) -> None:
-        """Move to the next point and set its value."""
-
-    def multiplier(self) -> FloatArray | None:
-        """A matrix W with ``W + trace N`` in the dual cone that was found on the way, if any."""
-
-
-class ProjectedGradient:
-    """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
-
-    check_every = 10
-    shrink = 0.9
-
-    def __init__(self, block: Block, point: Point) -> None:
-        self.block, self.point = block, point
-        self.X = point.dense()
-        self.value = block.objective(point, self.X)
-        self.L = 1.0
-
-    def multiplier(self) -> FloatArray | None:
-        """None: the gradient itself is the dual candidate."""
-        return None
-
-    def step(self) -> None:
-        """One projected step from the current point."""
-        self.point, self.X, self.value = self.projected_step(self.X)
-
-    def projected_step(self, Y: FloatArray) -> tuple[Point, FloatArray, float]:
-        """Return the projected gradient step from Y, its dense X and its value."""
-        block, s = self.block, self.block.cone.s
-        loss_here, G = block.loss.value_and_gradient(Y)
-        G /= s[:, None]
-        G /= s[None, :]
-        self.L *= self.shrink
-        while True:
-            target = G / -self.L
-            target /= s[:, None]
-            target /= s[None, :]
-            target += Y
-            point = block.cone.project(target, block.trace / self.L, self.point.W.shape[1] + 1)
-            del target
-            X = point.dense()
-            loss_there = block.loss.value(X)
-            if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
-                return point, X, loss_there + block.trace * block.cone.penalty(point)
-            self.L *= 2.0
-
-    def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
-        """Whether the quadratic model with curvature L lies above the loss at X.
-
-        Close to the optimum the difference of two losses is all rounding; the difference of two gradients is not.
-        """
-        s = self.block.cone.s
-        D = X - Y
-        D *= s[:, None]
-        D *= s[None, :]
-        quadratic = 0.5 * self.L * float(np.vdot(D, D))
-        if quadratic > 1e-9 * abs(loss_here):
-            return loss_there <= loss_here + float(np.vdot(G, D)) + quadratic
-        change = self.block.loss.value_and_gradient(X)[1]
-        change /= s[:, None]
-        change /= s[None, :]
-        change -= G
-        return 0.5 * float(np.vdot(change, D)) <= quadratic
-
-
-class Accelerated(ProjectedGradient):
-    """Projected gradient from a point extrapolated by Nesterov's momentum, halved on restart."""
-
-    check_every = 5
-
-    def __init__(self, block: Block, point: Point, momentum: bool = True) -> None:
-        super().__init__(block, point)
-        self.momentum, self.weight, self.ahead = momentum, 1.0, self.X
-
-    def step(self) -> None:
-        """One step from the extrapolated point."""
-        s = self.block.cone.s
-        self.point, X, self.value = self.projected_step(self.ahead)
-        moved = X - self.X
-        uphill = float(np.vdot((self.ahead - X) * s[:, None] ** 2 * s[None, :] ** 2, moved)) > 0
-        if uphill:
-            self.weight = max(1.0, 0.5 * self.weight)
-        longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.weight**2))
-        moved *= (self.weight - 1.0) / longer if self.momentum else 0.0
-        moved += X
-        self.X, self.ahead, self.weight = X, moved, longer
-
-
-class Factored(ProjectedGradient):
-    """L-BFGS descends over ``(v, W)``; a projected step then finds the rank and the way out of it.
-
-    The projected steps alone make the method converge to the global optimum; the descent speeds it up.
-    """
-
-    check_every = 1
-    shrink = 0.5
-    descent_steps = 100
-
-    def __init__(self, block: Block, point: Point) -> None:
-        super().__init__(block, point)
-        super().step()
-
-    def step(self) -> None:
-        """Descend over the factors, then take one projected step."""
-        with spectra.single_thread():
-            point = self._descend(self.point)
-        X = point.dense()
-        if self.block.objective(point, X) < self.value:
-            self.X = X
-        super().step()
-
-    def _descend(self, point: Point) -> Point:
-        """Lower the objective over the factors, variables scaled by the metric."""
-        block, (n, rank) = self.block, point.W.shape
-        s, effects = block.cone.s, block.cone.free_effects
-        if not effects and rank == 0:
-            return point
-
-        def unpack(x: FloatArray) -> Point:
-            x = x.reshape(n, -1) / s[:, None]
-            return Point(x[:, 0], x[:, 1:]) if effects else Point(np.zeros(n), x)
-
-        def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            here = unpack(x)
-            with np.errstate(over="ignore", invalid="ignore"):
-                loss, G = block.loss.value_and_gradient(here.dense())
-                value = loss + block.trace * block.cone.penalty(here)
-                slope = 2.0 * (G @ here.W + block.trace * block.cone.penalty_gradient(here.W))
-                if effects:
-                    slope = np.column_stack([2.0 * G.sum(axis=1), slope])
-            if not np.isfinite(value):
-                return 1e300, np.zeros_like(x)
-            return value, (slope / s[:, None]).ravel()
-
-        first = np.column_stack([point.v, point.W]) if effects else point.W
-        options = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps, "maxcor": 20, "ftol": 1e-15, "gtol": 0.0}
-        found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
-        return unpack(found.x)
-
-
-class Splitting:
-    """Alternating directions between the cone and the entrywise loss with its lower limit on X.
-
-    ``X1 = P(X2 - U)``, ``X2 = argmin loss + rho/2 |S(X2 - X1 - U)S|^2``, ``U += X1 - X2``; the residual of
-    the projection is a matrix of the dual cone.
-    """
-
-    check_every = 10
-    relaxation = 1.6
-
-    def __init__(self, block: Block, point: Point) -> None:
-        self.block = block
-        assert block.lower is not None
-        self.lower = block.lower
-        s = block.cone.s
-        self.weight = np.outer(s, s) ** 2
-        curvature = block.loss.curvature(block.start().dense())
-        self.rho = 0.3 * float(curvature.sum() / self.weight.sum())
-        self.X2 = point.dense() + block.lift(point.dense())
-        self.U = np.zeros_like(self.X2)
-        self.residual = np.zeros_like(self.X2)
-        self._arrive(point)
-
-    def _arrive(self, point: Point) -> None:
-        self.point = self.block.lifted(point)
-        self.value = self.block.objective(self.point)
-
-    def multiplier(self) -> FloatArray | None:
-        """Residual of the last projection: with the penalty it lies in the dual cone by construction."""
-        W: FloatArray = self.rho * self.weight * self.residual
-        return W
-
-    def step(self) -> None:
-        """One round over cone, loss and multiplier."""
-        block = self.block
-        target = self.X2 - self.U
-        nearest = block.cone.project(target, block.trace / self.rho)
-        X1 = nearest.dense()
-        self.residual = X1 - target
-        relaxed = self.relaxation * X1 + (1.0 - self.relaxation) * self.X2
-        before, self.X2 = self.X2, block.loss.proximal(relaxed + self.U, self.rho * self.weight, self.lower)
-        self.U += relaxed - self.X2
-        self._balance(self._length(X1 - self.X2), self.rho * self._length(self.X2 - before))
-        self._arrive(nearest)
-
-    def _length(self, D: FloatArray) -> float:
-        return float(np.sqrt(np.sum(self.weight * D * D)))
-
-    def _balance(self, primal: float, dual: float) -> None:
-        """Keep the two residuals within a factor of ten of each other."""
-        factor = 2.0 if primal > 10.0 * dual else 0.5 if dual > 10.0 * primal else 1.0
-        self.rho *= factor
-        self.U /= factor
-        self.residual /= factor
-
-
-METHODS: dict[str, type[Method]] = {
-    "projected-gradient": ProjectedGradient,
-    "accelerated": Accelerated,
-    "factored": Factored,
-    "splitting": Splitting,
-}
 
 
 def solve(

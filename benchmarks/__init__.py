@@ -1,0 +1,1 @@
+"""Benchmarks: datasets make data, solvers give answers, the objective alone scores them."""

@@ -1,0 +1,66 @@
+"""What is measured: seconds, certified gaps, memory. Solvers never score themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+import cvxnmf
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Wall time of one run and its answer."""
+    began = time.perf_counter()
+    answer = work()
+    return time.perf_counter() - began, answer
+
+
+def interleaved(works: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Median wall time of each piece of work, run in turns after one warm-up round, and the last answers."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    answers: dict[str, Any] = {}
+    for round_ in range(repeats + 1):
+        for name, work in works.items():
+            spent, answers[name] = seconds(work)
+            if round_:
+                times[name].append(spent)
+    return {name: median(spent) for name, spent in times.items()}, answers
+
+
+def eigendecomposition(A: np.ndarray) -> Callable[[], Any]:
+    """One full eigendecomposition of the size of A, the unit of cost."""
+    return lambda: sl.eigh(A)
+
+
+def certified_gap(problem: cvxnmf.Problem, X: Any) -> float:
+    """Relative gap of anybody's X, computed by our certificate, whoever found it."""
+    return cvxnmf.certify(problem, X).relative_gap
+
+
+_PEAK = """
+import resource, sys
+import numpy as np, scipy.linalg as sl
+import cvxnmf
+n = int(sys.argv[1])
+cvxnmf.solve(cvxnmf.symmetric(cvxnmf.block_graph(100, 0.3, 0.7)[0], trace="auto"))
+sl.eigh(np.eye(300))
+A, _ = cvxnmf.block_graph(n, 0.3, 0.7)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), method=sys.argv[2], max_iter=10)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+scale = 1 if sys.platform == "darwin" else 1024
+print((after - before) * scale / (8 * n * n))
+"""
+
+
+def peak_arrays(n: int, method: str) -> float:
+    """Growth of the peak resident memory during a solve, in dense n-by-n float64 arrays, in a process of its own."""
+    answer = subprocess.run([sys.executable, "-c", _PEAK, str(n), method], capture_output=True, text=True, check=True)
+    return float(answer.stdout)
