@@ -40,8 +40,8 @@ class Method(Protocol):
 class ProjectedGradient:
     """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
 
-    check_every = 10
-    shrink = 0.9
+    check_every = 5
+    shrink = 0.8
 
     def __init__(self, block: Block, point: Point) -> None:
         self.block, self.point = block, point
@@ -99,7 +99,7 @@ class ProjectedGradient:
 class Accelerated(ProjectedGradient):
     """Projected gradient from a point extrapolated by Nesterov's momentum, halved on restart."""
 
-    check_every = 5
+    shrink = 0.9
 
     def __init__(self, block: Block, point: Point, momentum: bool = True) -> None:
         super().__init__(block, point)

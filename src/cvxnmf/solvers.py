@@ -170,8 +170,9 @@ class _Run:
                 if not search.accept():
                     return Status.NONFINITE
                 if iteration >= due or iteration == self.max_iter:
+                    gap = search.relative_gap
                     search.certify()
-                    due = iteration + max(search.method.check_every, iteration // 10)
+                    due = iteration + self._wait(search, iteration, gap)
                 if self._record(search):
                     return Status.INTERRUPTED
                 if search.stalled:
@@ -180,6 +181,15 @@ class _Run:
             search.certify()
             return Status.INTERRUPTED
         return Status.OPTIMAL
+
+    def _wait(self, search: _Search, iteration: int, gap_before: float) -> int:
+        """Steps until the next certificate: fewer if at the rate since the last one the goal is near."""
+        usual = max(search.method.check_every, iteration // 10)
+        gap = search.relative_gap
+        if not self.tol < gap < gap_before:
+            return usual
+        predicted = usual * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
+        return int(min(usual, max(1, np.ceil(predicted))))
 
     def _record(self, search: _Search) -> Any:
         """Add a line to the history and tell the callback; its answer stops the loop."""
