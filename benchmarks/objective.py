@@ -45,22 +45,25 @@ def certified_gap(problem: cvxnmf.Problem, X: Any) -> float:
 
 
 _PEAK = """
-import resource, sys
+import re, sys
 import numpy as np, scipy.linalg as sl
 import cvxnmf
 n = int(sys.argv[1])
 cvxnmf.solve(cvxnmf.symmetric(cvxnmf.block_graph(100, 0.3, 0.7)[0], trace="auto"))
-sl.eigh(np.eye(300))
+sl.eigh(np.eye(700))
 A, _ = cvxnmf.block_graph(n, 0.3, 0.7)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def status(key):
+    return 1024 * int(re.search(key + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+before = status("VmRSS")
 cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), method=sys.argv[2], max_iter=10)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-scale = 1 if sys.platform == "darwin" else 1024
-print((after - before) * scale / (8 * n * n))
+print((status("VmHWM") - before) / (8 * n * n))
 """
 
 
-def peak_arrays(n: int, method: str) -> float:
-    """Growth of the peak resident memory during a solve, in dense n-by-n float64 arrays, in a process of its own."""
+def peak_arrays(n: int, method: str) -> float | None:
+    """Growth of the peak memory during a solve, in dense n-by-n arrays, in a process of its own; None where not told."""
+    if not sys.platform.startswith("linux"):
+        return None
     answer = subprocess.run([sys.executable, "-c", _PEAK, str(n), method], capture_output=True, text=True, check=True)
     return float(answer.stdout)

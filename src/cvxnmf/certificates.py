@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as sl
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from cvxnmf import checking, spectra, validation
 from cvxnmf.checking import Certificate, CertificateError
@@ -133,12 +132,14 @@ def _gradient_dual(problem: Problem, block: Block, X: FloatArray) -> Dual | None
     """The dual point that the gradient at X gives, shifted into the dual cone."""
     with np.errstate(over="ignore", invalid="ignore"):
         if block.cone.free_effects:
-            effects = balancing_effects(block, X)
-            X = X + np.add.outer(effects, effects)
+            X = with_effects(X, balancing_effects(block, X))
         _, g = block.loss.value_and_gradient(X)
-    if not np.all(np.abs(g) < ABSURD):
+    del X
+    if not (-ABSURD < g.min() and g.max() < ABSURD):
         return None
-    return _accepted(problem, block, *_shifted_family(block, g))
+    least, family = _shifted_family(block, g)
+    del g  # the check below needs the room
+    return _accepted(problem, block, least, family)
 
 
 Family = Callable[[float], FloatArray]
@@ -149,7 +150,7 @@ def _accepted(problem: Problem, block: Block, least: float, family: Family) -> D
     pad = FIRST_PAD * block.size
     while least + pad <= LARGEST_SHIFT:
         Z = family(least + pad)
-        witness = {"Z": (Z + Z.T) / 2, "metric": block.cone.s}
+        witness = {"Z": Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2, "metric": block.cone.s}
         try:
             proof = checking.prove(block.loss.A, "dual", problem.statement, witness)
         except CertificateError:
@@ -170,12 +171,15 @@ def _shifted_family(block: Block, g: FloatArray) -> tuple[float, Family]:
 
 def _raised_family(block: Block, g: FloatArray) -> tuple[float, Family]:
     """Raise the diagonal: ``Z + shift S^2``."""
-    floor, t = block.loss.floor(), block.cone.s**2
+    t = block.cone.s**2
+    unit = max(1e-300, float(g.max()), -float(g.min()))
     lowest = block.cone.smallest_eigenvalue(g) + block.trace
-    unit = max(1e-300, float(np.abs(g).max()))
+    Z = g + block.loss.floor()
 
     def family(shift: float) -> FloatArray:
-        return g + floor + np.diag(shift * unit * t)
+        raised = Z.copy()
+        raised.flat[:: len(Z) + 1] += shift * unit * t
+        return raised
 
     return max(0.0, -lowest) / unit, family
 
@@ -210,23 +214,25 @@ def _anchor(block: Block) -> FloatArray:
 
 
 def _blended_family(block: Block, g: FloatArray) -> tuple[float, Family]:
-    """Blend with the anchor; the pencil of the two gives the least share."""
+    """Blend with the anchor; the pencil of the two gives the least share. The gradient is overwritten."""
     floor = block.loss.floor()
-    g = g - np.diag(g.sum(axis=1))
+    diagonal = floor.sum(axis=1)
+    g.flat[:: len(g) + 1] -= g.sum(axis=1)
     Z = g + floor
-    here = block.cone.add_penalty(g.copy(), block.trace)
-    there = block.cone.add_penalty(block.cone.shift_direction(floor), block.trace)
+    here = block.cone.add_penalty(g, block.trace)
+    there = -floor
+    there.flat[:: len(there) + 1] += diagonal
+    there = block.cone.add_penalty(there, block.trace)
     scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
     direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)
     for M in (here, there):
         M *= scaling[:, None]
         M *= scaling[None, :]
-        M += np.outer(direction, direction)
+        spectra.add_outer(M, direction, direction)
     try:
         ratio = max(0.0, -spectra.smallest_eigenvalue(here, there))
     except sl.LinAlgError:
         ratio = 0.0
-    diagonal = floor.sum(axis=1)
 
     def family(shift: float) -> FloatArray:
         blended = (1.0 - min(shift, 1.0)) * Z
@@ -279,6 +285,13 @@ def constraint_multiplier(block: Block, X: FloatArray, rounds: int = 100) -> Flo
     return inside - penalty
 
 
+def with_effects(X: FloatArray, v: FloatArray) -> FloatArray:
+    """``X + v1' + 1v'``, symmetric to the last bit if X is."""
+    Y: FloatArray = np.add.outer(v, v)
+    Y += X
+    return Y
+
+
 def balancing_effects(block: Block, X: FloatArray, max_iter: int = 40) -> FloatArray:
     """Return effects v for which the gradient at ``X + v1' + 1v'`` has vanishing row sums.
 
@@ -289,13 +302,13 @@ def balancing_effects(block: Block, X: FloatArray, max_iter: int = 40) -> FloatA
     weights = block.loss.floor().sum(axis=1)
 
     def slope(v: FloatArray) -> tuple[float, FloatArray, float]:
-        value, g = block.loss.value_and_gradient(X + np.add.outer(v, v))
+        value, g = block.loss.value_and_gradient(with_effects(X, v))
         residual = g.sum(axis=1)
         return value, residual, float(np.max(np.abs(residual) / weights))
 
     value, residual, size = slope(v)
     for _ in range(max_iter):
-        step = _newton_step(block, X + np.add.outer(v, v), residual) if 1e-15 < size < np.inf else None
+        step = _newton_step(block, with_effects(X, v), residual) if 1e-15 < size < np.inf else None
         if step is None:
             break
         for damping in (1.0, 0.5, 0.25, 0.1, 0.01):
@@ -313,7 +326,8 @@ def _newton_step(block: Block, X: FloatArray, residual: FloatArray) -> FloatArra
     H = block.loss.curvature(X)
     H.flat[:: len(H) + 1] += H.sum(axis=1)
     try:
-        step: FloatArray = -sl.cho_solve(sl.cho_factor(H, overwrite_a=True, check_finite=False), residual, check_finite=False)
+        factor = sl.cho_factor(H.T, overwrite_a=True, check_finite=False)
+        step: FloatArray = -sl.cho_solve(factor, residual, check_finite=False)
     except sl.LinAlgError:
         return None
     longest = float(np.abs(step).max())
@@ -325,10 +339,12 @@ def _matching_effects(block: Block, X: FloatArray, max_iter: int = 10) -> FloatA
     target = np.log(block.loss.A.sum(axis=1))
     v = np.zeros(len(X))
     for _ in range(max_iter):
-        logs = X + np.add.outer(v, v)
+        logs = with_effects(X, v)
         if block.loss.ignore_diagonal:
             np.fill_diagonal(logs, -np.inf)
-        ratio = target - logsumexp(logs, axis=1)
+        highest = logs.max(axis=1)
+        logs -= highest[:, None]
+        ratio = target - highest - np.log(np.exp(logs, out=logs).sum(axis=1))
         if np.abs(ratio).max() < 0.5:
             break
         v += 0.5 * ratio

@@ -18,8 +18,9 @@ taken off the bound.
 from __future__ import annotations
 
 import json
+import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
@@ -35,6 +36,8 @@ Array = NDArray[np.float64]
 UNIT = float(np.finfo(np.float64).eps)  # twice the unit roundoff: every error bound below is generous
 #: Elementary functions and pairwise sums are off by at most this many units per term.
 UNITS_PER_TERM = 64
+#: Entries that are worked on at a time.
+BLOCK_ENTRIES = 1 << 18
 #: Values below this share of the data's scale count as zero in a relative gap.
 NEGLIGIBLE = 1e-9
 
@@ -163,66 +166,95 @@ def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str,
 
 def _data(A: Any) -> Array:
     dense = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
-    if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not np.all(np.isfinite(dense)) or dense.min() < 0:
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not _is_finite(dense) or dense.min(initial=0.0) < 0:
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
-    return (dense + dense.T) / 2
+    return dense if np.array_equal(dense, dense.T) else (dense + dense.T) / 2
+
+
+def _is_finite(values: Array) -> bool:
+    return bool(np.isfinite(values.min(initial=0.0)) and np.isfinite(values.max(initial=0.0)))
 
 
 class _DualPoint:
-    """The witness of a model bound, seen against its data."""
+    """The witness of a model bound, seen against its data: ``W = Z - f``, its diagonal kept apart.
+
+    Only one further matrix, Y, is formed; everything else is taken in blocks of rows.
+    """
 
     def __init__(self, A: Array, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> None:
         self.loss, self.cone = statement["loss"], statement["cone"]
         self.trace, self.fits_diagonal = float(statement["trace"]), statement["diagonal"] == "fit"
         if self.loss not in ("kl", "mse", "mse-paper") or self.cone not in ("psd", "conditional") or not self.trace >= 0:
             raise CertificateError("The certificate's statement of the problem is not understood.")
-        if not self.fits_diagonal:
+        if not self.fits_diagonal and np.diag(A).any():
             A = A - np.diag(np.diag(A))
         kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
-        self.A = A[np.ix_(kept, kept)]
+        self.A = A if kept.all() else A[np.ix_(kept, kept)]
         self.s = np.asarray(witness["metric"], dtype=np.float64)
-        self.Z = np.array(witness["Z"], dtype=np.float64)
+        self.Z = np.asarray(witness["Z"], dtype=np.float64)
         n = len(self.A)
         if self.Z.shape != (n, n) or self.s.shape != (n,):
             raise CertificateError(f"The witness of shape {self.Z.shape} does not match the data, where {n} nodes carry entries.")
-        if not (np.all(np.isfinite(self.Z)) and np.all(self.Z == self.Z.T) and np.all(np.isfinite(self.s)) and self.s.min() > 0):
+        if not (_is_finite(self.Z) and np.array_equal(self.Z, self.Z.T) and _is_finite(self.s) and self.s.min() > 0):
             raise CertificateError("The witness is not a finite symmetric matrix with a positive metric.")
-        floor = self.A if self.loss == "kl" else 0.5 * self.A * self.A
-        self.W = self.Z - floor
-        self.rows = np.abs(self.W).sum(axis=1) + 2 * floor.sum(axis=1)
+        self.diagonal = np.diag(self.Z).copy()  # of Z, once its row sums are put right
         self.slack = np.zeros(n)  # what an entry of W may be off by
         self.rigorous = True
-        if not self.fits_diagonal and np.diag(self.W).any():
+        self._sum_rows()
+        if not self.fits_diagonal and (self.diagonal != self._floor(np.diag(self.A))).any():
             raise CertificateError("The diagonal is ignored, so the dual point must vanish there.")
         if self.cone == "conditional":
             self._absorb_row_sums()
 
+    def _floor(self, A: Array) -> Array:
+        return A if self.loss == "kl" else 0.5 * A * A
+
+    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Blocks of rows: which rows, their data, and Z with the mended diagonal."""
+        n = len(self.A)
+        height = max(1, BLOCK_ENTRIES // n)
+        for first in range(0, n, height):
+            rows = slice(first, min(n, first + height))
+            Z = self.Z[rows].copy()
+            Z[np.arange(len(Z)), np.arange(n)[rows]] = self.diagonal[rows]
+            yield rows, self.A[rows], Z
+
+    def _sum_rows(self) -> None:
+        """Row sums of W, and of the absolute values behind them."""
+        self.row_sums, self.rows = np.zeros(len(self.A)), np.zeros(len(self.A))
+        for rows, A, Z in self._blocks():
+            floor = self._floor(A)
+            W = Z - floor
+            self.row_sums[rows] = W.sum(axis=1)
+            self.rows[rows] = np.abs(W).sum(axis=1) + 2 * floor.sum(axis=1)
+
     def _absorb_row_sums(self) -> None:
         """Make the rows of W sum to zero; ``N1 = 0`` already."""
-        n, residual = len(self.W), self.W.sum(axis=1)
+        n, residual = len(self.A), self.row_sums
         rounding = (n + 16) * UNIT * self.rows
         if not np.all(np.abs(residual) <= 16 * rounding):
             worst = int(np.argmax(np.abs(residual) - 16 * rounding))
             raise CertificateError(f"The rows of the dual point do not sum to zero (row {worst}).")
         if self.fits_diagonal:
             self.slack = rounding
-            self.W.flat[:: n + 1] -= residual
-            self.Z.flat[:: n + 1] -= residual
+            self.diagonal -= residual
         else:  # no weight on the diagonal: a tiny x_i + x_j off the diagonal would put the rows right
             self.slack = np.full(n, 2.0 * (np.abs(residual) + rounding).max() / max(n - 2, 1))
 
     def in_domain(self) -> None:
         """The conjugate must be finite at every entry of W, and stay so within the slack."""
-        margin = np.where(self.A > 0, np.inf, self.Z) if self.loss == "mse-paper" else self.Z.copy()
-        if self.fits_diagonal:
-            margin.flat[:: len(margin) + 1] -= 2 * self.slack
-        else:
-            np.fill_diagonal(margin, np.inf)
-        if margin.min() < 0:
-            i, j = np.unravel_index(int(np.argmin(margin)), margin.shape)
-            raise CertificateError(f"The dual point leaves its domain at row {i}, column {j}.")
+        smallest = np.inf
+        for rows, A, Z in self._blocks():
+            if self.loss == "mse-paper":
+                Z[A > 0] = np.inf
+            on_diagonal = (np.arange(len(Z)), np.arange(len(self.A))[rows])
+            Z[on_diagonal] = Z[on_diagonal] - 2 * self.slack[rows] if self.fits_diagonal else np.inf
+            smallest = min(smallest, float(Z.min()))
+            if smallest < 0:
+                i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
+                raise CertificateError(f"The dual point leaves its domain at row {rows.start + i}, column {j}.")
         if not self.fits_diagonal and self.cone == "conditional":
-            self.rigorous = bool(margin.min() > 4 * self.slack[0])
+            self.rigorous = bool(smallest > 4 * self.slack[0])
 
     def in_dual_cone(self) -> None:
         """``Y = W + trace N`` must be PSD; ``Y1 = 0`` holds on the conditional cone by now."""
@@ -236,30 +268,33 @@ class _DualPoint:
     def _dual_matrix(self) -> tuple[Array, Array]:
         """Y, and for each row a bound on the sum of absolute values that rounding acted on."""
         t = self.s**2
-        Y = self.W.copy()
-        Y.flat[:: len(Y) + 1] += self.trace * t
         size = self.rows + 2 * self.trace * t
-        if self.cone == "conditional" and self.trace:
-            Y -= self.trace / t.sum() * np.outer(t, t)
+        Y = np.empty_like(self.Z)
+        for rows, A, Z in self._blocks():
+            Y[rows] = Z - self._floor(A)
+            if self.cone == "conditional" and self.trace:
+                Y[rows] -= self.trace / t.sum() * np.outer(t[rows], t)
+        Y.flat[:: len(Y) + 1] += self.trace * t
         return Y, size
 
     def _groups(self, Y: Array) -> list[NDArray[np.intp]]:
         """Blocks of Y: without a penalty, separate components of the data stay separate."""
         if self.cone == "psd" or self.trace:
             return [np.arange(len(Y))]
-        count, labels = connected_components(sp.csr_array(Y), directed=False)
+        count, labels = connected_components(sp.csr_array(Y != 0), directed=False)
         return [np.flatnonzero(labels == c) for c in range(count)]
 
-    def _is_psd(self, Y: Array, size: Array) -> bool:
-        """Rump's criterion on Y scaled to unit diagonal by powers of two."""
-        n = len(Y)
+    def _is_psd(self, M: Array, size: Array) -> bool:
+        """Rump's criterion on M scaled to unit diagonal by powers of two; M is overwritten."""
+        n = len(M)
         if n == 1 and self.cone == "conditional":
             return True  # a 1-by-1 matrix with row sum zero is zero
-        diagonal = np.diag(Y).copy()
+        diagonal = np.diag(M).copy()
         if diagonal.min() <= 0:
             return False
         scaling = np.exp2(-np.round(0.5 * np.log2(diagonal)))
-        M = Y * scaling[:, None] * scaling[None, :]
+        M *= scaling[:, None]
+        M *= scaling[None, :]
         lifted = 0.0
         if self.cone == "conditional":  # the direction 1 has eigenvalue zero by construction; lift it
             z = 1.0 / scaling
@@ -272,25 +307,32 @@ class _DualPoint:
         backward = 4 * (n + 16) * UNIT * (float(np.trace(M)) + lifted)
         M.flat[:: n + 1] -= formed + absorbed + backward
         try:
-            sl.cholesky(M, lower=True, overwrite_a=True, check_finite=False)
+            sl.cholesky(M.T, overwrite_a=True, check_finite=False)
         except sl.LinAlgError:
             return False
         return True
 
     def bound(self) -> float:
         """``-sum phi*(W)``, lowered by all that rounding may have added."""
-        terms, weight, slope = self._conjugate_terms()
-        if not self.fits_diagonal:
-            for array in (terms, weight):
-                np.fill_diagonal(array, 0.0)
-        moved = float(np.sum(self.slack * (np.abs(np.diag(slope)) + 1.0)))
-        if not self.fits_diagonal and self.cone == "conditional":
-            moved = float(2 * self.slack[0] * (np.abs(slope - np.diag(np.diag(slope))) + 1.0).sum())
-        return float(terms.sum()) - UNITS_PER_TERM * UNIT * float(weight.sum()) - moved
+        total, rounding, moved, n = [], 0.0, 0.0, len(self.A)
+        for rows, A, Z in self._blocks():
+            terms, weight, slope = self._conjugate_terms(A, Z)
+            on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
+            if self.fits_diagonal:
+                moved += float(np.sum(self.slack[rows] * (np.abs(slope[on_diagonal]) + 1.0)))
+            else:
+                for array in (terms, weight):
+                    array[on_diagonal] = 0.0
+                if self.cone == "conditional":
+                    moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
+            total.append(float(terms.sum()))
+            rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
+        return math.fsum(total) - rounding - moved
 
-    def _conjugate_terms(self) -> tuple[Array, Array, Array]:
+    def _conjugate_terms(self, A: Array, Z: Array) -> tuple[Array, Array, Array]:
         """``-phi*(w)`` entrywise, the size of what was summed in it, and the derivative of phi*."""
-        A, W, Z = self.A, self.W, np.maximum(self.Z, 0.0)
+        W = Z - self._floor(A)
+        Z = np.maximum(Z, 0.0)
         if self.loss == "kl":
             log_A, log_Z = _log(A), _log(Z)
             return A * log_A - A + Z - Z * log_Z, np.abs(A * log_A) + A + Z + np.abs(Z * log_Z), log_Z

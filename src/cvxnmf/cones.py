@@ -42,25 +42,37 @@ class Cone(ABC):
     def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
         """Return ``G + weight N``; G is overwritten."""
 
-    @abstractmethod
-    def shift_direction(self, floor: FloatArray) -> FloatArray:
-        """A direction inside the dual cone that makes any symmetric matrix dual feasible in the end."""
+    def scaled(self, X: FloatArray) -> FloatArray:
+        """``S X S``, a new array."""
+        B: FloatArray = X * self.s[:, None]
+        B *= self.s[None, :]
+        return B
 
-    def project(self, X: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
-        """Return argmin ``||S(Y - X)S||^2 / 2 + threshold <N, Y>`` over Y in the cone, in factors.
+    def unscaled(self, G: FloatArray) -> FloatArray:
+        """``S^-1 G S^-1``, the gradient in scaled coordinates, a new array."""
+        B: FloatArray = G / self.s[:, None]
+        B /= self.s[None, :]
+        return B
+
+    def project(self, X: FloatArray, threshold: float = 0.0) -> Point:
+        """Return argmin ``||S(Y - X)S||^2 / 2 + threshold <N, Y>`` over Y in the cone, in factors."""
+        return self.project_scaled(self.scaled(X), threshold)
+
+    def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
+        """Return the projection of ``S^-1 B S^-1``; B is overwritten.
 
         Eigenvalues of the constrained part are lowered by the threshold and clipped at zero.
         """
-        s = self.s
-        v, B = self._split(X * s[:, None] * s[None, :])
-        rounding = RELATIVE_ZERO * float(np.abs(B).max(initial=0.0)) * len(B)
+        v, B = self._split(B)
+        rounding = RELATIVE_ZERO * max(float(B.max(initial=0.0)), -float(B.min(initial=0.0))) * len(B)
         values, vectors = spectra.eigenpairs_above(B, max(threshold, rounding), expected)
-        return Point(v, vectors * np.sqrt(values - threshold)[None, :] / s[:, None])
+        W = vectors * np.sqrt(values - threshold)[None, :]
+        W /= self.s[:, None]
+        return Point(v, W)
 
     def smallest_eigenvalue(self, G: FloatArray) -> float:
         """Smallest eigenvalue of ``S^-1 G S^-1`` on the directions that the cone constrains."""
-        scaled = G / self.s[:, None] / self.s[None, :]
-        _, B = self._split(scaled)
+        _, B = self._split(self.unscaled(G))
         return spectra.smallest_eigenvalue(self._null_space_lifted(B))
 
     def _null_space_lifted(self, B: FloatArray) -> FloatArray:
@@ -88,12 +100,11 @@ class Cone(ABC):
 
         `span` is an orthonormal basis of the scaled directions that X charges, see :meth:`charged`.
         """
-        s = self.s
-        B = Y / s[:, None] / s[None, :]
+        B = self.unscaled(Y)
         B -= span @ (span.T @ B)
         B -= (B @ span) @ span.T
         values, vectors = spectra.eigenpairs_above(B, 0.0)
-        half = vectors * np.sqrt(values)[None, :] * s[:, None]
+        half = vectors * np.sqrt(values)[None, :] * self.s[:, None]
         return np.asarray(half @ half.T)
 
     def charged(self, X: FloatArray) -> FloatArray:
@@ -141,10 +152,6 @@ class PSD(Cone):
         """``sum s_i^2 X_ii``."""
         return float(self.s**2 @ np.diag(X))
 
-    def shift_direction(self, floor: FloatArray) -> FloatArray:
-        """``diag(s^2)``, positive definite."""
-        return np.diag(self.s**2)
-
 
 class ConditionallyPSD(Cone):
     """``{X : x'Xx >= 0 whenever 1'x = 0} = {v1' + 1v' + Q, Q PSD}``: ``P = I - ss'/|s|^2``."""
@@ -157,8 +164,8 @@ class ConditionallyPSD(Cone):
         u = s / np.linalg.norm(s)
         b = B @ u
         b -= 0.5 * (u @ b) * u
-        B -= np.outer(u, b)
-        B -= np.outer(b, u)
+        spectra.add_outer(B, u, -b)
+        spectra.add_outer(B, -b, u)
         return b / (s * np.linalg.norm(s)), B
 
     def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
@@ -166,7 +173,7 @@ class ConditionallyPSD(Cone):
         if weight:
             t = self.s**2
             q = t * np.sqrt(weight / t.sum())
-            G -= np.outer(q, q)
+            spectra.add_outer(G, -q, q)
             G.flat[:: len(G) + 1] += weight * t
         return G
 
@@ -175,13 +182,10 @@ class ConditionallyPSD(Cone):
         t = self.s**2
         return float(t @ np.diag(X) - t @ X @ t / t.sum())
 
-    def shift_direction(self, floor: FloatArray) -> FloatArray:
-        """Laplacian of the graph with weights `floor`: PSD, annihilates 1."""
-        return np.diag(floor.sum(axis=1)) - floor
-
     def _null_space_lifted(self, B: FloatArray) -> FloatArray:
         u = self.s / np.linalg.norm(self.s)
-        return np.asarray(B + np.outer(u, u * float(np.abs(B).sum(axis=1).max())))
+        spectra.add_outer(B, u, u * float(np.abs(B).sum(axis=1).max()))
+        return B
 
     def _centred(self, point: Point) -> Point:
         """Move the weighted mean of the positions into the effects."""

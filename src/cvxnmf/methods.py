@@ -59,22 +59,20 @@ class ProjectedGradient:
 
     def projected_step(self, Y: FloatArray) -> tuple[Point, FloatArray, float]:
         """Return the projected gradient step from Y, its dense X and its value."""
-        block, s = self.block, self.block.cone.s
+        block, cone = self.block, self.block.cone
         loss_here, G = block.loss.value_and_gradient(Y)
-        G /= s[:, None]
-        G /= s[None, :]
+        G /= cone.s[:, None]
+        G /= cone.s[None, :]
         self.L *= self.shrink
         while True:
             target = G / -self.L
-            target /= s[:, None]
-            target /= s[None, :]
-            target += Y
-            point = block.cone.project(target, block.trace / self.L, self.point.W.shape[1] + 1)
+            target += cone.scaled(Y)
+            point = cone.project_scaled(target, block.trace / self.L, self.point.W.shape[1] + 1)
             del target
             X = point.dense()
             loss_there = block.loss.value(X)
             if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
-                return point, X, loss_there + block.trace * block.cone.penalty(point)
+                return point, X, loss_there + block.trace * cone.penalty(point)
             self.L *= 2.0
 
     def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
@@ -82,16 +80,14 @@ class ProjectedGradient:
 
         Close to the optimum the difference of two losses is all rounding; the difference of two gradients is not.
         """
-        s = self.block.cone.s
+        cone = self.block.cone
         D = X - Y
-        D *= s[:, None]
-        D *= s[None, :]
+        D *= cone.s[:, None]
+        D *= cone.s[None, :]
         quadratic = 0.5 * self.L * float(np.vdot(D, D))
         if quadratic > 1e-9 * abs(loss_here):
             return loss_there <= loss_here + float(np.vdot(G, D)) + quadratic
-        change = self.block.loss.value_and_gradient(X)[1]
-        change /= s[:, None]
-        change /= s[None, :]
+        change = cone.unscaled(self.block.loss.value_and_gradient(X)[1])
         change -= G
         return 0.5 * float(np.vdot(change, D)) <= quadratic
 
@@ -103,20 +99,24 @@ class Accelerated(ProjectedGradient):
 
     def __init__(self, block: Block, point: Point, momentum: bool = True) -> None:
         super().__init__(block, point)
-        self.momentum, self.weight, self.ahead = momentum, 1.0, self.X
+        self.momentum, self.weight, self.ahead = momentum, 1.0, self.X.copy()
 
     def step(self) -> None:
         """One step from the extrapolated point."""
-        s = self.block.cone.s
+        squares = self.block.cone.s**2
         self.point, X, self.value = self.projected_step(self.ahead)
+        backward, self.ahead = self.ahead, X
+        backward -= X
+        backward *= squares[:, None]
+        backward *= squares[None, :]
         moved = X - self.X
-        uphill = float(np.vdot((self.ahead - X) * s[:, None] ** 2 * s[None, :] ** 2, moved)) > 0
-        if uphill:
+        self.X = X
+        if float(np.vdot(backward, moved)) > 0:
             self.weight = max(1.0, 0.5 * self.weight)
         longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.weight**2))
         moved *= (self.weight - 1.0) / longer if self.momentum else 0.0
         moved += X
-        self.X, self.ahead, self.weight = X, moved, longer
+        self.ahead, self.weight = moved, longer
 
 
 class Factored(ProjectedGradient):
@@ -166,7 +166,9 @@ class Factored(ProjectedGradient):
             return value, (slope / s[:, None]).ravel()
 
         first = np.column_stack([point.v, point.W]) if effects else point.W
-        options = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps, "maxcor": 20, "ftol": 1e-15, "gtol": 0.0}
+        memory = min(20, max(5, n // (rank + 1)))  # two vectors of n (rank + 1) numbers each: a few n-by-n arrays at most
+        steps = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps}
+        options = {**steps, "maxcor": memory, "ftol": 1e-15, "gtol": 0.0}
         found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
         return unpack(found.x)
 

@@ -268,7 +268,7 @@ class _Search:
         if block.cone.free_effects and block.lower is None:
             effects = certificates.balancing_effects(block, X)
             point = Point(point.v + effects, point.W)
-            X += np.add.outer(effects, effects)
+            X = certificates.with_effects(X, effects)
             value = block.objective(point, X)
             if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched row sums
                 self.point, self.value = point, value

@@ -36,6 +36,11 @@ def single_thread(n: int = 0) -> AbstractContextManager[Any]:
     return limit
 
 
+def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:
+    """Add ``x y'`` to M in place, without forming it."""
+    sl.blas.dger(1.0, y, x, a=M.T, overwrite_a=True)  # transposed, a C array is what BLAS wants
+
+
 def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues above `threshold` in decreasing order, with their vectors.
 
@@ -54,16 +59,18 @@ def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = Non
     if n > 200 and wanted <= PARTIAL_SHARE * n:
         values, vectors = sl.eigh(B, subset_by_index=[n - wanted, n - 1], check_finite=False)
         if values[0] > threshold:
-            values, vectors = sl.eigh(B, driver="evd", check_finite=False)
+            return eigenpairs_above(B, threshold)
     else:
-        values, vectors = sl.eigh(B, driver="evd", overwrite_a=True, check_finite=False)
+        values, vectors = sl.eigh(B.T, driver="evd", overwrite_a=True, check_finite=False)
     keep = int(np.searchsorted(-values[::-1], -threshold, side="left"))
     return values[::-1][:keep], vectors[:, ::-1][:, :keep]
 
 
 def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> float:
-    """Smallest eigenvalue of B, or of the pencil (B, metric) with a positive definite metric."""
-    values = sl.eigh(B, metric, eigvals_only=True, subset_by_index=[0, 0], check_finite=False)
+    """Smallest eigenvalue of B, or of the pencil (B, metric) with a positive definite metric; both are overwritten."""
+    metric = None if metric is None else metric.T  # transposed, a C array is what LAPACK wants: no copy
+    options = {"eigvals_only": True, "subset_by_index": [0, 0], "overwrite_a": True, "overwrite_b": True}
+    values = sl.eigh(B.T, metric, check_finite=False, **options)
     return float(values[0])
 
 
