@@ -232,3 +232,104 @@ def test_balancing_effects_survive_absurd_points():
     X = in_cone(problem, np.random.default_rng(0), 8.0)
     v = certificates.balancing_effects(problem.blocks[0], X)
     np.testing.assert_allclose(np.exp(X + v[:, None] + v[None, :]).sum(axis=1), problem.A.sum(axis=1), rtol=1e-6)
+
+
+class TestForgeries:
+    """Witnesses made to deceive the check."""
+
+    def refused(self, A, witness, **statement):
+        terms = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0} | statement
+        with pytest.raises(cvxnmf.CertificateError):
+            checking.prove(A, "dual", terms, witness)
+
+    def test_a_penalty_that_overflows(self):
+        A = np.array([[1, 1, 1], [1, 0.9, 0.1], [1, 0.1, 0.9]])
+        self.refused(A, {"Z": np.ones((3, 3)), "metric": np.array([1e160, 1.0, 1.0])}, trace=1e-3)
+        self.refused(A, {"Z": np.ones((3, 3)), "metric": np.ones(3)}, trace=np.inf)
+        self.refused(A, {"Z": np.ones((3, 3)), "metric": np.ones(3)}, trace=np.nan)
+
+    @pytest.mark.parametrize("power", [-290, -100, 0, 100, 290])
+    def test_a_metric_that_overflows_or_vanishes(self, power):
+        A = np.array([[3, 1, 0.1], [1, 3, 0.1], [0.1, 0.1, 3.0]])
+        d, s = A.sum(axis=1), np.array([1, 1.0, 30.0]) * 2.0**power
+        witness = {"Z": np.outer(d, d) / d.sum(), "metric": s}
+        self.refused(A, witness, cone="conditional", trace=0.1 * 2.0 ** (-2 * power))
+
+    def test_a_subnormal_entry(self):
+        tiny = 5e-324
+        A = np.array([[0.5, tiny], [tiny, 0.5]])
+        witness = {"Z": np.array([[1.125, -1], [-1, 1.125]]), "metric": np.ones(2)}
+        terms = {"loss": "mse-paper", "cone": "conditional", "diagonal": "fit", "trace": 0.0}
+        assert checking.prove(A, "dual", terms, witness).bound == 0.0
+
+    def test_nan_and_other_types(self):
+        A, Z, s = np.eye(3) + 1, np.ones((3, 3)), np.ones(3)
+        self.refused(A, {"Z": np.full((3, 3), np.nan), "metric": s})
+        self.refused(A, {"Z": Z * 1j, "metric": s})
+        self.refused(A, {"Z": Z, "metric": np.array([1.0, np.nan, 1.0])})
+        self.refused(A, {"Z": "Z", "metric": s})
+        self.refused(A, None)
+        for data in (A * 1j, np.ma.masked_greater(A, 1.5), "A", None, [[1.0], [1.0, 2.0]], -A, np.zeros((0, 0))):
+            self.refused(data, {"Z": Z, "metric": s})
+        for statement in ({"trace": None}, {"trace": -5.0}, {"diagonal": "drop"}, {"loss": ["kl"]}):
+            self.refused(A, {"Z": Z, "metric": s}, **statement)
+
+    def test_a_forged_scale_does_not_widen_the_tolerance(self, certified):
+        A, certificate = certified
+        with pytest.raises(cvxnmf.CertificateError, match="not the stated"):
+            altered(certificate, scale=1e30, bound=certificate.value * 0.9).check(A)
+        with pytest.raises(cvxnmf.CertificateError, match="scope"):
+            altered(certificate, scope="rank-k").check(A)
+
+    def test_corrupted_files_never_pass(self, certified, tmp_path):
+        A, certificate = certified
+        file = tmp_path / "proof.npz"
+        certificate.save(file)
+        whole = file.read_bytes()
+        rng = np.random.default_rng(0)
+        for _ in range(60):
+            broken = bytearray(whole)
+            broken[rng.integers(len(broken))] ^= int(rng.integers(1, 256))
+            file.write_bytes(bytes(broken))
+            try:
+                loaded = cvxnmf.Certificate.load(file)
+                assert loaded.check(A) == certificate.bound
+            except cvxnmf.CertificateError:
+                continue
+
+
+def test_a_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        cvxnmf.Certificate.load(tmp_path / "nowhere.npz")
+    with pytest.raises(cvxnmf.CertificateError, match="A path is needed"):
+        cvxnmf.Certificate.load(None)
+
+
+def test_infinite_values_have_infinite_gaps():
+    problem = cvxnmf.symmetric(np.full((3, 3), 1e10), cone="psd", metric="uniform")
+    for X in (np.full((3, 3), 1e300), np.diag([1e308, 1, 1]), np.full((3, 3), 800.0)):
+        certificate = cvxnmf.certify(problem, X)
+        assert certificate.value == certificate.relative_gap == np.inf
+        assert certificate.check(problem.A) == certificate.bound
+
+
+def test_cut_off_entries_count_as_restored():
+    problem = cvxnmf.symmetric(np.array([[1, 1, 0], [1, 1, 0.5], [0, 0.5, 1.0]]))
+    certificate = cvxnmf.certify(problem, np.full((3, 3), -np.inf))
+    assert certificate.restored
+    assert np.isfinite(certificate.value)
+
+
+def test_a_solution_of_another_problem_is_certified_as_a_matrix():
+    A = random_graph(8, 0)
+    solution = cvxnmf.solve(cvxnmf.symmetric(A))
+    for other in (cvxnmf.symmetric(A, cone="psd"), cvxnmf.symmetric(A, loss="mse-paper")):
+        certificate = cvxnmf.certify(other, solution)
+        assert certificate.bound <= certificate.value
+    with pytest.raises(ValueError, match="it must be"):
+        cvxnmf.certify(cvxnmf.symmetric(random_graph(9, 0)), solution)
+
+
+def test_a_certificate_prints_itself(certified):
+    _, certificate = certified
+    assert "proved bound" in str(certificate)

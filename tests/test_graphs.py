@@ -28,7 +28,7 @@ def test_thresholds_set_the_densities():
         ((10, -0.1, 0.7), "alpha must lie between 0 and 1"),
         ((10, 0.3, 1.7), "beta must lie between 0 and 1"),
         ((10, "a", 0.7), "alpha must be a finite number"),
-        ((10, 0.3, 0.7, "seed"), "rng must be an integer"),
+        ((10, 0.3, 0.7, "seed"), "rng must be a seed"),
     ],
 )
 def test_bad_arguments(arguments, sentence):

@@ -1,5 +1,6 @@
 import re
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -37,8 +38,10 @@ BAD_DATA = {
     "complex": (A6 * (1 + 0j), "complex"),
     "vector": (np.ones(4), "two-dimensional"),
     "tensor": (np.ones((2, 2, 2)), "two-dimensional"),
-    "scalar": (3.0, "two-dimensional"),
-    "nothing": (None, "two-dimensional|not numbers"),
+    "scalar": (3.0, "must be a matrix"),
+    "nothing": (None, "must be a matrix"),
+    "file name": ("karate.gml", "read the file"),
+    "graph": (nx.karate_club_graph(), "to_scipy_sparse_array"),
     "ragged": ([[1.0, 2.0], [1.0]], "same length"),
     "masked": (np.ma.masked_less(A6, 0.5), "masked"),
     "sparse nan": (sp.csr_array(changed(1, 2, np.nan)), "NaN at row 1, column 2"),
@@ -73,7 +76,8 @@ def test_bad_data_get_one_sentence(case):
         ({"diagonal": "ignore"}, "needs trace > 0"),
         ({"trace": -1.0}, "trace must be a finite number of at least 0"),
         ({"trace": np.nan}, "trace must be a finite number"),
-        ({"trace": "best"}, "'auto'"),
+        ({"trace": "best"}, "'auto' or a number"),
+        ({"trace": 1e300}, "too large"),
         ({"trace": None}, "trace must be a finite number"),
         ({"trace": True}, "trace must be a finite number"),
     ],
@@ -93,7 +97,9 @@ def test_bad_options_name_the_valid_ones(options, sentence):
         ({"max_iter": 2.5}, "max_iter must be an integer"),
         ({"start": np.zeros((3, 3))}, re.escape("it must be (6, 6)")),
         ({"start": (np.zeros(6), np.zeros((5, 2)))}, "with 6 rows"),
-        ({"start": np.full((6, 6), np.nan)}, "NaN"),
+        ({"start": np.full((6, 6), np.nan)}, "start has NaN"),
+        ({"start": "warm"}, "start must be a real matrix"),
+        ({"callback": 3}, "callback must be a function"),
     ],
 )
 def test_bad_solver_options(options, sentence):
@@ -104,6 +110,18 @@ def test_bad_solver_options(options, sentence):
 def test_only_splitting_meets_the_papers_constraint():
     with pytest.raises(ValueError, match="choose 'splitting'"):
         cvxnmf.solve(cvxnmf.symmetric(A6, loss="mse-paper"), method="accelerated")
+
+
+@pytest.mark.parametrize("call", [cvxnmf.solve, lambda A: cvxnmf.path(A, [1.0]), lambda A: cvxnmf.certify(A, A)])
+def test_a_matrix_is_not_a_problem(call):
+    with pytest.raises(ValueError, match=r"must come from cvxnmf.symmetric\(A\), not from ndarray"):
+        call(A6)
+
+
+@pytest.mark.parametrize("traces", ["auto", ["best"], [None]])
+def test_bad_traces_of_a_path(traces):
+    with pytest.raises(ValueError, match="trace"):
+        cvxnmf.path(cvxnmf.symmetric(A6), traces)
 
 
 def test_an_empty_off_diagonal_is_refused():
@@ -155,5 +173,5 @@ def test_generator_accepts_seed_or_generator():
     rng = np.random.default_rng(3)
     assert validation.generator(rng) is rng
     assert validation.generator(3).random() == np.random.default_rng(3).random()
-    with pytest.raises(ValueError, match="rng must be an integer"):
+    with pytest.raises(ValueError, match="rng must be a seed"):
         validation.generator("now")

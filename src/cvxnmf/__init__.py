@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.graphs import block_graph
     from cvxnmf.problems import Problem, symmetric
-    from cvxnmf.results import Iterate, Solution, Status
+    from cvxnmf.results import Interrupted, Iterate, Solution, Status
     from cvxnmf.solvers import path, solve
 
 __version__ = "0.1.0"
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate",
     "CertificateError",
+    "Interrupted",
     "Iterate",
     "Problem",
     "Solution",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "results": ("Iterate", "Solution", "Status"),
+    "results": ("Interrupted", "Iterate", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
     "problems": ("Problem", "symmetric"),
     "certificates": ("certify",),

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from cvxnmf import checking, spectra, validation
 from cvxnmf.checking import Certificate, CertificateError
 from cvxnmf.problems import Block, Problem
-from cvxnmf.results import FloatArray, Solution
+from cvxnmf.results import FloatArray, Point, Solution
 
 #: Smallest shift beyond the computed one, per node; it grows tenfold until the check accepts.
 FIRST_PAD = 1e-13
@@ -66,30 +66,50 @@ def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
     >>> bool(certificate.check(A) <= certificate.value)
     True
     """
-    whole = validation.log_matrix(X.X if isinstance(X, Solution) else X, problem.size)
-    restored, duals = False, []
+    validation.made_by_symmetric(problem, Problem)
     with spectra.single_thread(problem.size):
+        if isinstance(X, Solution):
+            return _certify_factors(problem, X)
+        whole = validation.log_matrix(X, problem.size)
+        restored, duals = False, []
         for block in problem.blocks:
             square = np.ix_(block.nodes, block.nodes)
-            part, moved = block.restore(np.maximum(whole[square], -1e6))
+            part, moved = block.restore(whole[square])
             whole[square], restored = part, restored or moved
             duals.append(dual_point(problem, block, part, constraint_multiplier(block, part)))
         return assemble(problem, problem.value(whole), duals, restored)
 
 
+def _certify_factors(problem: Problem, solution: Solution) -> Certificate:
+    """Certify a point in factors; it lies in the cone unless it comes from another problem."""
+    value, duals = 0.0, []
+    for block in problem.blocks:
+        if len(solution.v) != problem.size:
+            return certify(problem, solution.X)
+        point = Point(solution.v[block.nodes], solution.W[block.nodes])
+        X = point.dense()
+        if (point.v.any() and not block.cone.free_effects) or block.lift(X):
+            return certify(problem, solution.X)
+        value += block.objective(point, X)
+        duals.append(dual_point(problem, block, X, constraint_multiplier(block, X)))
+    return assemble(problem, value, duals)
+
+
 def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], restored: bool = False) -> Certificate:
     """Join the dual points of all blocks into one certificate of the whole problem."""
     scale = sum(block.loss.scale for block in problem.blocks)
+    value = max(0.0, value) if np.isfinite(value) else np.inf
     known = [dual for dual in duals if dual is not None]
     if not known:
         return Certificate(value, 0.0, "model", "zero", True, restored, scale, problem.statement, {})
     kept = problem.kept
     witness = {"Z": _joined(problem, duals), "metric": problem.metric[kept]}
     if len(duals) == 1:
-        proof = checking.Proof(known[0].bound, known[0].rigorous)
+        proof = checking.Proof(known[0].bound, known[0].rigorous, scale)
     else:
         proof = checking.prove(problem.A, "dual", problem.statement, witness)
-    if proof.bound > value + CONTRADICTION * max(value, scale):
+    cancelled = problem.trace * float(np.sum(problem.metric**2))  # what <N, X> may lose at a dense X
+    if proof.bound > value + CONTRADICTION * max(value, scale, cancelled):
         raise CertificateError(f"The bound {proof.bound:.12g} exceeds the value {value:.12g}: please report this as a bug.")
     bound = min(proof.bound, value)
     return Certificate(value, bound, "model", "dual", proof.rigorous, restored, scale, problem.statement, witness)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -36,6 +37,8 @@ Array = NDArray[np.float64]
 UNIT = float(np.finfo(np.float64).eps)  # twice the unit roundoff: every error bound below is generous
 #: Elementary functions and pairwise sums are off by at most this many units per term.
 UNITS_PER_TERM = 64
+#: A trace, and the entries of a metric and their inverses, may not exceed this: no product below overflows.
+LARGEST = 1e120
 #: Entries that are worked on at a time.
 BLOCK_ENTRIES = 1 << 18
 #: Values below this share of the data's scale count as zero in a relative gap.
@@ -50,6 +53,9 @@ class CertificateError(ValueError):
 class Certificate:
     """How far an answer can be from the best one, and why.
 
+    ``check(A)`` proves the bound anew; it cannot tell whether `value` was altered, since the certificate
+    does not hold the point itself.
+
     Attributes
     ----------
     value, bound : float
@@ -59,7 +65,8 @@ class Certificate:
     kind : str
         ``"dual"`` (a dual point is the witness) or ``"zero"`` (the loss cannot be negative).
     rigorous : bool
-        Whether the bound holds including all rounding errors.
+        Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the
+        conditional cone, when entries of the dual point are as small as rounding.
     restored : bool
         Whether the point lay outside the cone and was projected first.
     scale : float
@@ -88,7 +95,15 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """Gap over the value (over a billionth of the data's scale where the value vanishes)."""
-        return self.gap / max(self.value, NEGLIGIBLE * self.scale)
+        return self.gap / max(self.value, NEGLIGIBLE * self.scale) if self.value < math.inf else math.inf
+
+    def __str__(self) -> str:
+        """Value, bound and gap in a few words."""
+        rigour = "" if self.rigorous else ", not safe against rounding"
+        return (
+            f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
+            f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour})"
+        )
 
     def check(self, A: Any) -> float:
         """Recompute the bound from the data and the witness alone.
@@ -108,9 +123,11 @@ class Certificate:
         CertificateError
             If the witness does not prove the stated bound for these data.
         """
-        proof = prove(A, self.kind, self.statement, self.witness)
-        tolerance = 1e-11 * max(self.scale, abs(self.bound))
-        if not abs(proof.bound - self.bound) <= tolerance:
+        try:
+            proof = prove(A, self.kind, self.statement, self.witness)
+        except CertificateError as error:
+            raise CertificateError(f"The certificate does not hold for these data. {error}") from None
+        if not abs(proof.bound - self.bound) <= 1e-11 * max(proof.scale, abs(proof.bound)):
             raise CertificateError(
                 f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
                 "the certificate was altered or belongs to other data."
@@ -119,10 +136,15 @@ class Certificate:
             raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
         if not self.bound <= self.value:
             raise CertificateError(f"The stated bound {self.bound:.12g} exceeds the stated value {self.value:.12g}.")
+        if self.scope != "model":
+            raise CertificateError(f"A witness of this kind cannot prove anything of scope {self.scope!r}.")
         return min(proof.bound, self.bound)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the certificate to one ``.npz`` file: arrays, and JSON for the rest; no pickle."""
+        """Write the certificate to one file of numpy's npz format: arrays, and JSON for the rest; no pickle.
+
+        The witness is a dense matrix of the size of the data.
+        """
         names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
         meta = {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
@@ -133,40 +155,80 @@ class Certificate:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Certificate:
         """Read a certificate written by :meth:`save`."""
+        if not isinstance(path, str | PathLike):
+            raise CertificateError(f"A path is needed to load a certificate, not {path!r}.")
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             meta = json.loads(bytes(arrays.pop("meta")).decode())
-            return cls(**meta, witness=arrays)
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            numbers: dict[str, Any] = {name: float(meta.pop(name)) for name in ("value", "bound", "scale")}
+            return cls(**numbers, **meta, witness=arrays)
+        except FileNotFoundError:
+            raise
+        except (ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
 
 
 class Proof(NamedTuple):
-    """A bound recomputed by the check."""
+    """A bound recomputed by the check, and the size of the data."""
 
     bound: float
     rigorous: bool
+    scale: float
 
 
 def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
     """Return the bound that `witness` proves for `A`, or raise CertificateError."""
+    data, terms = _data(A), _terms(statement)
     if kind == "zero":
-        return Proof(0.0, True)
+        return Proof(0.0, True, terms.scale(data))
     if kind != "dual":
         raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
     try:
-        dual = _DualPoint(_data(A), statement, witness)
-    except KeyError as error:
-        raise CertificateError(f"The certificate lacks its entry {error}.") from None
+        arrays = [np.asarray(witness[name]) for name in ("Z", "metric")]
+    except (KeyError, TypeError, ValueError):
+        raise CertificateError("The certificate lacks its dual point or its metric.") from None
+    if any(array.dtype.kind != "f" for array in arrays):
+        raise CertificateError("The dual point and the metric must be arrays of real numbers.")
+    dual = _DualPoint(data, terms, arrays[0].astype(np.float64, copy=False), arrays[1].astype(np.float64))
     dual.in_domain()
     dual.in_dual_cone()
-    return Proof(max(0.0, dual.bound()), dual.rigorous)
+    return Proof(dual.bound(), dual.rigorous, terms.scale(data))
+
+
+class _Terms(NamedTuple):
+    """The problem that a bound is about."""
+
+    loss: str
+    cone: str
+    trace: float
+    fits_diagonal: bool
+
+    def scale(self, A: Array) -> float:
+        """Size of the data, against which rounding is judged."""
+        counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
+        return float(counted.sum() if self.loss == "kl" else np.vdot(counted, counted))
+
+
+def _terms(statement: Mapping[str, Any]) -> _Terms:
+    try:
+        terms = _Terms(statement["loss"], statement["cone"], float(statement["trace"]), statement["diagonal"] == "fit")
+        known = terms.loss in ("kl", "mse", "mse-paper") and terms.cone in ("psd", "conditional")
+        if known and 0 <= terms.trace <= LARGEST and statement["diagonal"] in ("fit", "ignore"):
+            return terms
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise CertificateError("The certificate's statement of the problem is not understood.")
 
 
 def _data(A: Any) -> Array:
-    dense = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
-    if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not _is_finite(dense) or dense.min(initial=0.0) < 0:
+    try:
+        raw = A.toarray() if sp.issparse(A) else np.asarray(A)
+        real = raw.dtype.kind in "fiubO" and not isinstance(A, np.ma.MaskedArray)
+        dense = np.asarray(raw, dtype=np.float64) if real else np.full((1, 1), np.nan)
+    except (TypeError, ValueError):
+        dense = np.full((1, 1), np.nan)
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not dense.size or not (_is_finite(dense) and dense.min() >= 0):
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
     return dense if np.array_equal(dense, dense.T) else (dense + dense.T) / 2
 
@@ -181,24 +243,20 @@ class _DualPoint:
     Only one further matrix, Y, is formed; everything else is taken in blocks of rows.
     """
 
-    def __init__(self, A: Array, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> None:
-        self.loss, self.cone = statement["loss"], statement["cone"]
-        self.trace, self.fits_diagonal = float(statement["trace"]), statement["diagonal"] == "fit"
-        if self.loss not in ("kl", "mse", "mse-paper") or self.cone not in ("psd", "conditional") or not self.trace >= 0:
-            raise CertificateError("The certificate's statement of the problem is not understood.")
+    def __init__(self, A: Array, terms: _Terms, Z: Array, metric: Array) -> None:
+        self.loss, self.cone, self.trace, self.fits_diagonal = terms
         if not self.fits_diagonal and np.diag(A).any():
             A = A - np.diag(np.diag(A))
         kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
         self.A = A if kept.all() else A[np.ix_(kept, kept)]
-        self.s = np.asarray(witness["metric"], dtype=np.float64)
-        self.Z = np.asarray(witness["Z"], dtype=np.float64)
+        self.s, self.Z = metric, Z
         n = len(self.A)
-        if self.Z.shape != (n, n) or self.s.shape != (n,):
-            raise CertificateError(f"The witness of shape {self.Z.shape} does not match the data, where {n} nodes carry entries.")
-        if not (_is_finite(self.Z) and np.array_equal(self.Z, self.Z.T) and _is_finite(self.s) and self.s.min() > 0):
-            raise CertificateError("The witness is not a finite symmetric matrix with a positive metric.")
-        self.diagonal = np.diag(self.Z).copy()  # of Z, once its row sums are put right
-        self.slack = np.zeros(n)  # what an entry of W may be off by
+        if Z.shape != (n, n) or metric.shape != (n,) or n == 0:
+            raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
+        if not (_is_finite(Z) and np.array_equal(Z, Z.T) and np.all((metric >= 1 / LARGEST) & (metric <= LARGEST))):
+            raise CertificateError("The witness is not a finite symmetric matrix with a positive metric of moderate size.")
+        self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
+        self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
         self.rigorous = True
         self._sum_rows()
         if not self.fits_diagonal and (self.diagonal != self._floor(np.diag(self.A))).any():
@@ -207,6 +265,11 @@ class _DualPoint:
             self._absorb_row_sums()
 
     def _floor(self, A: Array) -> Array:
+        """The edge f of the domain, rounded.
+
+        Where ``Z - f`` is computed as 0, W is read as exactly 0, elsewhere as ``Z`` less the exact edge: both lie in the
+        domain, and within the rounding that is allowed for below.
+        """
         return A if self.loss == "kl" else 0.5 * A * A
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
@@ -250,7 +313,7 @@ class _DualPoint:
             on_diagonal = (np.arange(len(Z)), np.arange(len(self.A))[rows])
             Z[on_diagonal] = Z[on_diagonal] - 2 * self.slack[rows] if self.fits_diagonal else np.inf
             smallest = min(smallest, float(Z.min()))
-            if smallest < 0:
+            if not smallest >= 0:
                 i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
                 raise CertificateError(f"The dual point leaves its domain at row {rows.start + i}, column {j}.")
         if not self.fits_diagonal and self.cone == "conditional":
@@ -273,7 +336,7 @@ class _DualPoint:
         for rows, A, Z in self._blocks():
             Y[rows] = Z - self._floor(A)
             if self.cone == "conditional" and self.trace:
-                Y[rows] -= self.trace / t.sum() * np.outer(t[rows], t)
+                Y[rows] -= np.outer(self.trace * t[rows], t / t.sum())
         Y.flat[:: len(Y) + 1] += self.trace * t
         return Y, size
 
@@ -290,7 +353,7 @@ class _DualPoint:
         if n == 1 and self.cone == "conditional":
             return True  # a 1-by-1 matrix with row sum zero is zero
         diagonal = np.diag(M).copy()
-        if diagonal.min() <= 0:
+        if not diagonal.min() > 0:
             return False
         scaling = np.exp2(-np.round(0.5 * np.log2(diagonal)))
         M *= scaling[:, None]
@@ -306,28 +369,34 @@ class _DualPoint:
         absorbed = 2 * (n + 16) * UNIT * float((scaling**2 * size).max()) + off_diagonal
         backward = 4 * (n + 16) * UNIT * (float(np.trace(M)) + lifted)
         M.flat[:: n + 1] -= formed + absorbed + backward
+        if not _is_finite(M):
+            return False
         try:
-            sl.cholesky(M.T, overwrite_a=True, check_finite=False)
+            factor = sl.cholesky(M.T, overwrite_a=True, check_finite=False)
         except sl.LinAlgError:
             return False
-        return True
+        return bool(np.all(np.diag(factor) > 0))
 
     def bound(self) -> float:
-        """``-sum phi*(W)``, lowered by all that rounding may have added."""
-        total, rounding, moved, n = [], 0.0, 0.0, len(self.A)
+        """``-sum phi*(W)``, lowered by all that rounding may have added, and never below 0."""
+        total, rounding, moved, n = 0.0, 0.0, 0.0, len(self.A)
         for rows, A, Z in self._blocks():
             terms, weight, slope = self._conjugate_terms(A, Z)
             on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
             if self.fits_diagonal:
-                moved += float(np.sum(self.slack[rows] * (np.abs(slope[on_diagonal]) + 1.0)))
+                raised = self._conjugate_terms(A[on_diagonal], Z[on_diagonal] + self.slack[rows])[2]
+                steepest = np.maximum(np.abs(slope[on_diagonal]), np.abs(raised)) + 1.0
+                moved += float(np.sum(self.slack[rows] * steepest))
             else:
-                for array in (terms, weight):
-                    array[on_diagonal] = 0.0
+                terms[on_diagonal] = weight[on_diagonal] = 0.0
                 if self.cone == "conditional":
                     moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
-            total.append(float(terms.sum()))
+            total += float(terms.sum())
             rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
-        return math.fsum(total) - rounding - moved
+        result = total - rounding - moved
+        if not abs(result) < math.inf:
+            raise CertificateError("The bound is not a finite number.")
+        return max(0.0, result)
 
     def _conjugate_terms(self, A: Array, Z: Array) -> tuple[Array, Array, Array]:
         """``-phi*(w)`` entrywise, the size of what was summed in it, and the derivative of phi*."""
@@ -337,7 +406,7 @@ class _DualPoint:
             log_A, log_Z = _log(A), _log(Z)
             return A * log_A - A + Z - Z * log_Z, np.abs(A * log_A) + A + Z + np.abs(Z * log_Z), log_Z
         u = 0.5 * (A + np.sqrt(2.0 * Z))  # Z < 0 only under the constraint X >= log(A/2), where u stays A/2
-        log_u = _log(u)
+        log_u = np.where((Z == 0) & (A > 0), _log(A) - math.log(2.0), _log(u))  # A/2 may underflow
         terms = (u - A) ** 2 - W * log_u
         return terms, (np.abs(W) + A * A) * (np.abs(log_u) + 1.0) + (u - A) ** 2, log_u
 

@@ -86,7 +86,7 @@ class Cone(ABC):
     def penalty(self, point: Point) -> float:
         """``<N, X>`` at a point in factors."""
         SW = self.s[:, None] * point.W
-        return float(np.vdot(SW, SW)) - self._outside(SW)
+        return max(0.0, float(np.vdot(SW, SW)) - self._outside(SW))
 
     def _outside(self, SW: FloatArray) -> float:
         return 0.0
@@ -180,7 +180,8 @@ class ConditionallyPSD(Cone):
     def inner(self, X: FloatArray) -> float:
         """``sum t_i X_ii - t'Xt / sum t`` with ``t = s^2``; unchanged by effects."""
         t = self.s**2
-        return float(t @ np.diag(X) - t @ X @ t / t.sum())
+        share = t / t.sum()
+        return float(t @ (np.diag(X) - X @ share))
 
     def _null_space_lifted(self, B: FloatArray) -> FloatArray:
         u = self.s / np.linalg.norm(self.s)

@@ -41,6 +41,7 @@ def block_graph(n: int, alpha: float, beta: float, rng: Any = 0) -> tuple[FloatA
     True
     """
     n = validation.integer("n", n, minimum=2)
+    validation.fits_in_memory(n)
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not 0 <= validation.number(name, value) <= 1:
             validation.refuse(f"{name} must lie between 0 and 1, not {value!r}.")

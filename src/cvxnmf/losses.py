@@ -16,6 +16,8 @@ import numpy as np
 
 from cvxnmf.results import FloatArray
 
+LOG_2 = float(np.log(2.0))
+
 
 class Loss(ABC):
     """A separable convex loss of ``X``, bound to the data ``A``.
@@ -25,33 +27,32 @@ class Loss(ABC):
     A : ndarray of shape (n, n)
         Nonnegative symmetric data.
     ignore_diagonal : bool
-        Give the diagonal weight zero.
+        Give the diagonal weight zero: it is read as zero in the data and in the model.
     """
 
     name: str
 
     def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
+        if ignore_diagonal and np.diag(A).any():
+            A = A - np.diag(np.diag(A))
         self.A = A
         self.ignore_diagonal = ignore_diagonal
-        self.constant = self._constant(A)
-        if ignore_diagonal:  # the sums below see X = 0 there, which counts for nothing
-            diagonal = np.diag(A)
-            self.constant -= self._constant(diagonal) + self._sum(diagonal, np.zeros(len(A)))[0]
+        self.constant = self._constant()
 
-    def _constant(self, A: FloatArray) -> float:
+    def _constant(self) -> float:
         """Sum of the part of the loss that does not depend on X."""
         return 0.0
 
     @abstractmethod
-    def _sum(self, A: FloatArray, X: FloatArray) -> tuple[float, FloatArray]:
-        """Sum of the loss without its constant, and ``exp(X)``, for arrays of any shape."""
+    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Sum of the loss without its constant, and ``exp(X)``."""
 
     @abstractmethod
-    def _slope(self, A: FloatArray, X: FloatArray, E: FloatArray) -> FloatArray:
-        """Entrywise derivative; may overwrite E."""
+    def _slope(self, E: FloatArray) -> FloatArray:
+        """Entrywise derivative from ``E = exp(X)``; may overwrite E."""
 
     @abstractmethod
-    def _bend(self, A: FloatArray, X: FloatArray) -> FloatArray:
+    def _bend(self, X: FloatArray) -> FloatArray:
         """Entrywise second derivative."""
 
     @property
@@ -69,21 +70,25 @@ class Loss(ABC):
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
-        total, _ = self._sum(self.A, self._visible(X))
-        return total + self.constant
+        return self._total(self._sum(self._visible(X))[0])
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         """Loss and its gradient at X, one exponential for both."""
         X = self._visible(X)
-        total, E = self._sum(self.A, X)
-        return total + self.constant, self._weighted(self._slope(self.A, X, E))
+        total, E = self._sum(X)
+        return self._total(total), self._weighted(self._slope(E))
 
     def curvature(self, X: FloatArray) -> FloatArray:
         """Second derivatives at X, entrywise."""
-        return self._weighted(self._bend(self.A, self._visible(X)))
+        return self._weighted(self._bend(self._visible(X)))
+
+    def _total(self, variable_part: float) -> float:
+        """The loss itself; rounding must not take it below zero."""
+        total = variable_part + self.constant
+        return 0.0 if total < 0 else total
 
     def _visible(self, X: FloatArray) -> FloatArray:
-        """X with an ignored diagonal set to zero, lest its exponential drown the rest."""
+        """X with an ignored diagonal set to zero, lest its exponential overflow."""
         if self.ignore_diagonal:
             X = X.copy()
             np.fill_diagonal(X, 0.0)
@@ -100,23 +105,23 @@ class KullbackLeibler(Loss):
 
     name = "kl"
 
-    def _constant(self, A: FloatArray) -> float:
-        a = A[A > 0]
+    def _constant(self) -> float:
+        a = self.A[self.A > 0]
         return float(np.sum(a * np.log(a)) - a.sum())
 
-    def _sum(self, A: FloatArray, X: FloatArray) -> tuple[float, FloatArray]:
+    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
-            E = np.exp(X)
+            A, E = self.A, self._weighted(np.exp(X))
             inner = float(np.vdot(A, X))
             if not np.isfinite(inner):  # 0 * (-inf) counts as 0
                 inner = float(np.sum(A * np.where(A > 0, X, 0.0)))
             return float(E.sum()) - inner, E
 
-    def _slope(self, A: FloatArray, X: FloatArray, E: FloatArray) -> FloatArray:
-        E -= A
+    def _slope(self, E: FloatArray) -> FloatArray:
+        E -= self.A
         return E
 
-    def _bend(self, A: FloatArray, X: FloatArray) -> FloatArray:
+    def _bend(self, X: FloatArray) -> FloatArray:
         return np.exp(X)
 
     @property
@@ -134,25 +139,27 @@ class SquaredError(Loss):
 
     name = "mse"
 
-    def _sum(self, A: FloatArray, X: FloatArray) -> tuple[float, FloatArray]:
+    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
-            E = np.exp(X)
+            A, E = self.A, self._weighted(np.exp(X))
             low = 2.0 * E < A
             a = A[low]
-            below = 0.25 * a * a - 0.5 * a * a * (X[low] - np.log(0.5 * a))
+            below = 0.25 * a * a - 0.5 * a * a * (X[low] - np.log(a) + LOG_2)
             residual = E - A
             residual[low] = 0.0
             return float(np.vdot(residual, residual)) + float(below.sum()), E
 
-    def _slope(self, A: FloatArray, X: FloatArray, E: FloatArray) -> FloatArray:
+    def _slope(self, E: FloatArray) -> FloatArray:
+        A = self.A
         np.maximum(E, 0.5 * A, out=E)  # at E = A/2 the derivative is -A^2/2, the tangent's slope
         G: FloatArray = E - A
-        G *= E
-        G *= 2.0
+        with np.errstate(over="ignore"):
+            G *= E
+            G *= 2.0
         return G
 
-    def _bend(self, A: FloatArray, X: FloatArray) -> FloatArray:
-        E = np.exp(X)
+    def _bend(self, X: FloatArray) -> FloatArray:
+        A, E = self.A, np.exp(X)
         return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
 
     def proximal(self, B: FloatArray, weight: FloatArray, lower: FloatArray, max_iter: int = 60) -> FloatArray:
@@ -166,7 +173,7 @@ class SquaredError(Loss):
         if self.ignore_diagonal:
             np.fill_diagonal(x, np.diag(B))
         for _ in range(max_iter):
-            E = np.exp(x)
+            E = np.exp(self._visible(x))
             slope = self._weighted(2.0 * E * (E - A)) + weight * (x - B)
             bend = self._weighted(2.0 * E * (2.0 * E - A)) + weight
             step = slope / bend

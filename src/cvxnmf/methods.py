@@ -47,7 +47,7 @@ class ProjectedGradient:
         self.block, self.point = block, point
         self.X = point.dense()
         self.value = block.objective(point, self.X)
-        self.L = 1.0
+        self.L = 2.0 * block.average_curvature()
 
     def multiplier(self) -> FloatArray | None:
         """None: the gradient itself is the dual candidate."""
@@ -145,7 +145,9 @@ class Factored(ProjectedGradient):
     def _descend(self, point: Point) -> Point:
         """Lower the objective over the factors, variables scaled by the metric."""
         block, (n, rank) = self.block, point.W.shape
-        s, effects = block.cone.s, block.cone.free_effects
+        size = float(np.sqrt(np.mean(block.cone.s**2)))
+        unit = block.average_curvature() * size**4  # of the objective, so that A -> cA changes nothing below
+        s, effects = block.cone.s / size, block.cone.free_effects
         if not effects and rank == 0:
             return point
 
@@ -163,7 +165,7 @@ class Factored(ProjectedGradient):
                     slope = np.column_stack([2.0 * G.sum(axis=1), slope])
             if not np.isfinite(value):
                 return 1e300, np.zeros_like(x)
-            return value, (slope / s[:, None]).ravel()
+            return value / unit, (slope / s[:, None]).ravel() / unit
 
         first = np.column_stack([point.v, point.W]) if effects else point.W
         memory = min(20, max(5, n // (rank + 1)))  # two vectors of n (rank + 1) numbers each: a few n-by-n arrays at most
@@ -189,8 +191,7 @@ class Splitting:
         self.lower = block.lower
         s = block.cone.s
         self.weight = np.outer(s, s) ** 2
-        curvature = block.loss.curvature(block.start().dense())
-        self.rho = 0.3 * float(curvature.sum() / self.weight.sum())
+        self.rho = 0.3 * block.average_curvature()
         self.X2 = point.dense() + block.lift(point.dense())
         self.U = np.zeros_like(self.X2)
         self.residual = np.zeros_like(self.X2)

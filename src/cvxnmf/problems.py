@@ -15,13 +15,16 @@ from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import spectra, validation
 from cvxnmf.cones import CONES, Cone
-from cvxnmf.losses import LOSSES, Loss
+from cvxnmf.losses import LOG_2, LOSSES, Loss
 from cvxnmf.results import FloatArray, Point
 
 Index = NDArray[np.intp]
 
+#: Entries of X beyond this size are cut off before X is projected or certified; their exp is 0 or infinite anyway.
+LOWEST_LOG = -1e6
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Block:
     """One connected piece of a problem without empty rows: what solvers and certificates see.
 
@@ -56,9 +59,30 @@ class Block:
         degrees = self.loss.A.sum(axis=1)
         return Point(np.log(degrees) - 0.5 * np.log(degrees.sum()), np.zeros((n, 0)))
 
+    def average_curvature(self) -> float:
+        """Mean curvature of the loss in the metric, at a model that is nowhere below the data."""
+        with np.errstate(divide="ignore"):
+            X = np.maximum(self.start().dense(), np.log(self.loss.A))
+        return float(self.loss.curvature(X).sum() / np.sum(self.cone.s**2) ** 2)
+
+    def best_start(self, given: Point | FloatArray | None = None) -> Point:
+        """The best of the start above, the user's, and ``log A`` projected on the cone where A has no zero."""
+        candidates = [self.start()]
+        if isinstance(given, Point) and (self.cone.free_effects or not given.v.any()):
+            candidates.append(given)
+        elif given is not None:
+            X = given.dense() if isinstance(given, Point) else given
+            candidates.append(self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG)))
+        if self.loss.A.min() > 0:
+            candidates.append(self.cone.project(np.log(self.loss.A)))
+        values = [self.objective(point) for point in candidates]
+        return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
+
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return the nearest admissible matrix and whether X lay outside beyond rounding."""
-        tolerance = 1e-12 * len(X) * max(1.0, float(np.abs(X).max()))
+        if X.min() < LOWEST_LOG or X.max() > -LOWEST_LOG:
+            return self.restore(np.clip(X, LOWEST_LOG, -LOWEST_LOG))[0], True
+        tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
         restored = not self.cone.contains(X, tolerance)
         if restored:
             X = self.cone.project(X).dense()
@@ -79,7 +103,7 @@ class Block:
         return 0.0 if self.lower is None else max(0.0, float((self.lower - X).max()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A symmetric convex problem, made by :func:`symmetric`.
 
@@ -164,27 +188,32 @@ def symmetric(
 ) -> Problem:
     """State the convex restriction of symmetric NMF.
 
-    ``min loss(A, exp_H(X)) + trace <N, X>`` over X in the cone: every ``exp_H(X)`` is completely
-    positive, so it factors as ``UU'`` with ``U >= 0`` (docs/mathematics.md).
+    ``min loss(A, exp(X)) + trace <N, X>`` over X in the cone: every such ``exp(X)`` (entrywise) is completely
+    positive, so it factors as ``UU'`` with ``U >= 0``. ``N = S P S`` with ``S = diag(metric)`` and P the projector
+    on the directions that the cone constrains; for the psd cone in the uniform metric ``<N, X>`` is the trace
+    of X (docs/mathematics.md).
 
     Parameters
     ----------
     A : array-like or scipy.sparse matrix of shape (n, n)
-        Nonnegative and symmetric: an adjacency matrix, a kernel, a table of counts.
+        Nonnegative and symmetric: an adjacency matrix, a kernel, a table of counts. A networkx graph is given as
+        ``networkx.to_scipy_sparse_array(graph)``. All work is done in dense float64.
     loss : {"kl", "mse", "mse-paper"}
-        Kullback-Leibler divergence; squared error, convex everywhere by a tangent below ``A/2``;
-        squared error under the paper's constraint ``exp_H(X) >= A/2``.
+        ``"kl"``: ``sum A log(A/E) - A + E`` over all entries, with ``E = exp(X)``. ``"mse"``: ``sum (E - A)^2`` (no
+        half), continued by its tangent where ``E < A/2``, which makes it convex. ``"mse-paper"``: the same under the
+        paper's constraint ``E >= A/2``.
     cone : {"conditional", "psd"}
-        Conditionally positive semidefinite (free node effects; right for real data), or the paper's
-        positive semidefinite cone.
+        ``X = v1' + 1v' + WW'`` (free node effects; right for real data), or the paper's ``X = WW'``.
     metric : {"degree", "uniform"} or array-like of shape (n,)
-        Weights s of the steps and of the penalty: ``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``,
-        or ones (the paper's).
+        Weights s of the steps and of the penalty: ``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))`` with the row
+        sums d, or ones (the paper's).
     trace : float or "auto"
-        Weight of the penalty; "auto" takes the edge of the noise spectrum, so that only structure that
-        noise cannot explain enters X (KL on the conditional cone).
+        Weight of the penalty. "auto" takes the edge of the noise spectrum, so that only structure that noise cannot
+        explain enters X; it assumes independent entries whose variance is proportional to their mean, is known
+        for KL on the conditional cone only, and is 0 for data without noise.
     diagonal : {"fit", "ignore"}
-        Whether the diagonal of A counts; ignoring it needs ``trace > 0``.
+        Whether the diagonal of A counts. Ignoring it needs ``trace > 0``, and on the conditional cone a graph
+        that is not a star.
 
     Returns
     -------
@@ -204,8 +233,6 @@ def symmetric(
     validation.choice("diagonal", diagonal, ("fit", "ignore"))
     if isinstance(metric, str):
         validation.choice("metric", metric, ("degree", "uniform"))
-    if isinstance(trace, str):
-        validation.choice("trace", trace, ("auto",))
     checked = validation.symmetric_matrix(A)
     validation.magnitude(checked, loss)
     if diagonal == "ignore":
@@ -225,14 +252,16 @@ def _assemble(
     s = np.zeros(len(A))
     s[kept] = _metric(A, kept, metric)
     if isinstance(trace, str):
-        _refuse_auto(loss, cone)
+        _refuse_auto(trace, loss, cone)
         weight = _noise_trace(_part(A, kept), s[kept])
     else:
-        weight = validation.number("trace", trace, minimum=0.0)
+        weight = validation.penalty_weight(trace, s)
     if diagonal == "ignore":
         _refuse_unbounded(A, weight, free_effects)
     whole = [kept] if weight or not free_effects else _components(A, kept)
     blocks = tuple(_block(A, nodes, loss, cone, s, weight, diagonal) for nodes in whole)
+    for array in (A, s):
+        array.flags.writeable = False  # a certificate is about these very numbers
     return Problem(A, loss, cone, diagonal, weight, s, blocks)
 
 
@@ -241,7 +270,7 @@ def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, tra
     lower = None
     if loss == "mse-paper":
         with np.errstate(divide="ignore"):
-            lower = np.log(0.5 * data)
+            lower = np.log(data) - LOG_2
         if diagonal == "ignore":
             np.fill_diagonal(lower, -np.inf)
     return Block(nodes, LOSSES[loss](data, diagonal == "ignore"), CONES[cone](s[nodes]), trace, lower)
@@ -269,7 +298,9 @@ def _components(A: FloatArray, kept: Index) -> list[Index]:
     return [kept[labels == c] for c in range(count)]
 
 
-def _refuse_auto(loss: str, cone: str) -> None:
+def _refuse_auto(trace: str, loss: str, cone: str) -> None:
+    if trace != "auto":
+        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
     if loss != "kl" or cone != "conditional":
         validation.refuse(
             "trace='auto' is known for loss='kl' on cone='conditional' only; give trace as a number for this problem."

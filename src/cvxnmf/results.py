@@ -21,7 +21,7 @@ class Status(Enum):
 
     OPTIMAL = "The certified relative gap is at or below the tolerance."
     MAX_ITER = "The iteration limit was reached before the certified gap fell below the tolerance."
-    STALLED = "Neither the value nor the bound moves any more: the gap is at the limit of rounding."
+    STALLED = "Neither the value nor the bound moves any more; the gap that is left stands in the certificate."
     NONFINITE = "A value stopped being finite; the last finite point is returned."
     INFEASIBLE = "No point satisfies the constraints."
     INTERRUPTED = "Stopped on request; the best point so far is returned with its certificate."
@@ -81,9 +81,11 @@ class Iterate:
         return self.value - self.bound
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The solved convex problem: ``X = v1' + 1v' + WW'`` and its proof.
+
+    The fitted matrix is ``np.exp(solution.X)``.
 
     Attributes
     ----------
@@ -97,8 +99,13 @@ class Solution:
         Value at this very point, the proved lower bound and its witness.
     history : sequence of Iterate
         One entry per step.
+    n_iter : int
+        Steps taken, summed over the components when the problem fell apart.
+    seconds : float
+        Wall time of the solve.
     groups : ndarray of shape (n,) or None
-        Component of each node when the problem fell apart; X is ``-inf`` across groups.
+        With trace 0 on the conditional cone, the component of each node if there are several (-1: no data);
+        X is ``-inf`` across groups.
     """
 
     v: FloatArray
@@ -107,6 +114,7 @@ class Solution:
     certificate: Certificate
     history: Sequence[Iterate]
     n_iter: int
+    seconds: float
     groups: NDArray[np.intp] | None = None
 
     @property
@@ -127,17 +135,30 @@ class Solution:
         """Number of columns of W."""
         return int(self.W.shape[1])
 
-    @property
-    def seconds(self) -> float:
-        """Wall time of the solve."""
-        return self.history[-1].seconds if self.history else 0.0
-
     def __repr__(self) -> str:
+        """Return one line."""
+        gap = self.certificate.relative_gap
+        return f"<Solution: {len(self.v)} nodes, rank {self.rank}, value {self.value:.6g}, gap {gap:.1e}, {self.status.name}>"
+
+    def __str__(self) -> str:
         """Return a summary of a few lines."""
-        c = self.certificate
+        steps = "1 step" if self.n_iter == 1 else f"{self.n_iter} steps"
         return (
             f"Solution of {len(self.v)} nodes, rank {self.rank}\n"
-            f"  value        {c.value:.8g}\n"
-            f"  proved bound {c.bound:.8g}   (relative gap {c.relative_gap:.1e})\n"
-            f"  {self.n_iter} iterations in {self.seconds:.2f} s; {self.status}"
+            f"{self.certificate}\n"
+            f"  {steps} in {self.seconds:.2f} s; {self.status}"
         )
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a solve: ends loops as Ctrl-C does, and carries the best answer so far.
+
+    Attributes
+    ----------
+    solution : Solution
+        The best point so far with its certificate, status INTERRUPTED.
+    """
+
+    def __init__(self, solution: Solution) -> None:
+        super().__init__("interrupted; the best answer so far is in the exception's `solution`")
+        self.solution = solution

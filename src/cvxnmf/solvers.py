@@ -14,7 +14,7 @@ from cvxnmf.certificates import Dual
 from cvxnmf.checking import NEGLIGIBLE
 from cvxnmf.methods import METHODS, Method
 from cvxnmf.problems import Block, Problem
-from cvxnmf.results import FloatArray, Iterate, Point, Solution, Status
+from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution, Status
 
 Callback = Callable[[Iterate], Any]
 
@@ -37,19 +37,26 @@ def solve(
     problem : Problem
         Made by :func:`symmetric`.
     method : {"auto", "projected-gradient", "accelerated", "factored", "splitting"}
-        "splitting" is for ``loss="mse-paper"`` and only for it; "auto" chooses.
+        "splitting" is for ``loss="mse-paper"`` and only for it; "auto" takes it there, "factored" on the conditional
+        cone and "accelerated" on the psd cone.
     tol : float
-        Stop when the certified relative gap is at or below it.
+        Stop when the certified relative gap ``(value - bound) / value`` is at or below it; values below a billionth
+        of the data's scale count as that much.
     max_iter : int
-        Most steps of the method (per connected component).
+        Most steps of the method, for each connected component that is solved apart.
     callback : callable, optional
-        Called with an :class:`Iterate` after every step; returning True stops the solve, keeping the best point.
+        Called with an :class:`Iterate` after every step; a true answer stops the solve, keeping the best point.
     start : Solution, array-like of shape (n, n) or pair (v, W), optional
-        Warm start.
+        Warm start. It is projected on the cone, and not used where the method's own start is better.
 
     Returns
     -------
     Solution
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best answer so far.
 
     Examples
     --------
@@ -59,6 +66,8 @@ def solve(
     >>> bool(solution.certificate.relative_gap <= 1e-6)
     True
     """
+    validation.made_by_symmetric(problem, Problem)
+    validation.callback(callback)
     names = _fitting_methods(problem)
     validation.choice("method", method, ("auto", *METHODS))
     if method != "auto" and method not in names:
@@ -70,8 +79,11 @@ def solve(
     given = None if start is None else validation.starting_point(start, problem.size)
     run = _Run(problem, METHODS[names[0] if method == "auto" else method], tol, max_iter, callback)
     with spectra.single_thread(problem.size):
-        for block in problem.blocks:
-            run.solve_block(block, _block_start(block, given))
+        try:
+            for block in problem.blocks:
+                run.solve_block(block, given)
+        except KeyboardInterrupt:
+            raise Interrupted(run.abandoned()) from None
         return run.solution()
 
 
@@ -83,9 +95,9 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     problem : Problem
         Made by :func:`symmetric`; its own trace is not used.
     traces : sequence of float or "auto"
-        Trace weights, best in decreasing order.
+        Trace weights; in decreasing order each start is a model of too low a rank, which is soon mended.
     **options
-        Passed on to :func:`solve`.
+        Passed on to :func:`solve`; `start` is for the first one.
 
     Returns
     -------
@@ -98,6 +110,9 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     >>> [s.rank for s in cvxnmf.path(cvxnmf.symmetric(A), [100.0, 6.0])]
     [0, 1]
     """
+    validation.made_by_symmetric(problem, Problem)
+    if isinstance(traces, str):
+        validation.refuse(f"traces must be a sequence such as [5.0, 'auto', 0.0], not the string {traces!r}.")
     solutions: list[Solution] = []
     start = options.pop("start", None)
     for trace in traces:
@@ -113,19 +128,6 @@ def _fitting_methods(problem: Problem) -> list[str]:
     if not problem.blocks[0].cone.free_effects:  # solutions of high rank: the factors do not pay
         return ["accelerated", "factored", "projected-gradient"]
     return ["factored", "accelerated", "projected-gradient"]
-
-
-def _block_start(block: Block, given: Point | FloatArray | None) -> Point:
-    """The start of one block: the user's where it is usable, else the model without positions."""
-    if given is None:
-        return block.start()
-    if isinstance(given, Point):
-        point = given.restricted(block.nodes)
-        if not block.cone.free_effects and point.v.any():
-            point = block.cone.project(np.maximum(point.dense(), -1e6))
-    else:
-        point = block.cone.project(np.maximum(given[np.ix_(block.nodes, block.nodes)], -1e6))
-    return point if np.isfinite(block.objective(point)) else block.start()
 
 
 @dataclass
@@ -144,42 +146,60 @@ class _Run:
     began: float = field(default_factory=time.perf_counter)
     value_before: float = 0.0
     bound_before: float = 0.0
+    search: _Search | None = None
 
-    def solve_block(self, block: Block, start: Point) -> None:
+    def solve_block(self, block: Block, given: Point | FloatArray | None) -> None:
         """Run the method on one block until its gap is certified."""
-        search = _Search(self.problem, block, self.method(block, start))
-        interrupted = Status.INTERRUPTED in self.statuses
-        status = Status.INTERRUPTED if interrupted else self._loop(search)
-        self.points.append(search.tidy_point(self.tol))
-        self.duals.append(search.dual)
+        self.search = None
+        part = given.restricted(block.nodes) if isinstance(given, Point) else given
+        if isinstance(part, np.ndarray):
+            part = part[np.ix_(block.nodes, block.nodes)]
+        self.search = _Search(self.problem, block, self.method(block, block.best_start(part)))
+        self.search.certify()
+        stopped = Status.INTERRUPTED in self.statuses
+        self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
+
+    def _finish(self, status: Status) -> None:
+        """Keep what the search found."""
+        assert self.search is not None
+        if status is Status.MAX_ITER:
+            self.search.tighten()
+        self.points.append(self.search.tidy_point(self.tol))
+        self.duals.append(self.search.dual)
         self.statuses.append(status)
-        self.value_before += search.value
-        self.bound_before += search.bound
+        self.value_before += self.search.value
+        self.bound_before += self.search.bound
+        self.search = None
+
+    def abandoned(self) -> Solution:
+        """The best answer when the solve is broken off: blocks not reached keep their start."""
+        if self.search is not None:
+            self._finish(Status.INTERRUPTED)
+        for block in self.problem.blocks[len(self.points) :]:
+            self.points.append(block.start())
+            self.duals.append(None)
+            self.statuses.append(Status.INTERRUPTED)
+        return self.solution()
 
     def _loop(self, search: _Search) -> Status:
         """The one loop: step, certify now and then, record, stop."""
-        search.certify()
-        due = search.method.check_every
-        iteration = 0
-        try:
-            while search.relative_gap > self.tol:
-                if iteration == self.max_iter:
-                    return Status.MAX_ITER
-                iteration += 1
-                search.method.step()
-                if not search.accept():
-                    return Status.NONFINITE
-                if iteration >= due or iteration == self.max_iter:
-                    gap = search.relative_gap
-                    search.certify()
-                    due = iteration + self._wait(search, iteration, gap)
-                if self._record(search):
-                    return Status.INTERRUPTED
-                if search.stalled:
-                    return Status.STALLED
-        except KeyboardInterrupt:
-            search.certify()
-            return Status.INTERRUPTED
+        due, iteration = search.method.check_every, 0
+        while search.relative_gap > self.tol:
+            if iteration == self.max_iter:
+                return Status.MAX_ITER
+            iteration += 1
+            search.method.step()
+            if not search.accept():
+                return Status.NONFINITE
+            if iteration >= due or iteration == self.max_iter:
+                gap = search.relative_gap
+                search.certify()
+                due = iteration + self._wait(search, iteration, gap)
+            if self._record(search):
+                search.certify()
+                return Status.INTERRUPTED
+            if search.stalled:
+                return Status.STALLED
         return Status.OPTIMAL
 
     def _wait(self, search: _Search, iteration: int, gap_before: float) -> int:
@@ -191,8 +211,8 @@ class _Run:
         predicted = usual * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
         return int(min(usual, max(1, np.ceil(predicted))))
 
-    def _record(self, search: _Search) -> Any:
-        """Add a line to the history and tell the callback; its answer stops the loop."""
+    def _record(self, search: _Search) -> bool:
+        """Add a line to the history and tell the callback; a true answer stops the loop."""
         self.history.append(
             Iterate(
                 iteration=len(self.history) + 1,
@@ -202,7 +222,7 @@ class _Run:
                 rank=search.method.point.W.shape[1],
             )
         )
-        return self.callback is not None and self.callback(self.history[-1]) is True
+        return self.callback is not None and bool(self.callback(self.history[-1]))
 
     def solution(self) -> Solution:
         """Join the blocks; the value is computed at the joined point."""
@@ -223,6 +243,7 @@ class _Run:
             certificate=certificates.assemble(self.problem, value, self.duals),
             history=tuple(self.history),
             n_iter=len(self.history),
+            seconds=time.perf_counter() - self.began,
             groups=groups if len(blocks) > 1 else None,
         )
 
@@ -272,12 +293,21 @@ class _Search:
             value = block.objective(point, X)
             if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched row sums
                 self.point, self.value = point, value
-        dual = certificates.dual_point(self.problem, block, X, self.method.multiplier())
-        if dual is not None and dual.bound > self.bound:
-            self.dual = dual
+        self._keep(certificates.dual_point(self.problem, block, X, self.method.multiplier()))
         gap = self.value - self.bound
         moved = self.gap_before - gap > 1e-15 * block.loss.scale
         self.idle, self.gap_before = 0 if moved else self.idle + 1, gap
+
+    def tighten(self) -> None:
+        """Try once more for a better bound at the best point, under a lower limit on X."""
+        X = self.point.dense()
+        multiplier = certificates.constraint_multiplier(self.block, X)
+        if multiplier is not None:
+            self._keep(certificates.dual_point(self.problem, self.block, X, multiplier))
+
+    def _keep(self, dual: Dual | None) -> None:
+        if dual is not None and dual.bound > self.bound:
+            self.dual = dual
 
     def tidy_point(self, tol: float) -> Point:
         """The best point in tidy factors, without columns that do not matter at this tolerance."""

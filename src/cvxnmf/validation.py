@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from cvxnmf.results import FloatArray, Point, Solution
 
+#: Differences of mirrored entries up to this share of the largest entry are rounding and averaged away.
+ASYMMETRY = 1e-10
 #: Dense n-by-n float64 arrays the convex solvers may hold at once.
 WORKING_ARRAYS = 10
 
@@ -58,7 +60,21 @@ def generator(rng: object) -> np.random.Generator:
     """Return a numpy Generator from a seed or a Generator."""
     if isinstance(rng, np.random.Generator):
         return rng
-    return np.random.default_rng(integer("rng", rng, minimum=0))
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        refuse(f"rng must be a seed (an integer of at least 0) or a numpy.random.Generator, not {rng!r}.")
+    return np.random.default_rng(int(rng))
+
+
+def made_by_symmetric(problem: object, kind: type) -> None:
+    """Refuse anything but a problem."""
+    if not isinstance(problem, kind):
+        refuse(f"The problem must come from cvxnmf.symmetric(A), not from {type(problem).__name__}.")
+
+
+def callback(function: object) -> None:
+    """Refuse a callback that cannot be called."""
+    if function is not None and not callable(function):
+        refuse(f"callback must be a function of one Iterate or None, not {function!r}.")
 
 
 def physical_memory() -> float:
@@ -67,6 +83,14 @@ def physical_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return math.inf
+
+
+def penalty_weight(trace: object, metric: FloatArray) -> float:
+    """Return the trace as a number that, times the squared metric, neither overflows nor vanishes."""
+    weight = number("trace", trace, minimum=0.0)
+    if weight and not (weight <= 1e100 and weight * float(np.max(metric)) ** 2 <= 1e120):
+        refuse(f"trace={weight:g} is too large for these data; beyond the largest eigenvalue it changes nothing.")
+    return weight
 
 
 def fits_in_memory(n: int) -> None:
@@ -85,6 +109,12 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
     Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
     negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
     """
+    if isinstance(A, str | bytes):
+        refuse(f"{name} is a string; read the file into a matrix first.")
+    if hasattr(A, "edges") or hasattr(A, "get_edgelist"):
+        refuse(f"{name} is a graph; pass its adjacency matrix, for example networkx.to_scipy_sparse_array({name}).")
+    if A is None or np.isscalar(A):
+        refuse(f"{name} must be a matrix (an array, a nested list or a scipy.sparse matrix), not {A!r}.")
     if isinstance(A, np.ma.MaskedArray):
         refuse(f"{name} is a masked array; fill the masked entries first, for example with {name}.filled(0).")
     if sp.issparse(A):
@@ -150,7 +180,7 @@ def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
         refuse(f"{name} is 1 by 1; at least two rows are needed.")
     difference = np.abs(dense - dense.T)
     largest = float(difference.max())
-    if largest > 8 * precision * float(dense.max()):
+    if largest > max(ASYMMETRY, 8 * precision) * float(dense.max()):
         i, j = np.unravel_index(int(np.argmax(difference)), difference.shape)
         refuse(
             f"{name} is not symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by {largest:g}; "
@@ -177,37 +207,37 @@ def metric_vector(metric: Any, n: int) -> FloatArray:
         s = np.array(metric, dtype=np.float64)
     except (TypeError, ValueError):
         s = np.empty(0)
-    if s.shape != (n,) or not np.all(np.isfinite(s)) or s.min() <= 0:
-        refuse(f"metric must be 'degree', 'uniform' or {n} positive finite numbers, one per row of A.")
+    if s.shape != (n,) or not np.all((s >= 1e-30) & (s <= 1e30)):
+        refuse(f"metric must be 'degree', 'uniform' or {n} positive finite numbers (1e-30 to 1e30), one per row of A.")
     return s
 
 
-def log_matrix(candidate: Any, n: int) -> FloatArray:
+def log_matrix(candidate: Any, n: int, name: str = "X") -> FloatArray:
     """Return a candidate X as an exactly symmetric (n, n) array without NaN or +inf."""
     try:
         X: FloatArray = np.array(candidate, dtype=np.float64)
     except (TypeError, ValueError):
-        refuse(f"X must be a real matrix of shape ({n}, {n}).")
+        refuse(f"{name} must be a real matrix of shape ({n}, {n}).")
     if X.shape != (n, n):
-        refuse(f"X has shape {X.shape}, but the problem has {n} nodes: it must be ({n}, {n}).")
+        refuse(f"{name} has shape {X.shape}, but the problem has {n} nodes: it must be ({n}, {n}).")
     if np.isnan(X).any() or np.isposinf(X).any():
-        refuse("X has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
+        refuse(f"{name} has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
     with np.errstate(invalid="ignore"):
         difference = np.abs(X - X.T)
     difference[X == X.T] = 0.0
     if difference.max() > 1e-8 * max(1.0, float(np.abs(X[np.isfinite(X)]).max(initial=0.0))):
-        refuse(f"X is not symmetric: entries differ by up to {difference.max():g}; pass (X + X.T) / 2.")
-    return (X + X.T) / 2
+        refuse(f"{name} is not symmetric: entries differ by up to {difference.max():g}; pass ({name} + {name}.T) / 2.")
+    return 0.5 * X + 0.5 * X.T
 
 
 def starting_point(start: Any, n: int) -> Point | FloatArray:
     """Return a warm start as a Point (from a Solution or a pair (v, W)) or as a matrix X."""
     if isinstance(start, Solution | Point):
         v, W = start.v, start.W
-    elif isinstance(start, tuple) and len(start) == 2:
+    elif isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 1 and np.ndim(start[1]) == 2:
         v, W = np.array(start[0], dtype=np.float64), np.array(start[1], dtype=np.float64)
     else:
-        return log_matrix(start, n)
-    if v.shape != (n,) or W.ndim != 2 or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():
+        return log_matrix(start, n, "start")
+    if v.shape != (n,) or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():
         refuse(f"start must be a Solution, a matrix X of shape ({n}, {n}) or a pair (v, W) with {n} rows.")
     return Point(v, W)
