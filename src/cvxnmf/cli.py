@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -25,9 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("cvxnmf: interrupted.", file=sys.stderr)
+        return ERROR
+    except BrokenPipeError:  # the reader has seen enough, as in `cvxnmf demo | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ERROR
     except (ValueError, MemoryError, OSError, ImportError) as error:
         print(f"cvxnmf: {error}", file=sys.stderr)
@@ -43,12 +50,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cvxnmf {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     demo = commands.add_parser("demo", help="solve the karate club and one of the paper's block graphs, with proofs")
-    demo.add_argument("--size", type=int, default=200, help="nodes of the block graph (default: %(default)s)")
-    demo.add_argument("--tol", type=float, default=1e-4, help="certified relative gap to reach (default: %(default)s)")
+    demo.add_argument("--size", type=_size, default=200, help="nodes of the block graph (default: %(default)s)")
+    demo.add_argument("--tol", type=_tolerance, default=1e-4, help="certified relative gap to reach (default: %(default)s)")
     demo.add_argument("--json", action="store_true", help="print the table as JSON")
     demo.add_argument("--quiet", action="store_true", help="show no progress")
     demo.set_defaults(run=_demo)
     return parser
+
+
+def _size(text: str) -> int:
+    value = int(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"at least 2 nodes are needed, not {value}")
+    return value
+
+
+def _tolerance(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"a finite number of at least 0 is needed, not {text}")
+    return value
 
 
 class _Row(NamedTuple):
@@ -74,7 +95,7 @@ def _demo(options: argparse.Namespace) -> int:
     blocks, _ = block_graph(options.size, 0.3, 0.7)
     rows: list[_Row] = []
     with _Progress(options.quiet) as progress:
-        for graph, A in (("karate club", karate), (f"block graph, n = {options.size}", blocks)):
+        for graph, A in (("karate club", karate), (f"blocks, n = {options.size}", blocks)):
             rows += [_solved(graph, A, setting, options.tol, progress) for setting in SETTINGS]
     _print_json(rows) if options.json else _print_table(rows)
     return CERTIFIED if all(r.solution.certificate.relative_gap <= options.tol for r in rows) else ABOVE_TOLERANCE
@@ -132,11 +153,8 @@ class _Progress:
     def show(self, iterate: Iterate) -> None:
         """Show how far the gap has closed."""
         if self.update:
-            gap = iterate.gap / max(abs(iterate.value), 1e-300)
-            self.update(
-                f"{self.task}   step {iterate.iteration}   value {iterate.value:.6g}   "
-                f"proved bound {iterate.bound:.6g}   gap {gap:.1e} of {self.tol:.0e}   rank {iterate.rank}"
-            )
+            gap = f"gap {iterate.gap / iterate.value:.0e} (goal {self.tol:.0e})" if iterate.bound > 0 else "no bound yet"
+            self.update(f"{self.task}: step {iterate.iteration}, value {iterate.value:.5g}, {gap}")
 
 
 def _facts(row: _Row) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Method(Protocol):
 class ProjectedGradient:
     """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
 
-    check_every = 5
+    check_every = 8
     shrink = 0.8
 
     def __init__(self, block: Block, point: Point) -> None:
