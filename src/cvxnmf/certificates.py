@@ -140,23 +140,15 @@ def dual_point(problem: Problem, block: Block, X: FloatArray, multiplier: FloatA
         A matrix W with ``W + trace N`` in the dual cone, as a splitting method finds it; under a lower limit
         on X the gradient alone gives a loose bound.
     """
-    default = _gradient_dual(problem, block, X)
-    if multiplier is None:
-        return default
-    interior = _gradient_dual(problem, block, block.start().dense())
-    anchors = [dual for dual in (default, interior) if dual is not None]
-    return _constrained_dual(problem, block, multiplier, anchors) if anchors else None
-
-
-def _gradient_dual(problem: Problem, block: Block, X: FloatArray) -> Dual | None:
-    """The dual point that the gradient at X gives, shifted into the dual cone."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if block.cone.free_effects:
+        if multiplier is None and block.cone.free_effects:
             X = with_effects(X, balancing_effects(block, X))
         _, g = block.loss.value_and_gradient(X)
     del X
     if not (-ABSURD < g.min() and g.max() < ABSURD):
         return None
+    if multiplier is not None:  # lower the gradient towards the multiplier where the limit on X allows it: where A > 0
+        g -= np.where(block.loss.A > 0, np.maximum(0.0, g - multiplier), 0.0)
     least, family = _shifted_family(block, g)
     del g  # the check below needs the room
     return _accepted(problem, block, least, family)
@@ -210,9 +202,11 @@ def _shrunk_family(block: Block, g: FloatArray) -> tuple[float, Family]:
     lowest = block.cone.smallest_eigenvalue(g)
     if block.cone.free_effects:
         g = _rows_summing_to_zero(g)
+    bounded = np.ones_like(g, dtype=bool) if block.lower is None else block.loss.A == 0
 
     def family(shift: float) -> FloatArray:
-        return np.maximum(0.0, (1.0 - min(shift, 1.0)) * g + floor)
+        Z = (1.0 - min(shift, 1.0)) * g + floor
+        return np.where(bounded & (Z < 0), 0.0, Z)  # no lower than the edge of the domain, by rounding
 
     return max(0.0, 1.0 - block.trace / -lowest) if lowest < 0 else 0.0, family
 
@@ -260,27 +254,6 @@ def _blended_family(block: Block, g: FloatArray) -> tuple[float, Family]:
         return blended
 
     return ratio / (1.0 + ratio), family
-
-
-def _constrained_dual(problem: Problem, block: Block, W: FloatArray, anchors: Sequence[Dual]) -> Dual:
-    """Use a multiplier of the constraint ``X >= lower``, moved towards an anchor as far as it must be."""
-    if block.loss.ignore_diagonal:
-        np.fill_diagonal(W, 0.0)
-        W = _rows_summing_to_zero(W) if block.cone.free_effects else W
-    elif block.cone.free_effects:
-        W = W - np.diag(W.sum(axis=1))
-    Z = W + block.loss.floor()
-    outside = (Z < 0) & (block.loss.A == 0)
-    best = anchors[0]
-    for anchor in anchors:
-        least = float(np.max(-Z[outside] / (anchor.Z[outside] - Z[outside]), initial=0.0))
-
-        def family(shift: float, anchor: Dual = anchor) -> FloatArray:
-            return (1.0 - min(shift, 1.0)) * Z + min(shift, 1.0) * anchor.Z
-
-        dual = _accepted(problem, block, least, family)
-        best = max(best, anchor, dual or anchor, key=lambda candidate: candidate.bound)
-    return best
 
 
 def constraint_multiplier(block: Block, X: FloatArray, rounds: int = 100) -> FloatArray | None:
