@@ -7,6 +7,8 @@ domain of the dual, and one shift puts ``Y = Z - f + trace N`` into the dual con
     psd            Z + shift S^2                              S^2 is inside the cone
     conditional    (1 - shift) Z + shift Diag(f1)             g1 = 0 by the effects; shift = 1 gives a Laplacian
     free diagonal  (1 - shift) Z + shift f                    shift = 1 gives Y = trace N
+
+Under a lower limit on X the gradient is first lowered by the limit's multiplier.
 """
 
 from __future__ import annotations

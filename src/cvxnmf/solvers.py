@@ -314,9 +314,9 @@ class _Search:
         block, point = self.block, self.block.cone.tidied(self.point)
         weights = np.sum((block.cone.s[:, None] * point.W) ** 2, axis=0)
         short = Point(point.v, point.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
-        allowed = max(self.value, NEGLIGIBLE * block.loss.scale) * tol * 0.01
-        fits = block.lower is None and block.objective(short) <= self.value + min(allowed, self.value - self.bound)
-        return short if fits else point
+        unit = max(self.value, NEGLIGIBLE * block.loss.scale)
+        limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))  # the gap stays certified
+        return short if block.lower is None and block.objective(short) <= limit else point
 
 
 def _worst(statuses: Sequence[Status]) -> Status:
