@@ -95,7 +95,7 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """Gap over the value (over a billionth of the data's scale where the value vanishes)."""
-        return self.gap / max(self.value, NEGLIGIBLE * self.scale) if self.value < math.inf else math.inf
+        return relative_gap(self.value, self.bound, self.scale)
 
     def __str__(self) -> str:
         """Value, bound and gap in a few words."""
@@ -169,6 +169,13 @@ class Certificate:
             raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
 
 
+def relative_gap(value: float, bound: float, scale: float) -> float:
+    """Gap over the value, or over the least value that counts for data of this scale."""
+    if value == math.inf:
+        return math.inf
+    return (value - bound) / max(value, NEGLIGIBLE * scale, np.finfo(np.float64).tiny)
+
+
 class Proof(NamedTuple):
     """A bound recomputed by the check, and the size of the data."""
 
@@ -190,10 +197,11 @@ def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str,
         raise CertificateError("The certificate lacks its dual point or its metric.") from None
     if any(array.dtype.kind != "f" for array in arrays):
         raise CertificateError("The dual point and the metric must be arrays of real numbers.")
-    dual = _DualPoint(data, terms, arrays[0].astype(np.float64, copy=False), arrays[1].astype(np.float64))
-    dual.in_domain()
-    dual.in_dual_cone()
-    return Proof(dual.bound(), dual.rigorous, terms.scale(data))
+    with np.errstate(all="ignore"):  # every test below fails on what is not finite
+        dual = _DualPoint(data, terms, arrays[0].astype(np.float64, copy=False), arrays[1].astype(np.float64))
+        dual.in_domain()
+        dual.in_dual_cone()
+        return Proof(dual.bound(), dual.rigorous, terms.scale(data))
 
 
 class _Terms(NamedTuple):

@@ -129,12 +129,10 @@ class Factored(ProjectedGradient):
     shrink = 0.5
     descent_steps = 100
 
-    def __init__(self, block: Block, point: Point) -> None:
-        super().__init__(block, point)
-        super().step()
-
     def step(self) -> None:
-        """Descend over the factors, then take one projected step."""
+        """Descend over the factors, then take one projected step; the first one is needed to have factors."""
+        if self.point.W.shape[1] == 0:
+            super().step()
         with spectra.single_thread():
             point = self._descend(self.point)
         X = point.dense()
@@ -157,12 +155,11 @@ class Factored(ProjectedGradient):
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             here = unpack(x)
-            with np.errstate(over="ignore", invalid="ignore"):
-                loss, G = block.loss.value_and_gradient(here.dense())
-                value = loss + block.trace * block.cone.penalty(here)
-                slope = 2.0 * (G @ here.W + block.trace * block.cone.penalty_gradient(here.W))
-                if effects:
-                    slope = np.column_stack([2.0 * G.sum(axis=1), slope])
+            loss, G = block.loss.value_and_gradient(here.dense())
+            value = loss + block.trace * block.cone.penalty(here)
+            slope = 2.0 * (G @ here.W + block.trace * block.cone.penalty_gradient(here.W))
+            if effects:
+                slope = np.column_stack([2.0 * G.sum(axis=1), slope])
             if not np.isfinite(value):
                 return 1e300, np.zeros_like(x)
             return value / unit, (slope / s[:, None]).ravel() / unit

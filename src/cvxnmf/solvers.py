@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from cvxnmf import certificates, spectra, validation
 from cvxnmf.certificates import Dual
-from cvxnmf.checking import NEGLIGIBLE
+from cvxnmf.checking import NEGLIGIBLE, relative_gap
 from cvxnmf.methods import METHODS, Method
 from cvxnmf.problems import Block, Problem
 from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution, Status
@@ -78,7 +79,7 @@ def solve(
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
     given = None if start is None else validation.starting_point(start, problem.size)
     run = _Run(problem, METHODS[names[0] if method == "auto" else method], tol, max_iter, callback)
-    with spectra.single_thread(problem.size):
+    with spectra.single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
         try:
             for block in problem.blocks:
                 run.solve_block(block, given)
@@ -157,7 +158,10 @@ class _Run:
         self.search = _Search(self.problem, block, self.method(block, block.best_start(part)))
         self.search.certify()
         stopped = Status.INTERRUPTED in self.statuses
-        self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
+        try:
+            self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
+        except LinAlgError:  # eigensolvers do not survive infinities
+            self._finish(Status.NONFINITE)
 
     def _finish(self, status: Status) -> None:
         """Keep what the search found."""
@@ -267,7 +271,7 @@ class _Search:
     @property
     def relative_gap(self) -> float:
         """Gap of the best point to the best bound."""
-        return (self.value - self.bound) / max(self.value, NEGLIGIBLE * self.block.loss.scale)
+        return relative_gap(self.value, self.bound, self.block.loss.scale)
 
     @property
     def stalled(self) -> bool:
