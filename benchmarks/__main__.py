@@ -73,12 +73,21 @@ def without_penalty() -> None:
 
 
 def memory() -> None:
-    """Peak memory of a solve at n = 1500, in dense n-by-n arrays."""
+    """Peak memory of a few steps at n = 1200, in dense n-by-n arrays."""
     rows = []
-    for method in ("factored", "accelerated", "projected-gradient"):
-        arrays = objective.peak_arrays(1500, method)
-        rows.append([method, "not told by this system" if arrays is None else f"{arrays:.1f}"])
-    table("Peak memory at n = 1500, in dense n-by-n float64 arrays", ["method", "arrays"], rows)
+    settings = [
+        ("factored", 'trace="auto"'),
+        ("accelerated", 'trace="auto"'),
+        ("projected-gradient", 'trace="auto"'),
+        ("factored", "trace=0.0"),
+        ("accelerated", 'cone="psd"'),
+        ("factored", 'trace=5.0, diagonal="ignore"'),
+        ("factored", 'trace=50.0, loss="mse"'),
+    ]
+    for method, terms in settings:
+        arrays = objective.peak_arrays(1200, method, terms)
+        rows.append([method, terms, "not told by this system" if arrays is None else f"{arrays:.1f}"])
+    table("Peak memory at n = 1200, in dense n-by-n float64 arrays", ["method", "problem", "arrays"], rows)
 
 
 def main() -> None:

@@ -56,14 +56,14 @@ def status(key):
     return 1024 * int(re.search(key + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
 before = status("VmRSS")
-cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), method=sys.argv[2], max_iter=10)
+cvxnmf.solve(eval(f"cvxnmf.symmetric(A, {sys.argv[3]})"), method=sys.argv[2], max_iter=2)
 print((status("VmHWM") - before) / (8 * n * n))
 """
 
 
-def peak_arrays(n: int, method: str) -> float | None:
+def peak_arrays(n: int, method: str, terms: str) -> float | None:
     """Growth of the peak memory during a solve, in dense n-by-n arrays, in a process of its own; None where not told."""
     if not sys.platform.startswith("linux"):
         return None
-    answer = subprocess.run([sys.executable, "-c", _PEAK, str(n), method], capture_output=True, text=True, check=True)
+    answer = subprocess.run([sys.executable, "-c", _PEAK, str(n), method, terms], capture_output=True, text=True, check=True)
     return float(answer.stdout)

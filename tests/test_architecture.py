@@ -20,6 +20,7 @@ ROOMS = [
     "certificates",
     "methods",
     "solvers",
+    "completely_positive",
     "graphs",
     "cli",
 ]

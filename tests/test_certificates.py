@@ -1,4 +1,5 @@
 import dataclasses
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -131,7 +132,13 @@ def certified(karate):
 
 
 def altered(certificate, **changes):
+    """The certificate with other entries, its old digest kept."""
     return dataclasses.replace(certificate, **changes)
+
+
+def forged(certificate, **changes):
+    """The certificate with other entries and a digest to match: only the proof can tell."""
+    return dataclasses.replace(certificate, digest="", **changes)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=names)
@@ -147,8 +154,11 @@ def test_a_witness_changed_in_one_entry_fails(form, factor):
             Z[i, j] *= factor
             if both:
                 Z[j, i] = Z[i, j]
-            with pytest.raises(cvxnmf.CertificateError):
-                altered(certificate, witness={**certificate.witness, "Z": Z}).check(A)
+            witness = {**certificate.witness, "Z": Z}
+            with pytest.raises(cvxnmf.CertificateError, match="digest"):
+                altered(certificate, witness=witness).check(A)
+            with pytest.raises(cvxnmf.CertificateError, match=r"does not hold|not the stated"):
+                forged(certificate, witness=witness).check(A)
 
 
 def test_other_alterations_fail(certified):
@@ -172,8 +182,37 @@ def test_other_alterations_fail(certified):
         {"kind": "zero"},
         {"kind": "guess"},
     ):
-        with pytest.raises(cvxnmf.CertificateError):
+        for make in (altered, forged):
+            with pytest.raises(cvxnmf.CertificateError):
+                make(certificate, **changes).check(A)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1 + 1e-12, 2.0])
+def test_any_altered_entry_is_noticed(certified, factor):
+    A, certificate = certified
+    s = certificate.witness["metric"].copy()
+    s[5] *= factor
+    statement = {**certificate.statement, "trace": certificate.statement["trace"] * factor}
+    for changes in (
+        {"value": certificate.value * factor},
+        {"statement": statement},
+        {"witness": {**certificate.witness, "metric": s}},
+        {"scale": certificate.scale * factor},
+        {"scope": "rank-k"},
+        {"restored": True},
+    ):
+        with pytest.raises(cvxnmf.CertificateError, match="digest"):
             altered(certificate, **changes).check(A)
+
+
+@pytest.mark.parametrize("metric", ["degree", "uniform"])
+@pytest.mark.parametrize("factor", [0.9, 1.001, 2.0])
+def test_a_named_metric_is_recomputed_from_the_data(karate, metric, factor):
+    certificate = cvxnmf.solve(cvxnmf.symmetric(karate, metric=metric, trace=3.0)).certificate
+    s = certificate.witness["metric"].copy()
+    s[5] *= factor
+    with pytest.raises(cvxnmf.CertificateError, match="metric of these data|positive semidefinite"):
+        forged(certificate, witness={**certificate.witness, "metric": s}).check(karate)
 
 
 def test_saved_loaded_and_checked_the_bound_is_the_same(certified, tmp_path):
@@ -181,7 +220,8 @@ def test_saved_loaded_and_checked_the_bound_is_the_same(certified, tmp_path):
     file = tmp_path / "proof.npz"
     certificate.save(file)
     loaded = cvxnmf.Certificate.load(file)
-    assert loaded == certificate
+    assert loaded.digest == certificate.digest
+    assert repr(loaded) == repr(certificate)
     for name, array in certificate.witness.items():
         np.testing.assert_array_equal(loaded.witness[name], array)
     assert loaded.check(A) == certificate.bound
@@ -212,7 +252,7 @@ def test_the_cholesky_test_never_accepts_an_indefinite_matrix(shift):
     B = rng.standard_normal((12, 11))
     Y = B @ B.T - shift * np.eye(12)
     Z = Y + A - min(0.0, (Y + A).min())
-    statement = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0}
+    statement = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "uniform"}
     lowest = np.linalg.eigvalsh(Z - A)[0]
     witness = {"Z": Z - (lowest + shift) * np.eye(12), "metric": np.ones(12)}
     with pytest.raises(cvxnmf.CertificateError, match="not positive semidefinite|leaves its domain"):
@@ -220,6 +260,74 @@ def test_the_cholesky_test_never_accepts_an_indefinite_matrix(shift):
     witness["Z"] = witness["Z"] + (shift + 1e-9) * np.eye(12)
     if witness["Z"].min() >= 0:
         assert checking.prove(A, "dual", statement, witness).rigorous
+
+
+class TestRounding:
+    """Bounds and cone membership hold in exact arithmetic, not only in floating point."""
+
+    @staticmethod
+    def exact_bound(A, Z, conditional):
+        """The KL bound of a witness in 60 digits, its row sums put right on the diagonal."""
+        with localcontext() as context:
+            context.prec = 60
+            a = [[Decimal(x) for x in row] for row in A.tolist()]
+            z = [[Decimal(x) for x in row] for row in Z.tolist()]
+            if conditional:
+                for i, row in enumerate(z):
+                    row[i] -= sum(row) - sum(a[i])
+            entropy = sum(x * x.ln() - x if x else Decimal(0) for row in a for x in row)
+            return entropy - sum(x * x.ln() - x if x else Decimal(0) for row in z for x in row)
+
+    @pytest.mark.parametrize("cone", ["psd", "conditional"])
+    def test_the_bound_is_never_above_the_exact_one(self, cone):
+        for seed in range(25):
+            A = random_counts(6, seed) * 0.1 + 0.01 * random_counts(6, seed + 1)
+            problem = cvxnmf.symmetric(A, cone=cone)
+            certificate = cvxnmf.solve(problem, tol=1e-3).certificate
+            exact = self.exact_bound(problem.A, certificate.witness["Z"], cone == "conditional")
+            proved = checking.prove(A, "dual", certificate.statement, certificate.witness).bound
+            assert Decimal(proved) <= exact
+            assert float(exact) - proved <= 1e-10 * certificate.scale
+
+    def test_what_only_rounding_makes_definite_is_refused(self):
+        """GG' with integers G of deficient rank is singular; one ulp less on the diagonal makes it indefinite."""
+        n, missed = 30, 0
+        terms = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "uniform"}
+        A = np.zeros((n, n))
+        A[0, 1] = A[1, 0] = 1.0
+        for seed in range(60):
+            G = np.random.default_rng(seed).integers(0, 2, (n, n - 1)).astype(float)
+            Y = G @ G.T
+            k = int(np.argmax(np.abs(np.linalg.svd(G.T)[2][-1])))  # z'Yz = 0 for this z, and z_k is not 0
+            Y[k, k] = np.nextafter(Y[k, k], 0.0)
+            try:
+                np.linalg.cholesky(Y)
+            except np.linalg.LinAlgError:
+                continue
+            missed += 1
+            with pytest.raises(cvxnmf.CertificateError, match="semidefinite"):
+                checking.prove(A, "dual", terms, {"Z": Y + A, "metric": np.ones(n)})
+        assert missed > 0
+
+    def test_tiny_entries_with_an_ignored_diagonal_are_not_called_rigorous(self):
+        A = np.zeros((6, 6))
+        A[:3, :3] = A[3:, 3:] = 1.0
+        A[2, 3] = A[3, 2] = 1.0
+        problem = cvxnmf.symmetric(A, trace=0.5, diagonal="ignore")
+        position = np.array([[-6.0], [-6.0], [-6.0], [6.0], [6.0], [6.0]])
+        far = cvxnmf.certify(problem, position @ position.T)
+        assert far.kind == "dual"
+        assert not far.rigorous
+        assert cvxnmf.solve(problem).certificate.rigorous
+
+
+def test_components_are_respected_when_a_solution_is_certified_elsewhere():
+    A = np.kron(np.eye(2), random_graph(6, 0))
+    solution = cvxnmf.solve(cvxnmf.symmetric(A))
+    joint = cvxnmf.symmetric(A, trace=0.3)
+    by_solution, by_matrix = cvxnmf.certify(joint, solution), cvxnmf.certify(joint, solution.X)
+    assert by_solution.restored
+    assert by_solution.value == by_matrix.value
 
 
 def test_margins_are_matched_by_the_effects(karate):
@@ -238,7 +346,7 @@ class TestForgeries:
     """Witnesses made to deceive the check."""
 
     def refused(self, A, witness, **statement):
-        terms = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0} | statement
+        terms = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "own"} | statement
         with pytest.raises(cvxnmf.CertificateError):
             checking.prove(A, "dual", terms, witness)
 
@@ -259,7 +367,7 @@ class TestForgeries:
         tiny = 5e-324
         A = np.array([[0.5, tiny], [tiny, 0.5]])
         witness = {"Z": np.array([[1.125, -1], [-1, 1.125]]), "metric": np.ones(2)}
-        terms = {"loss": "mse-paper", "cone": "conditional", "diagonal": "fit", "trace": 0.0}
+        terms = {"loss": "mse-paper", "cone": "conditional", "diagonal": "fit", "trace": 0.0, "metric": "own"}
         assert checking.prove(A, "dual", terms, witness).bound == 0.0
 
     def test_nan_and_other_types(self):
@@ -277,9 +385,9 @@ class TestForgeries:
     def test_a_forged_scale_does_not_widen_the_tolerance(self, certified):
         A, certificate = certified
         with pytest.raises(cvxnmf.CertificateError, match="not the stated"):
-            altered(certificate, scale=1e30, bound=certificate.value * 0.9).check(A)
+            forged(certificate, scale=1e30, bound=certificate.value * 0.9).check(A)
         with pytest.raises(cvxnmf.CertificateError, match="scope"):
-            altered(certificate, scope="rank-k").check(A)
+            forged(certificate, scope="rank-k").check(A)
 
     def test_corrupted_files_never_pass(self, certified, tmp_path):
         A, certificate = certified

@@ -123,3 +123,14 @@ def test_rounding_asymmetry_is_mended():
     A[0, 1] *= 1 + 2e-16
     problem = cvxnmf.symmetric(A)
     np.testing.assert_array_equal(problem.A, problem.A.T)
+
+
+def test_values_are_never_nan():
+    A = random_graph(4, 0)
+    for options in ({}, {"trace": 1.0}, {"cone": "psd", "trace": 1.0}, {"loss": "mse"}):
+        problem = cvxnmf.symmetric(A, **options)
+        holes = np.zeros((4, 4))
+        holes[0, 0] = -np.inf
+        for X in (np.full((4, 4), 1e308), np.full((4, 4), -np.inf), holes):
+            assert not np.isnan(problem.value(X))
+    assert cvxnmf.symmetric(A, cone="psd", trace=1.0).value(np.full((4, 4), -np.inf)) == np.inf

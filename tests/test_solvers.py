@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -145,6 +148,16 @@ def test_real_graphs_without_penalty_reach_the_default_tolerance(name, request):
     solution = cvxnmf.solve(cvxnmf.symmetric(request.getfixturevalue(name)))
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.relative_gap <= 1e-4
+
+
+@pytest.mark.skipif(not os.environ.get("CVXNMF_DATA"), reason="CVXNMF_DATA is not set")
+@pytest.mark.parametrize("name", ["polbooks", "football", "dolphins"])
+def test_graphs_of_the_data_folder(name):
+    A = nx.to_numpy_array(nx.read_gml(Path(os.environ["CVXNMF_DATA"]) / f"{name}.gml", label="id"), weight=None)
+    for options in ({}, {"trace": "auto"}):
+        solution = cvxnmf.solve(cvxnmf.symmetric(A, **options))
+        assert solution.status is Status.OPTIMAL
+        assert solution.certificate.check(A) == solution.certificate.bound
 
 
 def test_components_and_empty_rows_are_solved_apart():

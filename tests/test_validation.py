@@ -34,6 +34,9 @@ BAD_DATA = {
     "zeros": (np.zeros((4, 4)), "all zeros"),
     "strings": ([["a", "b"], ["b", "a"]], "not numbers"),
     "objects": (np.array([[1, None], [None, 1]], dtype=object), "NaN|not numbers"),
+    "numbers as strings": (np.array([["1", "2"], ["2", "1"]], dtype=object), "not numbers"),
+    "integers beyond floats": ([[1, 10**400], [10**400, 1]], "not numbers"),
+    "half precision": (changed(0, 3, 1.007).astype(np.float16), "differ by"),
     "dates": (np.zeros((2, 2), dtype="datetime64[D]"), "not numbers"),
     "complex": (A6 * (1 + 0j), "complex"),
     "vector": (np.ones(4), "two-dimensional"),
@@ -72,6 +75,7 @@ def test_bad_data_get_one_sentence(case):
         ({"metric": "euclid"}, "'degree', 'uniform'"),
         ({"metric": [1.0, 2.0]}, "6 positive finite numbers"),
         ({"metric": -np.ones(6)}, "6 positive finite numbers"),
+        ({"metric": np.ones(6) * 1j}, "6 positive finite numbers"),
         ({"diagonal": "drop"}, "'fit', 'ignore'"),
         ({"diagonal": "ignore"}, "needs trace > 0"),
         ({"trace": -1.0}, "trace must be a finite number of at least 0"),
@@ -99,6 +103,8 @@ def test_bad_options_name_the_valid_ones(options, sentence):
         ({"start": (np.zeros(6), np.zeros((5, 2)))}, "with 6 rows"),
         ({"start": np.full((6, 6), np.nan)}, "start has NaN"),
         ({"start": "warm"}, "start must be a real matrix"),
+        ({"start": np.zeros((6, 6)) * 1j}, "start must be a real matrix"),
+        ({"start": (["a"] * 6, np.zeros((6, 2)))}, "with 6 rows"),
         ({"callback": 3}, "callback must be a function"),
     ],
 )
@@ -118,7 +124,7 @@ def test_a_matrix_is_not_a_problem(call):
         call(A6)
 
 
-@pytest.mark.parametrize("traces", ["auto", ["best"], [None]])
+@pytest.mark.parametrize("traces", ["auto", 1.0, ["best"], [None]])
 def test_bad_traces_of_a_path(traces):
     with pytest.raises(ValueError, match="trace"):
         cvxnmf.path(cvxnmf.symmetric(A6), traces)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cvxnmf.certificates import certify
     from cvxnmf.checking import Certificate, CertificateError
+    from cvxnmf.completely_positive import exp_factor, factor_rank_two
     from cvxnmf.graphs import block_graph
     from cvxnmf.problems import Problem, symmetric
-    from cvxnmf.results import Interrupted, Iterate, Solution, Status
+    from cvxnmf.results import CPFactor, Interrupted, Iterate, Solution, Status
     from cvxnmf.solvers import path, solve
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CPFactor",
     "Certificate",
     "CertificateError",
     "Interrupted",
@@ -25,17 +27,20 @@ __all__ = [
     "Status",
     "block_graph",
     "certify",
+    "exp_factor",
+    "factor_rank_two",
     "path",
     "solve",
     "symmetric",
 ]
 
 _ROOMS = {
-    "results": ("Interrupted", "Iterate", "Solution", "Status"),
+    "results": ("CPFactor", "Interrupted", "Iterate", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
     "problems": ("Problem", "symmetric"),
     "certificates": ("certify",),
     "solvers": ("path", "solve"),
+    "completely_positive": ("exp_factor", "factor_rank_two"),
     "graphs": ("block_graph",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -86,9 +86,9 @@ def _certify_factors(problem: Problem, solution: Solution) -> Certificate:
     """Certify a point in factors; it lies in the cone unless it comes from another problem."""
     value, duals = 0.0, []
     for block in problem.blocks:
-        if len(solution.v) != problem.size:
+        if len(solution.v) != problem.size or (solution.groups is not None and np.ptp(solution.groups[block.nodes])):
             return certify(problem, solution.X)
-        point = Point(solution.v[block.nodes], solution.W[block.nodes])
+        point = Point(solution.v, solution.W).restricted(block.nodes)
         X = point.dense()
         if (point.v.any() and not block.cone.free_effects) or block.lift(X):
             return certify(problem, solution.X)
@@ -168,12 +168,13 @@ Family = Callable[[float], FloatArray]
 
 def _accepted(problem: Problem, block: Block, least: float, family: Family) -> Dual | None:
     """Raise the shift from `least` until the check accepts the dual point."""
+    statement = problem.statement | {"metric": "own"}  # a component's metric is cut out of the whole one
     pad = FIRST_PAD * block.size
     while least + pad <= LARGEST_SHIFT:
         Z = family(least + pad)
         witness = {"Z": Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2, "metric": block.cone.s}
         try:
-            proof = checking.prove(block.loss.A, "dual", problem.statement, witness)
+            proof = checking.prove(block.loss.A, "dual", statement, witness)
         except CertificateError:
             pad *= 10.0
             continue
@@ -211,22 +212,23 @@ def _shrunk_family(block: Block, g: FloatArray) -> tuple[float, Family]:
     lowest = block.cone.smallest_eigenvalue(g)
     if block.cone.free_effects:
         g = _rows_summing_to_zero(g)
-    bounded = np.ones_like(g, dtype=bool) if block.lower is None else block.loss.A == 0
+    bounded = 0.0 if block.lower is None else np.where(block.loss.A == 0, 0.0, -np.inf)
 
     def family(shift: float) -> FloatArray:
-        Z = (1.0 - min(shift, 1.0)) * g + floor
-        return np.where(bounded & (Z < 0), 0.0, Z)  # no lower than the edge of the domain, by rounding
+        Z: FloatArray = (1.0 - min(shift, 1.0)) * g
+        Z += floor
+        return np.maximum(Z, bounded, out=Z)  # no lower than the edge of the domain, by rounding
 
     return max(0.0, 1.0 - block.trace / -lowest) if lowest < 0 else 0.0, family
 
 
 def _rows_summing_to_zero(g: FloatArray) -> FloatArray:
-    """Take the last rounding out of the row sums by ``x_i + x_j`` off the diagonal."""
+    """Take the last rounding out of the row sums by ``x_i + x_j`` off the diagonal; g is overwritten."""
     n = len(g)
     for _ in range(2):
         x = g.sum(axis=1) / -(n - 2)
         x -= x.sum() / (2 * n - 2)
-        g = g + np.add.outer(x, x)
+        g += np.add.outer(x, x)
         np.fill_diagonal(g, 0.0)
     return g
 

@@ -17,6 +17,7 @@ taken off the bound.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import zipfile
@@ -40,7 +41,7 @@ UNITS_PER_TERM = 64
 #: A trace, and the entries of a metric and their inverses, may not exceed this: no product below overflows.
 LARGEST = 1e120
 #: Entries that are worked on at a time.
-BLOCK_ENTRIES = 1 << 18
+BLOCK_ENTRIES = 1 << 16
 #: Values below this share of the data's scale count as zero in a relative gap.
 NEGLIGIBLE = 1e-9
 
@@ -49,12 +50,12 @@ class CertificateError(ValueError):
     """A certificate does not prove what it states."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """How far an answer can be from the best one, and why.
 
-    ``check(A)`` proves the bound anew; it cannot tell whether `value` was altered, since the certificate
-    does not hold the point itself.
+    ``check(A)`` proves the bound anew. It cannot recompute `value`, since the certificate does not hold the point itself;
+    a digest of all its entries shows whether any was altered after the certificate was made.
 
     Attributes
     ----------
@@ -72,9 +73,11 @@ class Certificate:
     scale : float
         Size of the data, for the relative gap of vanishing values.
     statement : mapping
-        The problem the bound is about: loss, cone, diagonal, trace.
+        The problem the bound is about: loss, cone, diagonal, trace, metric ("degree", "uniform" or "own").
     witness : mapping of arrays
         The dual point ``Z`` and the metric, on the nodes that carry data.
+    digest : str
+        SHA-256 over everything above.
     """
 
     value: float
@@ -85,7 +88,25 @@ class Certificate:
     restored: bool
     scale: float
     statement: Mapping[str, Any] = field(repr=False)
-    witness: Mapping[str, Array] = field(repr=False, compare=False)
+    witness: Mapping[str, Array] = field(repr=False)
+    digest: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            object.__setattr__(self, "digest", self._computed_digest())
+
+    def _facts(self) -> dict[str, Any]:
+        """Everything but the arrays and the digest."""
+        names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
+        return {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
+
+    def _computed_digest(self) -> str:
+        seal = hashlib.sha256(json.dumps(self._facts(), sort_keys=True, default=str).encode())
+        for name in sorted(self.witness):
+            array = np.ascontiguousarray(self.witness[name])
+            seal.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            seal.update(array.data if array.dtype.kind == "f" else repr(array).encode())
+        return seal.hexdigest()
 
     @property
     def gap(self) -> float:
@@ -123,6 +144,8 @@ class Certificate:
         CertificateError
             If the witness does not prove the stated bound for these data.
         """
+        if self.digest != self._computed_digest():
+            raise CertificateError("The certificate was altered after it was made: its digest does not match.")
         try:
             proof = prove(A, self.kind, self.statement, self.witness)
         except CertificateError as error:
@@ -145,8 +168,7 @@ class Certificate:
 
         The witness is a dense matrix of the size of the data.
         """
-        names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
-        meta = {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
+        meta = self._facts() | {"digest": self.digest}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         with open(path, "wb") as file:
             arrays: dict[str, Any] = {"meta": text, **self.witness}
@@ -211,6 +233,7 @@ class _Terms(NamedTuple):
     cone: str
     trace: float
     fits_diagonal: bool
+    metric: str
 
     def scale(self, A: Array) -> float:
         """Size of the data, against which rounding is judged."""
@@ -220,8 +243,10 @@ class _Terms(NamedTuple):
 
 def _terms(statement: Mapping[str, Any]) -> _Terms:
     try:
-        terms = _Terms(statement["loss"], statement["cone"], float(statement["trace"]), statement["diagonal"] == "fit")
+        fits, metric = statement["diagonal"] == "fit", statement["metric"]
+        terms = _Terms(statement["loss"], statement["cone"], float(statement["trace"]), fits, metric)
         known = terms.loss in ("kl", "mse", "mse-paper") and terms.cone in ("psd", "conditional")
+        known = known and metric in ("degree", "uniform", "own")
         if known and 0 <= terms.trace <= LARGEST and statement["diagonal"] in ("fit", "ignore"):
             return terms
     except (KeyError, TypeError, ValueError):
@@ -241,6 +266,14 @@ def _data(A: Any) -> Array:
     return dense if np.array_equal(dense, dense.T) else (dense + dense.T) / 2
 
 
+def _named_metric(name: str, A: Array) -> Array:
+    """The metric s that a name stands for."""
+    if name == "uniform":
+        return np.ones(len(A))
+    raised = A.sum(axis=1) + A.sum() / len(A)
+    return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
+
+
 def _is_finite(values: Array) -> bool:
     return bool(np.isfinite(values.min(initial=0.0)) and np.isfinite(values.max(initial=0.0)))
 
@@ -252,7 +285,7 @@ class _DualPoint:
     """
 
     def __init__(self, A: Array, terms: _Terms, Z: Array, metric: Array) -> None:
-        self.loss, self.cone, self.trace, self.fits_diagonal = terms
+        self.loss, self.cone, self.trace, self.fits_diagonal, metric_name = terms
         if not self.fits_diagonal and np.diag(A).any():
             A = A - np.diag(np.diag(A))
         kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
@@ -263,6 +296,8 @@ class _DualPoint:
             raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
         if not (_is_finite(Z) and np.array_equal(Z, Z.T) and np.all((metric >= 1 / LARGEST) & (metric <= LARGEST))):
             raise CertificateError("The witness is not a finite symmetric matrix with a positive metric of moderate size.")
+        if metric_name != "own" and not np.allclose(metric, _named_metric(metric_name, self.A), rtol=1e-9, atol=0.0):
+            raise CertificateError(f"The metric is not the {metric_name!r} metric of these data.")
         self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
         self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
         self.rigorous = True

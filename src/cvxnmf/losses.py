@@ -85,7 +85,7 @@ class Loss(ABC):
     def _total(self, variable_part: float) -> float:
         """The loss itself; rounding must not take it below zero."""
         total = variable_part + self.constant
-        return 0.0 if total < 0 else total
+        return max(0.0, total) if total < np.inf else np.inf  # inf - inf is as bad as inf
 
     def _visible(self, X: FloatArray) -> FloatArray:
         """X with an ignored diagonal set to zero, lest its exponential overflow."""

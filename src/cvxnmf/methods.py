@@ -17,6 +17,10 @@ from cvxnmf import spectra
 from cvxnmf.problems import Block
 from cvxnmf.results import FloatArray, Point
 
+#: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
+DESCENT_ARRAYS = 2
+#: As many numbers are always granted.
+SMALL_PROBLEM = 2_000_000
 #: Backtracking gives up here: the step no longer moves anything.
 LARGEST_CURVATURE = 1e100
 
@@ -25,6 +29,7 @@ class Method(Protocol):
     """What the loop knows of a method."""
 
     check_every: int
+    patience: int
     point: Point
     value: float
 
@@ -41,13 +46,14 @@ class ProjectedGradient:
     """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
 
     check_every = 8
+    patience = 5
     shrink = 0.8
 
     def __init__(self, block: Block, point: Point) -> None:
         self.block, self.point = block, point
         self.X = point.dense()
         self.value = block.objective(point, self.X)
-        self.L = 2.0 * block.average_curvature()
+        self.L = 2.0 * block.average_curvature
 
     def multiplier(self) -> FloatArray | None:
         """None: the gradient itself is the dual candidate."""
@@ -133,8 +139,9 @@ class Factored(ProjectedGradient):
         """Descend over the factors, then take one projected step; the first one is needed to have factors."""
         if self.point.W.shape[1] == 0:
             super().step()
+        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * len(self.X) ** 2) // (21 * len(self.X))
         with spectra.single_thread():
-            point = self._descend(self.point)
+            point = self._descend(Point(self.point.v, self.point.W[:, :most]))  # the next projection brings back the rest
         X = point.dense()
         if self.block.objective(point, X) < self.value:
             self.X = X
@@ -144,7 +151,7 @@ class Factored(ProjectedGradient):
         """Lower the objective over the factors, variables scaled by the metric."""
         block, (n, rank) = self.block, point.W.shape
         size = float(np.sqrt(np.mean(block.cone.s**2)))
-        unit = block.average_curvature() * size**4  # of the objective, so that A -> cA changes nothing below
+        unit = block.average_curvature * size**4  # of the objective, so that A -> cA changes nothing below
         s, effects = block.cone.s / size, block.cone.free_effects
         if not effects and rank == 0:
             return point
@@ -165,7 +172,7 @@ class Factored(ProjectedGradient):
             return value / unit, (slope / s[:, None]).ravel() / unit
 
         first = np.column_stack([point.v, point.W]) if effects else point.W
-        memory = min(20, max(5, n // (rank + 1)))  # two vectors of n (rank + 1) numbers each: a few n-by-n arrays at most
+        memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 5, 20))  # L-BFGS holds 2 memory + 11 vectors
         steps = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps}
         options = {**steps, "maxcor": memory, "ftol": 1e-15, "gtol": 0.0}
         found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
@@ -180,6 +187,7 @@ class Splitting:
     """
 
     check_every = 10
+    patience = 20
     relaxation = 1.6
 
     def __init__(self, block: Block, point: Point) -> None:
@@ -188,7 +196,7 @@ class Splitting:
         self.lower = block.lower
         s = block.cone.s
         self.weight = np.outer(s, s) ** 2
-        self.rho = 0.3 * block.average_curvature()
+        self.rho = 0.3 * block.average_curvature
         self.X2 = point.dense() + block.lift(point.dense())
         self.U = np.zeros_like(self.X2)
         self.residual = np.zeros_like(self.X2)

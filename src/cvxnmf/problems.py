@@ -6,6 +6,7 @@ minimise   loss(A, exp_H(X)) + trace <N, X>     over X in the cone          (doc
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +60,7 @@ class Block:
         degrees = self.loss.A.sum(axis=1)
         return Point(np.log(degrees) - 0.5 * np.log(degrees.sum()), np.zeros((n, 0)))
 
+    @cached_property
     def average_curvature(self) -> float:
         """Mean curvature of the loss in the metric, at a model that is nowhere below the data."""
         with np.errstate(divide="ignore"):
@@ -124,6 +126,7 @@ class Problem:
     cone_name: str
     diagonal: str
     trace: float
+    metric_name: str
     metric: FloatArray = field(repr=False)
     blocks: tuple[Block, ...] = field(repr=False)
 
@@ -140,7 +143,8 @@ class Problem:
     @property
     def statement(self) -> dict[str, Any]:
         """The problem in the words of a certificate."""
-        return {"loss": self.loss_name, "cone": self.cone_name, "diagonal": self.diagonal, "trace": self.trace}
+        names = {"loss": self.loss_name, "cone": self.cone_name, "diagonal": self.diagonal}
+        return names | {"trace": self.trace, "metric": self.metric_name}
 
     @property
     def ignore_diagonal(self) -> bool:
@@ -150,11 +154,15 @@ class Problem:
     def value(self, X: ArrayLike) -> float:
         """Objective at X, shape (n, n): loss plus ``trace <N, X>``.
 
-        X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``.
+        X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``, and under a penalty have an infinite value.
         """
         Y = validation.log_matrix(X, self.size)
-        loss = self._whole_loss().value(Y)
-        return loss + self.trace * sum(b.cone.inner(Y[np.ix_(b.nodes, b.nodes)]) for b in self._penalised())
+        parts = [(b, Y[np.ix_(b.nodes, b.nodes)]) for b in self._penalised()]
+        if not all(np.isfinite(part).all() for _, part in parts):
+            return float("inf")  # a limit that the penalty does not allow
+        with np.errstate(over="ignore", invalid="ignore"):
+            penalty = sum(b.cone.inner(part) for b, part in parts)
+            return self._whole_loss().value(Y) + self.trace * penalty
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X, shape (n, n)."""
@@ -166,7 +174,8 @@ class Problem:
 
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
         """Return the same problem with another trace weight."""
-        return _assemble(self.A, self.loss_name, self.cone_name, self.metric, trace, self.diagonal)
+        metric = self.metric if self.metric_name == "own" else self.metric_name
+        return _assemble(self.A, self.loss_name, self.cone_name, metric, trace, self.diagonal)
 
     def _penalised(self) -> tuple[Block, ...]:
         return self.blocks if self.trace else ()
@@ -262,7 +271,7 @@ def _assemble(
     blocks = tuple(_block(A, nodes, loss, cone, s, weight, diagonal) for nodes in whole)
     for array in (A, s):
         array.flags.writeable = False  # a certificate is about these very numbers
-    return Problem(A, loss, cone, diagonal, weight, s, blocks)
+    return Problem(A, loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own", s, blocks)
 
 
 def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, trace: float, diagonal: str) -> Block:

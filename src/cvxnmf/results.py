@@ -43,9 +43,12 @@ class Point(NamedTuple):
     W: FloatArray
 
     def dense(self) -> FloatArray:
-        """Return X itself, shape (n, n)."""
-        X: FloatArray = np.add.outer(self.v, self.v)  # the sum commutes, so X is symmetric to the last bit
-        X += self.W @ self.W.T
+        """Return X itself, shape (n, n), symmetric to the last bit."""
+        X: FloatArray = self.W @ self.W.T
+        height = max(1, (1 << 18) // max(1, len(X)))
+        for first in range(0, len(X), height):  # v_i + v_j commutes; blocks save a second matrix
+            rows = slice(first, first + height)
+            X[rows] += np.add.outer(self.v[rows], self.v)
         return X
 
     def restricted(self, nodes: NDArray[np.intp]) -> Point:
@@ -64,9 +67,10 @@ class Iterate:
     seconds : float
         Wall time since the solve began, certificates included.
     value, bound : float
-        Objective at this iterate, and the best proved lower bound so far.
+        Objective at this iterate, and the best proved lower bound so far; of the components reached so far when
+        several are solved apart.
     rank : int
-        Number of columns of W at this iterate.
+        Number of columns of W at this iterate, in the component at work.
     """
 
     iteration: int
@@ -147,6 +151,33 @@ class Solution:
             f"Solution of {len(self.v)} nodes, rank {self.rank}\n"
             f"{self.certificate}\n"
             f"  {steps} in {self.seconds:.2f} s; {self.status}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CPFactor:
+    """Explicit nonnegative factors of a completely positive matrix, ``E = UU'`` up to the stated errors.
+
+    Attributes
+    ----------
+    U : ndarray of shape (n, columns)
+        Nonnegative.
+    max_relative_error : float
+        Largest of ``|UU' - E| / E`` over the entries, measured.
+    frobenius_error : float
+        ``||UU' - E|| / ||E||``, measured.
+    """
+
+    U: FloatArray
+    max_relative_error: float
+    frobenius_error: float
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        n, columns = self.U.shape
+        return (
+            f"<CPFactor: {n} rows, {columns} columns, relative error {self.max_relative_error:.1e} at most, "
+            f"{self.frobenius_error:.1e} in norm>"
         )
 
 

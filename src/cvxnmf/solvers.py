@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,8 +112,8 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     [0, 1]
     """
     validation.made_by_symmetric(problem, Problem)
-    if isinstance(traces, str):
-        validation.refuse(f"traces must be a sequence such as [5.0, 'auto', 0.0], not the string {traces!r}.")
+    if isinstance(traces, str) or not isinstance(traces, Iterable):
+        validation.refuse(f"traces must be a sequence such as [5.0, 'auto', 0.0], not {traces!r}.")
     solutions: list[Solution] = []
     start = options.pop("start", None)
     for trace in traces:
@@ -255,8 +255,6 @@ class _Run:
 class _Search:
     """The state of one block: the method at work, the best point and the best proved bound."""
 
-    patience = 5
-
     def __init__(self, problem: Problem, block: Block, method: Method) -> None:
         self.problem, self.block, self.method = problem, block, method
         self.point, self.value = method.point, method.value
@@ -276,7 +274,7 @@ class _Search:
     @property
     def stalled(self) -> bool:
         """Whether several certificates in a row brought nothing."""
-        return self.idle >= self.patience
+        return self.idle >= self.method.patience
 
     def accept(self) -> bool:
         """Keep the method's point if it is the best so far; False if it is not finite."""
@@ -325,5 +323,5 @@ class _Search:
 
 def _worst(statuses: Sequence[Status]) -> Status:
     """The status of the whole: that of the block that fared worst."""
-    order = [Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE]
+    order = [Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE, Status.INFEASIBLE]
     return max(statuses, key=order.index)

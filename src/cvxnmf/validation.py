@@ -1,10 +1,11 @@
-"""User data to checked arrays; every error sentence of the package stands here."""
+"""User data to checked arrays, and the sentences that say what is wrong with them."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
@@ -86,7 +87,7 @@ def physical_memory() -> float:
 
 
 def penalty_weight(trace: object, metric: FloatArray) -> float:
-    """Return the trace as a number that, times the squared metric, neither overflows nor vanishes."""
+    """Return the trace as a number that does not overflow when multiplied by the squared metric."""
     weight = number("trace", trace, minimum=0.0)
     if weight and not (weight <= 1e100 and weight * float(np.max(metric)) ** 2 <= 1e120):
         refuse(f"trace={weight:g} is too large for these data; beyond the largest eigenvalue it changes nothing.")
@@ -139,15 +140,18 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
         refuse(f"{name} is empty (shape {raw.shape}); there is nothing to fit.")
     dense = raw.toarray() if sp.issparse(raw) else raw
     _finite_and_nonnegative(dense, name)
-    precision = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
+    kind = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
+    precision = float(np.finfo(kind).eps)
     return np.array(dense, dtype=np.float64, order="C"), precision
 
 
 def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
     """Convert an object array whose every entry is a real number, or refuse."""
     try:
-        return raw.astype(np.float64)
-    except (TypeError, ValueError):
+        if all(isinstance(entry, Real) for entry in raw.ravel()):
+            return raw.astype(np.float64)
+        return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
+    except (TypeError, OverflowError):
         return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
 
 
@@ -204,7 +208,7 @@ def magnitude(A: FloatArray, loss: str) -> None:
 def metric_vector(metric: Any, n: int) -> FloatArray:
     """Return a user's own metric as a positive vector of length n."""
     try:
-        s = np.array(metric, dtype=np.float64)
+        s = np.empty(0) if np.iscomplexobj(metric) else np.array(metric, dtype=np.float64)
     except (TypeError, ValueError):
         s = np.empty(0)
     if s.shape != (n,) or not np.all((s >= 1e-30) & (s <= 1e30)):
@@ -215,6 +219,8 @@ def metric_vector(metric: Any, n: int) -> FloatArray:
 def log_matrix(candidate: Any, n: int, name: str = "X") -> FloatArray:
     """Return a candidate X as an exactly symmetric (n, n) array without NaN or +inf."""
     try:
+        if np.iscomplexobj(candidate):
+            raise TypeError
         X: FloatArray = np.array(candidate, dtype=np.float64)
     except (TypeError, ValueError):
         refuse(f"{name} must be a real matrix of shape ({n}, {n}).")
@@ -235,7 +241,10 @@ def starting_point(start: Any, n: int) -> Point | FloatArray:
     if isinstance(start, Solution | Point):
         v, W = start.v, start.W
     elif isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 1 and np.ndim(start[1]) == 2:
-        v, W = np.array(start[0], dtype=np.float64), np.array(start[1], dtype=np.float64)
+        try:
+            v, W = (np.array(part, dtype=np.float64) for part in start)
+        except (TypeError, ValueError):
+            v, W = np.empty(0), np.empty((0, 0))
     else:
         return log_matrix(start, n, "start")
     if v.shape != (n,) or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():
