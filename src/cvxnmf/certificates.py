@@ -26,7 +26,7 @@ from cvxnmf.problems import Block, Problem
 from cvxnmf.results import FloatArray, Point, Solution
 
 #: Smallest shift beyond the computed one, per node; it grows tenfold until the check accepts.
-FIRST_PAD = 1e-13
+FIRST_PAD = 1e-12
 #: A bound may exceed a value by rounding, which is then taken off the bound; by more it is a contradiction.
 CONTRADICTION = 1e-6
 #: An entry of X closer than this to its lower limit counts as touching it.

@@ -18,7 +18,7 @@ from cvxnmf.problems import Block
 from cvxnmf.results import FloatArray, Point
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
-DESCENT_ARRAYS = 2
+DESCENT_ARRAYS = 6
 #: As many numbers are always granted.
 SMALL_PROBLEM = 2_000_000
 #: Backtracking gives up here: the step no longer moves anything.

@@ -207,13 +207,13 @@ class _Run:
         return Status.OPTIMAL
 
     def _wait(self, search: _Search, iteration: int, gap_before: float) -> int:
-        """Steps until the next certificate: fewer if at the rate since the last one the goal is near."""
+        """Steps until the next certificate: as many as the rate since the last one foretells, at most twice as usual."""
         usual = max(search.method.check_every, iteration // 10)
         gap = search.relative_gap
         if not self.tol < gap < gap_before:
             return usual
         predicted = usual * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
-        return int(min(usual, max(1, np.ceil(predicted))))
+        return int(np.clip(np.ceil(predicted), 1, 2 * usual))
 
     def _record(self, search: _Search) -> bool:
         """Add a line to the history and tell the callback; a true answer stops the loop."""
