@@ -18,7 +18,7 @@ from cvxnmf.problems import Block
 from cvxnmf.results import FloatArray, Point
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
-DESCENT_ARRAYS = 6
+DESCENT_ARRAYS = 4
 #: As many numbers are always granted.
 SMALL_PROBLEM = 2_000_000
 #: Backtracking gives up here: the step no longer moves anything.
@@ -139,12 +139,13 @@ class Factored(ProjectedGradient):
         """Descend over the factors, then take one projected step; the first one is needed to have factors."""
         if self.point.W.shape[1] == 0:
             super().step()
-        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * len(self.X) ** 2) // (21 * len(self.X))
+        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * len(self.X) ** 2) // (15 * len(self.X))
+        del self.X  # the descent needs the room
         with spectra.single_thread():
             point = self._descend(Point(self.point.v, self.point.W[:, :most]))  # the next projection brings back the rest
-        X = point.dense()
-        if self.block.objective(point, X) < self.value:
-            self.X = X
+        self.X = point.dense()
+        if not self.block.objective(point, self.X) < self.value:
+            self.X = self.point.dense()
         super().step()
 
     def _descend(self, point: Point) -> Point:
@@ -164,15 +165,19 @@ class Factored(ProjectedGradient):
             here = unpack(x)
             loss, G = block.loss.value_and_gradient(here.dense())
             value = loss + block.trace * block.cone.penalty(here)
-            slope = 2.0 * (G @ here.W + block.trace * block.cone.penalty_gradient(here.W))
-            if effects:
-                slope = np.column_stack([2.0 * G.sum(axis=1), slope])
             if not np.isfinite(value):
                 return 1e300, np.zeros_like(x)
-            return value / unit, (slope / s[:, None]).ravel() / unit
+            slope = np.empty((n, rank + effects))
+            slope[:, effects:] = G @ here.W
+            if block.trace:
+                slope[:, effects:] += block.trace * block.cone.penalty_gradient(here.W)
+            if effects:
+                slope[:, 0] = G.sum(axis=1)
+            slope *= (2.0 / unit) / s[:, None]
+            return value / unit, slope.ravel()
 
         first = np.column_stack([point.v, point.W]) if effects else point.W
-        memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 5, 20))  # L-BFGS holds 2 memory + 11 vectors
+        memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
         steps = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps}
         options = {**steps, "maxcor": memory, "ftol": 1e-15, "gtol": 0.0}
         found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)

@@ -17,7 +17,7 @@ from cvxnmf.results import FloatArray, Point, Solution
 #: Differences of mirrored entries up to this share of the largest entry are rounding and averaged away.
 ASYMMETRY = 1e-10
 #: Dense n-by-n float64 arrays the convex solvers may hold at once.
-WORKING_ARRAYS = 16
+WORKING_ARRAYS = 12
 
 
 class TooLargeError(ValueError, MemoryError):
