@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -45,7 +46,7 @@ def certified_gap(problem: cvxnmf.Problem, X: Any) -> float:
 
 
 _PEAK = """
-import re, sys
+import json, re, sys
 import numpy as np, scipy.linalg as sl
 import cvxnmf
 n = int(sys.argv[1])
@@ -56,14 +57,16 @@ def status(key):
     return 1024 * int(re.search(key + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
 before = status("VmRSS")
-cvxnmf.solve(eval(f"cvxnmf.symmetric(A, {sys.argv[3]})"), method=sys.argv[2], max_iter=2)
+cvxnmf.solve(cvxnmf.symmetric(A, **json.loads(sys.argv[3])), method=sys.argv[2], max_iter=2)
 print((status("VmHWM") - before) / (8 * n * n))
 """
 
 
-def peak_arrays(n: int, method: str, terms: str) -> float | None:
+def peak_arrays(n: int, method: str, terms: dict[str, Any]) -> float | None:
     """Growth of the peak memory during a solve, in dense n-by-n arrays, in a process of its own; None where not told."""
     if not sys.platform.startswith("linux"):
         return None
-    answer = subprocess.run([sys.executable, "-c", _PEAK, str(n), method, terms], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(n), method, json.dumps(terms)], capture_output=True, text=True, check=True
+    )
     return float(answer.stdout)

@@ -72,7 +72,7 @@ def test_far_groups_need_points_near_their_midpoints():
     kept_promise(cvxnmf.exp_factor(X, tol=1e-2), X, 1e-2)
 
 
-def test_many_rows_in_blocks_equal_few_rows():
+def test_many_rows_keep_the_promise_too():
     W = np.random.default_rng(0).normal(0, 0.4, (400, 2))
     X = W @ W.T
     kept_promise(cvxnmf.exp_factor(X, tol=1e-2), X, 1e-2)

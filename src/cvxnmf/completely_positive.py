@@ -97,10 +97,11 @@ def exp_factor(
     tol = validation.number("tol", tol, minimum=0.0, strict=True)
     max_columns = validation.integer("max_columns", max_columns, minimum=1)
     v, W, groups = _positions(X)
-    U, errors = np.zeros((len(v), 0)), []
+    U, errors, by_entry = np.zeros((len(v), 0)), [], reduce != "weights"
     for group in np.unique(groups[groups >= 0]):
         nodes = np.flatnonzero(groups == group)
         rows = _centred(Rows(v[nodes], W[nodes]))
+        by_entry = by_entry and (method != "lattice" or rows.W.shape[1] <= LARGEST_GRID_RANK)
         features = FEATURES[method](rows, tol, max_columns)
         if reduce is not None:
             features = REDUCTIONS[reduce](rows, features)
@@ -110,7 +111,7 @@ def exp_factor(
         U = np.hstack([U, part])
     largest = max(error[0] for error in errors)
     frobenius = float(np.sqrt(sum(error[1] for error in errors) / sum(error[2] for error in errors)))
-    promised = frobenius if reduce == "weights" or W.shape[1] > LARGEST_GRID_RANK else largest
+    promised = largest if by_entry else frobenius
     if promised > tol:
         warnings.warn(f"method={method!r} reaches a relative error of {promised:.1e}, above tol={tol:g}.", stacklevel=2)
     return CPFactor(U, largest, frobenius)

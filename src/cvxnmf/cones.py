@@ -27,7 +27,6 @@ class Cone(ABC):
         Positive weights s.
     """
 
-    name: str
     #: Whether X may be changed by ``v1' + 1v'`` at no cost.
     free_effects: bool
 
@@ -137,7 +136,6 @@ class Cone(ABC):
 class PSD(Cone):
     """Positive semidefinite matrices: ``P = I``, ``N = diag(s^2)``."""
 
-    name = "psd"
     free_effects = False
 
     def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -156,7 +154,6 @@ class PSD(Cone):
 class ConditionallyPSD(Cone):
     """``{X : x'Xx >= 0 whenever 1'x = 0} = {v1' + 1v' + Q, Q PSD}``: ``P = I - ss'/|s|^2``."""
 
-    name = "conditional"
     free_effects = True
 
     def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:

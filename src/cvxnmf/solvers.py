@@ -178,6 +178,7 @@ class _Run:
     def abandoned(self) -> Solution:
         """The best answer when the solve is broken off: blocks not reached keep their start."""
         if self.search is not None:
+            self.search.accept()  # what the broken-off step had reached
             self._finish(Status.INTERRUPTED)
         for block in self.problem.blocks[len(self.points) :]:
             self.points.append(block.start())
