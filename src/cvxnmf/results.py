@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class Status(Enum):
 
 
 class Point(NamedTuple):
-    """A point of the cone in factors: ``X = v1' + 1v' + WW'``."""
+    """A point of a symmetric cone in factors: ``X = v1' + 1v' + WW'``."""
 
     v: FloatArray
     W: FloatArray
@@ -45,15 +46,64 @@ class Point(NamedTuple):
     def dense(self) -> FloatArray:
         """Return X itself, shape (n, n), symmetric to the last bit."""
         X: FloatArray = self.W @ self.W.T
-        height = max(1, (1 << 18) // max(1, len(X)))
-        for first in range(0, len(X), height):  # v_i + v_j commutes; blocks save a second matrix
-            rows = slice(first, first + height)
-            X[rows] += np.add.outer(self.v[rows], self.v)
-        return X
+        return _with_effects(X, self.v, self.v)
 
     def restricted(self, nodes: NDArray[np.intp]) -> Point:
         """Return the same point on a subset of the nodes."""
         return Point(self.v[nodes], self.W[nodes])
+
+
+class PairedPoint(NamedTuple):
+    """A rectangular point in factors: ``X = a1' + 1b' + W_1 W_2'``, rows first in ``v = (a, b)`` and ``W = (W_1, W_2)``."""
+
+    v: FloatArray
+    W: FloatArray
+    n_rows: int
+
+    def dense(self) -> FloatArray:
+        """Return X itself, shape (m, n)."""
+        X: FloatArray = self.W[: self.n_rows] @ self.W[self.n_rows :].T
+        return _with_effects(X, self.v[: self.n_rows], self.v[self.n_rows :])
+
+    def restricted(self, nodes: NDArray[np.intp]) -> PairedPoint:
+        """Return the same point on a subset of rows and columns, columns counted after the rows."""
+        return PairedPoint(self.v[nodes], self.W[nodes], int(np.count_nonzero(nodes < self.n_rows)))
+
+
+class MatrixPoint(NamedTuple):
+    """A matrix that is itself the model, with factors ``X = WW'`` up to rounding."""
+
+    matrix: FloatArray
+
+    @property
+    def v(self) -> FloatArray:
+        """Zeros: there are no effects."""
+        return np.zeros(len(self.matrix))
+
+    @property
+    def W(self) -> FloatArray:
+        """Factors of X, columns by decreasing weight, signs fixed."""
+        values, vectors = np.linalg.eigh(self.matrix)
+        keep = values > 1e-12 * len(values) * values[-1]
+        values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
+        signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])])
+        return np.asarray(vectors * (signs * np.sqrt(values)))
+
+    def dense(self) -> FloatArray:
+        """Return a copy of X."""
+        return self.matrix.copy()
+
+
+AnyPoint = Point | PairedPoint | MatrixPoint
+
+
+def _with_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Add ``rows_i + columns_j`` to X in place, in blocks that save a second matrix; the sum commutes."""
+    height = max(1, (1 << 18) // max(1, X.shape[1]))
+    for first in range(0, len(X), height):
+        block = slice(first, first + height)
+        X[block] += np.add.outer(rows[block], columns)
+    return X
 
 
 @dataclass(frozen=True)
@@ -87,16 +137,17 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The solved convex problem: ``X = v1' + 1v' + WW'`` and its proof.
+    """A solved convex problem: the point and its proof.
 
-    The fitted matrix is ``np.exp(solution.X)``.
+    For :func:`symmetric` problems ``X = v1' + 1v' + WW'`` and the fitted matrix is ``np.exp(solution.X)``. For
+    :func:`nonsymmetric` ones v and W hold the m rows first and then the n columns of the data: X is ``a1' + 1b' + W_1 W_2'``
+    with ``a = v[:m]``, ``b = v[m:]``, ``W_1 = W[:m]``, ``W_2 = W[m:]``, and again the fitted matrix is ``np.exp(solution.X)``.
+    For :func:`sparse` problems X itself is the fitted matrix, ``X = WW'`` up to rounding.
 
     Attributes
     ----------
-    v : ndarray of shape (n,)
-        Node effects; zero on the ``"psd"`` cone, ``-inf`` for nodes without any data.
-    W : ndarray of shape (n, rank)
-        Positions; columns by decreasing weight.
+    point : Point, PairedPoint or MatrixPoint
+        The point in the form the problem has it.
     status : Status
         How the solve ended.
     certificate : Certificate
@@ -112,8 +163,7 @@ class Solution:
         X is ``-inf`` across groups.
     """
 
-    v: FloatArray
-    W: FloatArray
+    point: AnyPoint
     status: Status
     certificate: Certificate
     history: Sequence[Iterate]
@@ -122,9 +172,19 @@ class Solution:
     groups: NDArray[np.intp] | None = None
 
     @property
+    def v(self) -> FloatArray:
+        """Effects of nodes, or of rows and columns; zero where the problem has none, ``-inf`` where there are no data."""
+        return self.point.v
+
+    @cached_property
+    def W(self) -> FloatArray:
+        """Positions, one row per node, or per row and then per column; columns by decreasing weight."""
+        return self.point.W
+
+    @property
     def X(self) -> FloatArray:
-        """The solution as a dense (n, n) matrix, formed anew at every call."""
-        X = Point(self.v, self.W).dense()
+        """The solution as a dense matrix, formed anew at every call."""
+        X = self.point.dense()
         if self.groups is not None:
             X[self.groups[:, None] != self.groups[None, :]] = -np.inf
         return X
@@ -139,16 +199,23 @@ class Solution:
         """Number of columns of W."""
         return int(self.W.shape[1])
 
+    def _size(self) -> str:
+        """The size of the problem in words."""
+        n = len(self.v)
+        if isinstance(self.point, PairedPoint):
+            return f"{self.point.n_rows} rows and {n - self.point.n_rows} columns"
+        return f"{n} nodes"
+
     def __repr__(self) -> str:
         """Return one line."""
         gap = self.certificate.relative_gap
-        return f"<Solution: {len(self.v)} nodes, rank {self.rank}, value {self.value:.6g}, gap {gap:.1e}, {self.status.name}>"
+        return f"<Solution: {self._size()}, rank {self.rank}, value {self.value:.6g}, gap {gap:.1e}, {self.status.name}>"
 
     def __str__(self) -> str:
         """Return a summary of a few lines."""
         steps = "1 step" if self.n_iter == 1 else f"{self.n_iter} steps"
         return (
-            f"Solution of {len(self.v)} nodes, rank {self.rank}\n"
+            f"Solution of {self._size()}, rank {self.rank}\n"
             f"{self.certificate}\n"
             f"  {steps} in {self.seconds:.2f} s; {self.status}"
         )
@@ -156,21 +223,28 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class CPFactor:
-    """Explicit nonnegative factors of a completely positive matrix, ``E = UU'`` up to the stated errors.
+    """Explicit nonnegative factors, ``E = UV'`` up to the stated errors; ``V is U`` for a completely positive E.
 
     Attributes
     ----------
-    U : ndarray of shape (n, columns)
+    U : ndarray of shape (m, columns)
         Nonnegative.
     max_relative_error : float
-        Largest of ``|UU' - E| / E`` over the entries, measured.
+        Largest of ``|UV' - E| / E`` over the entries, measured.
     frobenius_error : float
-        ``||UU' - E|| / ||E||``, measured.
+        ``||UV' - E|| / ||E||``, measured.
+    V : ndarray of shape (n, columns)
+        Nonnegative; U itself for a symmetric E.
     """
 
     U: FloatArray
     max_relative_error: float
     frobenius_error: float
+    V: FloatArray = None  # type: ignore[assignment]  # U when left out
+
+    def __post_init__(self) -> None:
+        if self.V is None:
+            object.__setattr__(self, "V", self.U)
 
     def __repr__(self) -> str:
         """Return one line."""

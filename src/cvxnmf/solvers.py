@@ -242,8 +242,7 @@ class _Run:
             column += rank
             value += block.objective(point)
         return Solution(
-            v=v,
-            W=W,
+            point=Point(v, W),
             status=_worst(self.statuses),
             certificate=certificates.assemble(self.problem, value, self.duals),
             history=tuple(self.history),
