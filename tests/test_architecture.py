@@ -16,6 +16,7 @@ ROOMS = [
     "losses",
     "spectra",
     "cones",
+    "effects",
     "problems",
     "certificates",
     "methods",
@@ -27,23 +28,31 @@ ROOMS = [
 SOURCE = Path(cvxnmf.__file__).parent
 
 
+def files(room):
+    """The files of a room: one module, or all modules of a package."""
+    return sorted((SOURCE / room).glob("*.py")) or [SOURCE / f"{room}.py"]
+
+
 def imports(room):
-    """Modules of this package that a room imports when it runs (not only for type checks)."""
-    tree = ast.parse((SOURCE / f"{room}.py").read_text(encoding="utf8"))
-    typing_only = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and id(node) not in typing_only and (node.module or "").startswith("cvxnmf"):
-            inside = node.module.removeprefix("cvxnmf").removeprefix(".")
-            yield from [inside] if inside else [alias.name for alias in node.names if alias.name in ROOMS]
+    """Rooms of this package that a room imports when it runs (not only for type checks), itself left out."""
+    for path in files(room):
+        tree = ast.parse(path.read_text(encoding="utf8"))
+        typing_only = {
+            id(node)
+            for block in ast.walk(tree)
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+            for node in ast.walk(block)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and id(node) not in typing_only and (node.module or "").startswith("cvxnmf"):
+                inside = node.module.removeprefix("cvxnmf").removeprefix(".")
+                found = [inside.split(".")[0]] if inside else [alias.name for alias in node.names if alias.name in ROOMS]
+                yield from (other for other in found if other != room)
 
 
 def test_every_module_has_its_place():
-    assert {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"} == set(ROOMS)
+    modules = {path.stem for path in SOURCE.glob("*.py")} | {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert modules - {"__init__", "__main__"} == set(ROOMS)
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -62,8 +71,8 @@ def test_losses_and_cones_do_not_know_each_other():
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room != "cli"])
 def test_only_the_command_line_prints(room):
-    tree = ast.parse((SOURCE / f"{room}.py").read_text(encoding="utf8"))
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "print"]
+    trees = [ast.parse(path.read_text(encoding="utf8")) for path in files(room)]
+    assert not [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "print"]
 
 
 @pytest.mark.parametrize("name", cvxnmf.__all__)

@@ -10,6 +10,7 @@ import cvxnmf
 import naive
 from conftest import random_counts, random_graph
 from cvxnmf import certificates, checking
+from cvxnmf.effects import balancing_effects
 
 FORMS = [
     {"loss": loss, "cone": cone, **rest}
@@ -338,7 +339,7 @@ def test_margins_are_matched_by_the_effects(karate):
 def test_balancing_effects_survive_absurd_points():
     problem = cvxnmf.symmetric(random_graph(9, 0))
     X = in_cone(problem, np.random.default_rng(0), 8.0)
-    v = certificates.balancing_effects(problem.blocks[0], X)
+    v = balancing_effects(problem.blocks[0].loss, problem.blocks[0].cone, X)
     np.testing.assert_allclose(np.exp(X + v[:, None] + v[None, :]).sum(axis=1), problem.A.sum(axis=1), rtol=1e-6)
 
 

@@ -95,7 +95,7 @@ def test_bad_options_name_the_valid_ones(options, sentence):
     ("options", "sentence"),
     [
         ({"method": "newton"}, "'accelerated'"),
-        ({"method": "splitting"}, "cannot solve loss='kl'"),
+        ({"method": "splitting"}, "cannot solve this problem"),
         ({"tol": -1}, "tol must be a finite number of at least 0"),
         ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
         ({"max_iter": 2.5}, "max_iter must be an integer"),
@@ -120,7 +120,7 @@ def test_only_splitting_meets_the_papers_constraint():
 
 @pytest.mark.parametrize("call", [cvxnmf.solve, lambda A: cvxnmf.path(A, [1.0]), lambda A: cvxnmf.certify(A, A)])
 def test_a_matrix_is_not_a_problem(call):
-    with pytest.raises(ValueError, match=r"must come from cvxnmf.symmetric\(A\), not from ndarray"):
+    with pytest.raises(ValueError, match=r"must come from cvxnmf.symmetric.*not from ndarray"):
         call(A6)
 
 

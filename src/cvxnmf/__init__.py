@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
     from cvxnmf.graphs import block_graph
-    from cvxnmf.problems import Problem, symmetric
+    from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
     from cvxnmf.results import CPFactor, Interrupted, Iterate, Solution, Status
     from cvxnmf.solvers import path, solve
 
@@ -29,15 +29,17 @@ __all__ = [
     "certify",
     "exp_factor",
     "factor_rank_two",
+    "nonsymmetric",
     "path",
     "solve",
+    "sparse",
     "symmetric",
 ]
 
 _ROOMS = {
     "results": ("CPFactor", "Interrupted", "Iterate", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
-    "problems": ("Problem", "symmetric"),
+    "problems": ("Problem", "nonsymmetric", "sparse", "symmetric"),
     "certificates": ("certify",),
     "solvers": ("path", "solve"),
     "completely_positive": ("exp_factor", "factor_rank_two"),

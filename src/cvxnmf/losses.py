@@ -64,6 +64,11 @@ class Loss(ABC):
     def floor(self) -> FloatArray:
         """Entrywise ``f >= 0`` such that the conjugate is finite exactly for ``w >= -f``."""
 
+    def minimiser(self) -> FloatArray:
+        """The X of least loss, ``log A``; ``-inf`` where there is none."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.A))
+
     def proximal(self, B: FloatArray, weight: FloatArray, lower: FloatArray, max_iter: int = 60) -> FloatArray:
         """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise."""
         raise NotImplementedError(f"The {self.name} loss has no lower limit.")
@@ -132,6 +137,55 @@ class KullbackLeibler(Loss):
     def floor(self) -> FloatArray:
         """The data themselves: the dual variable is ``Z = A + w >= 0``."""
         return self.A
+
+
+class PairedKullbackLeibler(KullbackLeibler):
+    """The paper's nonsymmetric objective on a block matrix: ``KL(A || exp(X_12)) + weight (sum exp X_ii)``.
+
+    X has m + n rows. Either half of the off-diagonal blocks counts half; the other entries of the diagonal blocks do not
+    count at all. Written as a KL loss with factors: ``sum factor e^x - a x``, a = A/2 off the diagonal blocks.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, n)
+        Nonnegative data.
+    weight : float
+        Weight of the exponentials on the diagonal.
+    """
+
+    def __init__(self, A: FloatArray, weight: float) -> None:
+        m, size = len(A), sum(A.shape)
+        self.rectangle, self.weight = A, weight
+        data = np.zeros((size, size))
+        data[:m, m:], data[m:, :m] = 0.5 * A, 0.5 * A.T
+        self.factors = weight * np.eye(size)
+        self.factors[:m, m:] = self.factors[m:, :m] = 0.5
+        super().__init__(data)
+
+    def _constant(self) -> float:
+        return KullbackLeibler(self.rectangle).constant
+
+    def minimiser(self) -> FloatArray:
+        """``log A`` in the off-diagonal blocks, ``-inf`` elsewhere."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(2.0 * self.A))
+
+    def _visible(self, X: FloatArray) -> FloatArray:
+        return np.where(self.factors > 0, X, 0.0)
+
+    def _weighted(self, G: FloatArray) -> FloatArray:
+        G *= self.factors
+        return G
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Loss and its gradient at X."""
+        total, E = self._sum(self._visible(X))
+        return self._total(total), self._slope(E)
+
+    @property
+    def scale(self) -> float:
+        """Sum of the data."""
+        return float(self.rectangle.sum())
 
 
 class SquaredError(Loss):

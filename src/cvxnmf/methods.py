@@ -3,19 +3,21 @@
 projected-gradient   the paper's: a gradient step in the metric, projected; backtracking
 accelerated          the same step from an extrapolated point, momentum halved when it points uphill
 factored             quasi-Newton descent over the factors (v, W), then a projected step
-splitting            alternating directions, for a lower limit on X (the paper's squared error)
+splitting            alternating directions, for a lower limit on X (the paper's squared error) and for two sets at once
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 
 from cvxnmf import spectra
 from cvxnmf.problems import Block
-from cvxnmf.results import FloatArray, Point
+from cvxnmf.problems.doubly_nonnegative import Projection
+from cvxnmf.results import FloatArray, MatrixPoint, Point
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
 DESCENT_ARRAYS = 4
@@ -30,16 +32,17 @@ class Method(Protocol):
 
     check_every: int
     patience: int
-    point: Point
+    point: Any
     value: float
-
-    def __init__(self, block: Block, point: Point) -> None: ...
 
     def step(self) -> None:
         """Move to the next point and set its value."""
 
+    def settle(self) -> None:
+        """Bring point and value up to date before they are certified, where a step does not."""
+
     def multiplier(self) -> FloatArray | None:
-        """A matrix W with ``W + trace N`` in the dual cone that was found on the way, if any."""
+        """The multiplier of a limit on X that was found on the way, if any."""
 
 
 class ProjectedGradient:
@@ -49,11 +52,14 @@ class ProjectedGradient:
     patience = 5
     shrink = 0.8
 
-    def __init__(self, block: Block, point: Point) -> None:
+    def __init__(self, block: Block[Any], point: Any) -> None:
         self.block, self.point = block, point
         self.X = point.dense()
         self.value = block.objective(point, self.X)
         self.L = 2.0 * block.average_curvature
+
+    def settle(self) -> None:
+        """Nothing to do: every step sets both."""
 
     def multiplier(self) -> FloatArray | None:
         """None: the gradient itself is the dual candidate."""
@@ -63,12 +69,11 @@ class ProjectedGradient:
         """One projected step from the current point."""
         self.point, self.X, self.value = self.projected_step(self.X)
 
-    def projected_step(self, Y: FloatArray) -> tuple[Point, FloatArray, float]:
+    def projected_step(self, Y: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return the projected gradient step from Y, its dense X and its value."""
         block, cone = self.block, self.block.cone
         loss_here, G = block.loss.value_and_gradient(Y)
-        G /= cone.s[:, None]
-        G /= cone.s[None, :]
+        cone.unscale(G)
         self.L *= self.shrink
         while True:
             target = G / -self.L
@@ -87,13 +92,11 @@ class ProjectedGradient:
         Close to the optimum the difference of two losses is all rounding; the difference of two gradients is not.
         """
         cone = self.block.cone
-        D = X - Y
-        D *= cone.s[:, None]
-        D *= cone.s[None, :]
+        D = cone.scale(X - Y)
         quadratic = 0.5 * self.L * float(np.vdot(D, D))
         if quadratic > 1e-9 * abs(loss_here):
             return loss_there <= loss_here + float(np.vdot(G, D)) + quadratic
-        change = cone.unscaled(self.block.loss.value_and_gradient(X)[1])
+        change = cone.unscale(self.block.loss.value_and_gradient(X)[1])
         change -= G
         return 0.5 * float(np.vdot(change, D)) <= quadratic
 
@@ -103,18 +106,17 @@ class Accelerated(ProjectedGradient):
 
     shrink = 0.9
 
-    def __init__(self, block: Block, point: Point, momentum: bool = True) -> None:
+    def __init__(self, block: Block[Any], point: Any, momentum: bool = True) -> None:
         super().__init__(block, point)
         self.momentum, self.weight, self.ahead = momentum, 1.0, self.X.copy()
 
     def step(self) -> None:
         """One step from the extrapolated point."""
-        squares = self.block.cone.s**2
+        cone = self.block.cone
         self.point, X, self.value = self.projected_step(self.ahead)
         backward, self.ahead = self.ahead, X
         backward -= X
-        backward *= squares[:, None]
-        backward *= squares[None, :]
+        cone.scale(cone.scale(backward))
         moved = X - self.X
         self.X = X
         if float(np.vdot(backward, moved)) > 0:
@@ -139,44 +141,46 @@ class Factored(ProjectedGradient):
         """Descend over the factors, then take one projected step; the first one is needed to have factors."""
         if self.point.W.shape[1] == 0:
             super().step()
-        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * len(self.X) ** 2) // (15 * len(self.X))
+        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // (15 * self.block.size)
         del self.X  # the descent needs the room
         with spectra.single_thread():
-            point = self._descend(Point(self.point.v, self.point.W[:, :most]))  # the next projection brings back the rest
+            point = self._descend(most)
         self.X = point.dense()
         if not self.block.objective(point, self.X) < self.value:
             self.X = self.point.dense()
         super().step()
 
-    def _descend(self, point: Point) -> Point:
-        """Lower the objective over the factors, variables scaled by the metric."""
-        block, (n, rank) = self.block, point.W.shape
-        size = float(np.sqrt(np.mean(block.cone.s**2)))
+    def _descend(self, most: int) -> Any:
+        """Lower the objective over at most that many columns, variables scaled by the metric; the projection brings the rest."""
+        block, cone = self.block, self.block.cone
+        v, W = self.point.v, self.point.W[:, :most]
+        n, rank = W.shape
+        size = float(np.sqrt(np.mean(cone.s**2)))
         unit = block.average_curvature * size**4  # of the objective, so that A -> cA changes nothing below
-        s, effects = block.cone.s / size, block.cone.free_effects
+        s, effects = cone.s / size, cone.free_effects
         if not effects and rank == 0:
-            return point
+            return self.point
 
-        def unpack(x: FloatArray) -> Point:
+        def unpack(x: FloatArray) -> Any:
             x = x.reshape(n, -1) / s[:, None]
-            return Point(x[:, 0], x[:, 1:]) if effects else Point(np.zeros(n), x)
+            return cone.point(x[:, 0], x[:, 1:]) if effects else cone.point(np.zeros(n), x)
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             here = unpack(x)
             loss, G = block.loss.value_and_gradient(here.dense())
-            value = loss + block.trace * block.cone.penalty(here)
+            value = loss + block.trace * cone.factor_penalty(here) if block.trace else loss
             if not np.isfinite(value):
                 return 1e300, np.zeros_like(x)
             slope = np.empty((n, rank + effects))
-            slope[:, effects:] = G @ here.W
+            over_effects, slope[:, effects:] = cone.pulled_back(G, here.W)
             if block.trace:
-                slope[:, effects:] += block.trace * block.cone.penalty_gradient(here.W)
+                slope[:, effects:] += block.trace * cone.penalty_gradient(here.W)
             if effects:
-                slope[:, 0] = G.sum(axis=1)
+                slope[:, 0] = over_effects
             slope *= (2.0 / unit) / s[:, None]
             return value / unit, slope.ravel()
 
-        first = np.column_stack([point.v, point.W]) if effects else point.W
+        first = np.column_stack([v, W]) if effects else W
         memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
         steps = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps}
         options = {**steps, "maxcor": memory, "ftol": 1e-15, "gtol": 0.0}
@@ -184,7 +188,7 @@ class Factored(ProjectedGradient):
         return unpack(found.x)
 
 
-class Splitting:
+class LimitSplitting:
     """Alternating directions between the cone and the entrywise loss with its lower limit on X.
 
     ``X1 = P(X2 - U)``, ``X2 = argmin loss + rho/2 |S(X2 - X1 - U)S|^2``, ``U += X1 - X2``; the residual of
@@ -195,7 +199,7 @@ class Splitting:
     patience = 20
     relaxation = 1.6
 
-    def __init__(self, block: Block, point: Point) -> None:
+    def __init__(self, block: Block[Any], point: Any) -> None:
         self.block = block
         assert block.lower is not None
         self.lower = block.lower
@@ -210,6 +214,9 @@ class Splitting:
     def _arrive(self, point: Point) -> None:
         self.point = self.block.lifted(point)
         self.value = self.block.objective(self.point)
+
+    def settle(self) -> None:
+        """Nothing to do: every step sets both."""
 
     def multiplier(self) -> FloatArray | None:
         """Residual of the last projection: with the penalty it lies in the dual cone by construction."""
@@ -240,9 +247,54 @@ class Splitting:
         self.residual /= factor
 
 
-METHODS: dict[str, type[Method]] = {
+class ProjectionSplitting:
+    """Alternating directions between positive semidefinite and nonnegative matrices, for the matrix of both nearest to B.
+
+    ``X = P((B + rho (Y - U)) / (1 + rho))``, ``Y = (X + U)_+``, ``U += X - Y``; ``-rho U >= 0`` is the
+    multiplier of ``X >= 0``. A rho that grows to a limit was the fastest of the rules tried (docs/mathematics.md).
+    """
+
+    check_every = 10
+    patience = 20
+    relaxation = 1.8
+    growth = 1.05
+    largest_rho = 300.0
+
+    def __init__(self, block: Projection, point: MatrixPoint) -> None:
+        self.block, self.rho = block, 3.0
+        self.Y, self.U = point.matrix, np.zeros_like(point.matrix)
+        self.point, self.value = point, block.objective(point)
+
+    def multiplier(self) -> FloatArray | None:
+        """The multiplier N of ``X >= 0``."""
+        return np.maximum(0.0, -self.rho * self.U)
+
+    def settle(self) -> None:
+        """Make a doubly nonnegative matrix of the current one; it costs an eigenvalue, so not at every step."""
+        self.point = self.block.restored(self.Y)
+        self.value = self.block.objective(self.point)
+
+    def step(self) -> None:
+        """One round over the two sets and the multiplier."""
+        X = spectra.parts((self.block.B + self.rho * (self.Y - self.U)) / (1.0 + self.rho))[0]
+        X *= self.relaxation
+        X += (1.0 - self.relaxation) * self.Y
+        self.U += X
+        self.Y = np.maximum(self.U, 0.0)
+        self.U -= self.Y
+        factor = min(self.growth, self.largest_rho / self.rho)
+        self.rho *= factor
+        self.U /= factor
+
+
+def splitting(block: Any, point: Any) -> Method:
+    """The splitting method for this kind of block."""
+    return ProjectionSplitting(block, point) if isinstance(block, Projection) else LimitSplitting(block, point)
+
+
+METHODS: dict[str, Callable[[Any, Any], Method]] = {
     "projected-gradient": ProjectedGradient,
     "accelerated": Accelerated,
     "factored": Factored,
-    "splitting": Splitting,
+    "splitting": splitting,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -94,7 +94,8 @@ class MatrixPoint(NamedTuple):
         return self.matrix.copy()
 
 
-AnyPoint = Point | PairedPoint | MatrixPoint
+FactorPoint = Point | PairedPoint
+AnyPoint = FactorPoint | MatrixPoint
 
 
 def _with_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
@@ -215,9 +216,7 @@ class Solution:
         """Return a summary of a few lines."""
         steps = "1 step" if self.n_iter == 1 else f"{self.n_iter} steps"
         return (
-            f"Solution of {self._size()}, rank {self.rank}\n"
-            f"{self.certificate}\n"
-            f"  {steps} in {self.seconds:.2f} s; {self.status}"
+            f"Solution of {self._size()}, rank {self.rank}\n{self.certificate}\n  {steps} in {self.seconds:.2f} s; {self.status}"
         )
 
 
@@ -240,10 +239,10 @@ class CPFactor:
     U: FloatArray
     max_relative_error: float
     frobenius_error: float
-    V: FloatArray = None  # type: ignore[assignment]  # U when left out
+    V: FloatArray = field(default=None)  # type: ignore[arg-type]  # U when left out
 
     def __post_init__(self) -> None:
-        if self.V is None:
+        if getattr(self, "V", None) is None:
             object.__setattr__(self, "V", self.U)
 
     def __repr__(self) -> str:

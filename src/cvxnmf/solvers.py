@@ -12,10 +12,11 @@ from scipy.linalg import LinAlgError
 
 from cvxnmf import certificates, spectra, validation
 from cvxnmf.certificates import Dual
+from cvxnmf.certificates.symmetric import constraint_multiplier
 from cvxnmf.checking import NEGLIGIBLE, relative_gap
 from cvxnmf.methods import METHODS, Method
 from cvxnmf.problems import Block, Problem
-from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution, Status
+from cvxnmf.results import Interrupted, Iterate, MatrixPoint, Solution, Status
 
 Callback = Callable[[Iterate], Any]
 
@@ -36,10 +37,10 @@ def solve(
     Parameters
     ----------
     problem : Problem
-        Made by :func:`symmetric`.
+        Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
     method : {"auto", "projected-gradient", "accelerated", "factored", "splitting"}
-        "splitting" is for ``loss="mse-paper"`` and only for it; "auto" takes it there, "factored" on the conditional
-        cone and "accelerated" on the psd cone.
+        "splitting" is for ``loss="mse-paper"`` and for :func:`sparse`, and only for them. "auto" takes the first of
+        ``problem.methods``: "factored" on the conditional cone, "accelerated" on the psd cone and for rectangular data.
     tol : float
         Stop when the certified relative gap ``(value - bound) / value`` is at or below it; values below a billionth
         of the data's scale count as that much.
@@ -47,7 +48,7 @@ def solve(
         Most steps of the method, for each connected component that is solved apart.
     callback : callable, optional
         Called with an :class:`Iterate` after every step; a true answer stops the solve, keeping the best point.
-    start : Solution, array-like of shape (n, n) or pair (v, W), optional
+    start : Solution, array-like of the problem's shape or pair (v, W), optional
         Warm start. It is projected on the cone, and not used where the method's own start is better.
 
     Returns
@@ -67,17 +68,15 @@ def solve(
     >>> bool(solution.certificate.relative_gap <= 1e-6)
     True
     """
-    validation.made_by_symmetric(problem, Problem)
+    validation.made_here(problem, Problem)
     validation.callback(callback)
-    names = _fitting_methods(problem)
+    names = problem.methods
     validation.choice("method", method, ("auto", *METHODS))
     if method != "auto" and method not in names:
-        validation.refuse(
-            f"method={method!r} cannot solve loss={problem.loss_name!r}; choose {' or '.join(map(repr, names))} or 'auto'."
-        )
+        validation.refuse(f"method={method!r} cannot solve this problem; choose {' or '.join(map(repr, names))} or 'auto'.")
     tol = validation.number("tol", tol, minimum=0.0)
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
-    given = None if start is None else validation.starting_point(start, problem.size)
+    given = None if start is None else problem.starting_point(start)
     run = _Run(problem, METHODS[names[0] if method == "auto" else method], tol, max_iter, callback)
     with spectra.single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
         try:
@@ -94,7 +93,7 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     Parameters
     ----------
     problem : Problem
-        Made by :func:`symmetric`; its own trace is not used.
+        Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`; its own trace is not used.
     traces : sequence of float or "auto"
         Trace weights; in decreasing order each start is a model of too low a rank, which is soon mended.
     **options
@@ -111,7 +110,7 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     >>> [s.rank for s in cvxnmf.path(cvxnmf.symmetric(A), [100.0, 6.0])]
     [0, 1]
     """
-    validation.made_by_symmetric(problem, Problem)
+    validation.made_here(problem, Problem)
     if isinstance(traces, str) or not isinstance(traces, Iterable):
         validation.refuse(f"traces must be a sequence such as [5.0, 'auto', 0.0], not {traces!r}.")
     solutions: list[Solution] = []
@@ -122,26 +121,17 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     return solutions
 
 
-def _fitting_methods(problem: Problem) -> list[str]:
-    """Methods that can solve the problem, the best first."""
-    if problem.blocks[0].lower is not None:
-        return ["splitting"]
-    if not problem.blocks[0].cone.free_effects:  # solutions of high rank: the factors do not pay
-        return ["accelerated", "factored", "projected-gradient"]
-    return ["factored", "accelerated", "projected-gradient"]
-
-
 @dataclass
 class _Run:
     """One solve: the loop, its clock and history, and the best point and bound of each block."""
 
     problem: Problem
-    method: type[Method]
+    method: Callable[[Any, Any], Method]
     tol: float
     max_iter: int
     callback: Callback | None
     history: list[Iterate] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
+    points: list[Any] = field(default_factory=list)
     duals: list[Dual | None] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
@@ -149,13 +139,10 @@ class _Run:
     bound_before: float = 0.0
     search: _Search | None = None
 
-    def solve_block(self, block: Block, given: Point | FloatArray | None) -> None:
+    def solve_block(self, block: Any, given: Any) -> None:
         """Run the method on one block until its gap is certified."""
         self.search = None
-        part = given.restricted(block.nodes) if isinstance(given, Point) else given
-        if isinstance(part, np.ndarray):
-            part = part[np.ix_(block.nodes, block.nodes)]
-        self.search = _Search(self.problem, block, self.method(block, block.best_start(part)))
+        self.search = _Search(self.problem, block, self.method(block, block.best_start(self.problem.restricted(given, block))))
         self.search.certify()
         stopped = Status.INTERRUPTED in self.statuses
         try:
@@ -181,7 +168,7 @@ class _Run:
             self.search.accept()  # what the broken-off step had reached
             self._finish(Status.INTERRUPTED)
         for block in self.problem.blocks[len(self.points) :]:
-            self.points.append(block.start())
+            self.points.append(block.best_start())
             self.duals.append(None)
             self.statuses.append(Status.INTERRUPTED)
         return self.solution()
@@ -224,42 +211,40 @@ class _Run:
                 seconds=time.perf_counter() - self.began,
                 value=self.value_before + search.method.value,
                 bound=self.bound_before + search.bound,
-                rank=search.method.point.W.shape[1],
+                rank=search.rank,
             )
         )
         return self.callback is not None and bool(self.callback(self.history[-1]))
 
     def solution(self) -> Solution:
         """Join the blocks; the value is computed at the joined point."""
-        n, blocks = self.problem.size, self.problem.blocks
-        v, groups = np.full(n, -np.inf), np.full(n, -1)
-        W = np.zeros((n, sum(point.W.shape[1] for point in self.points)))
-        column, value = 0, 0.0
-        for number, (block, point) in enumerate(zip(blocks, self.points, strict=True)):
-            rank = point.W.shape[1]
-            v[block.nodes], groups[block.nodes] = point.v, number
-            W[block.nodes, column : column + rank] = point.W
-            column += rank
-            value += block.objective(point)
+        point, groups = self.problem.joined(self.points)
+        value = sum(block.objective(part) for block, part in zip(self.problem.blocks, self.points, strict=True))
         return Solution(
-            point=Point(v, W),
+            point=point,
             status=_worst(self.statuses),
             certificate=certificates.assemble(self.problem, value, self.duals),
             history=tuple(self.history),
             n_iter=len(self.history),
             seconds=time.perf_counter() - self.began,
-            groups=groups if len(blocks) > 1 else None,
+            groups=groups,
         )
 
 
 class _Search:
     """The state of one block: the method at work, the best point and the best proved bound."""
 
-    def __init__(self, problem: Problem, block: Block, method: Method) -> None:
+    def __init__(self, problem: Problem, block: Any, method: Method) -> None:
         self.problem, self.block, self.method = problem, block, method
         self.point, self.value = method.point, method.value
         self.dual: Dual | None = None
         self.idle, self.gap_before = 0, np.inf
+
+    @property
+    def rank(self) -> int:
+        """Columns of W at the method's point; of a matrix, its rows."""
+        point = self.method.point
+        return len(point.matrix) if isinstance(point, MatrixPoint) else int(point.W.shape[1])
 
     @property
     def bound(self) -> float:
@@ -269,7 +254,7 @@ class _Search:
     @property
     def relative_gap(self) -> float:
         """Gap of the best point to the best bound."""
-        return relative_gap(self.value, self.bound, self.block.loss.scale)
+        return relative_gap(self.value, self.bound, self.block.scale)
 
     @property
     def stalled(self) -> bool:
@@ -286,37 +271,39 @@ class _Search:
 
     def certify(self) -> None:
         """Balance the effects of the method's point, and keep the better value and bound."""
+        self.method.settle()
+        self.accept()
         block, point = self.block, self.method.point
         X = point.dense()
-        if block.cone.free_effects and block.lower is None:
-            effects = certificates.balancing_effects(block, X)
-            point = Point(point.v + effects, point.W)
-            X = certificates.with_effects(X, effects)
+        if isinstance(block, Block) and block.cone.free_effects and block.lower is None:
+            point = block.balanced(point, X)
+            X = point.dense()
             value = block.objective(point, X)
-            if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched row sums
+            if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
                 self.point, self.value = point, value
         self._keep(certificates.dual_point(self.problem, block, X, self.method.multiplier()))
         gap = self.value - self.bound
-        moved = self.gap_before - gap > 1e-15 * block.loss.scale
+        moved = self.gap_before - gap > 1e-15 * block.scale
         self.idle, self.gap_before = 0 if moved else self.idle + 1, gap
 
     def tighten(self) -> None:
-        """Try once more for a better bound at the best point, under a lower limit on X."""
-        X = self.point.dense()
-        multiplier = certificates.constraint_multiplier(self.block, X)
-        if multiplier is not None:
-            self._keep(certificates.dual_point(self.problem, self.block, X, multiplier))
+        """Try once more for a better bound at the best point, where a limit on X makes that worthwhile."""
+        if isinstance(self.block, Block) and self.block.lower is not None:
+            X = self.point.dense()
+            self._keep(certificates.dual_point(self.problem, self.block, X, constraint_multiplier(self.block, X)))
 
     def _keep(self, dual: Dual | None) -> None:
         if dual is not None and dual.bound > self.bound:
             self.dual = dual
 
-    def tidy_point(self, tol: float) -> Point:
+    def tidy_point(self, tol: float) -> Any:
         """The best point in tidy factors, without columns that do not matter at this tolerance."""
+        if isinstance(self.point, MatrixPoint):
+            return self.point
         block, point = self.block, self.block.cone.tidied(self.point)
         weights = np.sum((block.cone.s[:, None] * point.W) ** 2, axis=0)
-        short = Point(point.v, point.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
-        unit = max(self.value, NEGLIGIBLE * block.loss.scale)
+        short = block.cone.point(point.v, point.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
+        unit = max(self.value, NEGLIGIBLE * block.scale)
         limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))  # the gap stays certified
         return short if block.lower is None and block.objective(short) <= limit else point
 

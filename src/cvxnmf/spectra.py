@@ -21,6 +21,8 @@ from cvxnmf.results import FloatArray
 SINGLE_THREAD_BELOW = 600
 #: Up to this share of the pairs a range-restricted driver beats a full decomposition.
 PARTIAL_SHARE = 0.1
+#: Singular values below this share of the largest are lost in a Gram matrix.
+SMALLEST_GRAM_SHARE = 1e-5
 
 
 @cache
@@ -64,6 +66,46 @@ def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = Non
         values, vectors = sl.eigh(B.T, driver="evd", overwrite_a=True, check_finite=False)
     keep = int(np.searchsorted(-values[::-1], -threshold, side="left"))
     return values[::-1][:keep], vectors[:, ::-1][:, :keep]
+
+
+def parts(M: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Positive and negative part of a symmetric M, both positive semidefinite up to rounding: ``M = positive - negative``."""
+    values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+    first = int(np.searchsorted(values, 0.0, side="right"))
+    if 2 * first >= len(values):  # fewer positive pairs: their product is cheaper
+        half = vectors[:, first:] * np.sqrt(values[first:])
+        positive: FloatArray = half @ half.T
+        return positive, positive - M
+    half = vectors[:, :first] * np.sqrt(-values[:first])
+    negative: FloatArray = half @ half.T
+    return M + negative, negative
+
+
+def singular_triples_above(B: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Left vectors, values and right vectors of B for singular values above `threshold`, in decreasing order.
+
+    From the eigenpairs of the smaller Gram matrix, which is several times faster than a decomposition of B and as accurate for
+    values that are not tiny against the largest; where the threshold is, B itself is decomposed.
+    """
+    if B.shape[0] < B.shape[1]:
+        right, values, left = singular_triples_above(B.T, threshold)
+        return left, values, right
+    squares, vectors = sl.eigh(B.T @ B, driver="evd", check_finite=False)
+    values = np.sqrt(np.maximum(squares[::-1], 0.0))
+    if threshold < SMALLEST_GRAM_SHARE * values[0]:
+        left, values, right = sl.svd(B, full_matrices=False, check_finite=False)
+        keep = int(np.count_nonzero(values > max(threshold, np.finfo(np.float64).eps * len(B) * values[0])))
+        return left[:, :keep], values[:keep], right[:keep].T
+    keep = int(np.count_nonzero(values > threshold))
+    right = vectors[:, ::-1][:, :keep]
+    return B @ (right / values[:keep]), values[:keep], right
+
+
+def spectral_norm(B: FloatArray) -> float:
+    """Largest singular value of B."""
+    thin = B if B.shape[0] >= B.shape[1] else B.T
+    top = sl.eigh(thin.T @ thin, eigvals_only=True, subset_by_index=[thin.shape[1] - 1] * 2, check_finite=False)
+    return float(np.sqrt(max(0.0, top[0])))
 
 
 def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> float:
@@ -117,3 +159,62 @@ def dispersion(B: FloatArray, variance_sum: float, unit_edge: float) -> float:
         if not smaller < phi:
             return phi
         phi = smaller
+
+
+def rectangular_noise_edge(row_variance: FloatArray, column_variance: FloatArray) -> float:
+    """Largest singular value that pure noise can show in a rectangular matrix (docs/mathematics.md).
+
+    For entry variances close to ``a_i b_j`` it is the least ``sqrt(q t u)`` over q > 0, where t and u solve
+    ``sum a_i / (t - a_i) = q`` and ``sum b_j / (u - b_j) = q``; found as the root of the derivative.
+
+    Parameters
+    ----------
+    row_variance, column_variance : ndarray
+        Row and column sums of the matrix of entry variances.
+    """
+    total = float(row_variance.sum())
+    if total == 0:
+        return 0.0
+    a, b = row_variance / np.sqrt(total), column_variance / np.sqrt(total)
+
+    def inverse(q: float, x: FloatArray) -> float:
+        top = float(x.max())
+        low, high = top * (1.0 + (1.0 - 1e-9) / q), top + float(x.sum()) * (1.0 + 1e-9) / q
+        return float(brentq(lambda t: np.sum(x / (t - x)) - q, low, high, xtol=1e-14 * top))
+
+    def decline(log_q: float) -> float:
+        q, share = np.exp(log_q), 1.0
+        for x in (a, b):
+            t = inverse(q, x)
+            share -= q / (t * float(np.sum(x / (t - x) ** 2)))
+        return share
+
+    low, high = -1.0, 1.0
+    while decline(low) > 0:
+        low -= 2.0
+    while decline(high) < 0:
+        high += 2.0
+    q = float(np.exp(brentq(decline, low, high, xtol=1e-12)))
+    return float(np.sqrt(q * inverse(q, a) * inverse(q, b)))
+
+
+def rectangular_dispersion(B: FloatArray, row_variance: FloatArray, column_variance: FloatArray, unit_edge: float) -> float:
+    """Noise variance per unit of model variance, from the energy of the residual `B` outside the signal.
+
+    Singular values above ``unit_edge * sqrt(phi)`` are signal. The rest is compared with what noise of variance
+    ``phi a_i b_j`` leaves outside the signal's rows and columns, ``phi sum_i a_i (1 - p_i) sum_j b_j (1 - q_j)`` with their
+    leverages p and q; down to the fixed point. Without the leverages a few strong directions in a thin matrix take the
+    noise with them.
+    """
+    total = np.sqrt(float(row_variance.sum()))
+    left, values, right = sl.svd(B, full_matrices=False, check_finite=False)
+    signal, phi = 0, np.inf
+    while signal < len(values):
+        rows = float(row_variance @ (1.0 - np.sum(left[:, :signal] ** 2, axis=1))) / total
+        columns = float(column_variance @ (1.0 - np.sum(right[:signal] ** 2, axis=0))) / total
+        smaller = float(np.sum(values[signal:] ** 2)) / (rows * columns)
+        more = int(np.count_nonzero(values > unit_edge * np.sqrt(smaller)))
+        if not smaller < phi or more <= signal:
+            return float(min(phi, smaller))
+        signal, phi = more, smaller
+    return 0.0

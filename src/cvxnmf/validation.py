@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.results import FloatArray, Point, Solution
+from cvxnmf.results import FloatArray, PairedPoint, Point, Solution
 
 #: Differences of mirrored entries up to this share of the largest entry are rounding and averaged away.
 ASYMMETRY = 1e-10
@@ -66,10 +66,12 @@ def generator(rng: object) -> np.random.Generator:
     return np.random.default_rng(int(rng))
 
 
-def made_by_symmetric(problem: object, kind: type) -> None:
+def made_here(problem: object, kind: type) -> None:
     """Refuse anything but a problem."""
     if not isinstance(problem, kind):
-        refuse(f"The problem must come from cvxnmf.symmetric(A), not from {type(problem).__name__}.")
+        refuse(
+            f"The problem must come from cvxnmf.symmetric(A), nonsymmetric(A) or sparse(A), not from {type(problem).__name__}."
+        )
 
 
 def callback(function: object) -> None:
@@ -94,12 +96,13 @@ def penalty_weight(trace: object, metric: FloatArray) -> float:
     return weight
 
 
-def fits_in_memory(n: int) -> None:
-    """Refuse a dense n-by-n problem that this machine cannot hold."""
-    needed, present = WORKING_ARRAYS * 8.0 * n * n, physical_memory()
+def fits_in_memory(rows: int, columns: int | None = None) -> None:
+    """Refuse a dense problem that this machine cannot hold."""
+    needed, present = WORKING_ARRAYS * 8.0 * rows * (rows if columns is None else columns), physical_memory()
     if needed > present:
+        what = f"{rows:,} nodes" if columns is None else f"{rows:,} by {columns:,} entries"
         raise TooLargeError(
-            f"A problem of {n:,} nodes needs about {needed / 2**30:,.1f} GiB of memory and this machine has "
+            f"A problem of {what} needs about {needed / 2**30:,.1f} GiB of memory and this machine has "
             f"{present / 2**30:,.1f}; take a smaller or coarsened matrix."
         )
 
@@ -120,7 +123,7 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
         refuse(f"{name} is a masked array; fill the masked entries first, for example with {name}.filled(0).")
     if sp.issparse(A):
         if A.ndim == 2:
-            fits_in_memory(max(A.shape))
+            fits_in_memory(*A.shape)
         dtype, raw = A.dtype, A
     else:
         try:
@@ -171,6 +174,17 @@ def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
         refuse(f"{name} is all zeros; there is nothing to fit.")
 
 
+def rectangular_matrix(A: Any, name: str = "A") -> FloatArray:
+    """Return `A` as a new, dense float64 array of at least 2 rows and 2 columns."""
+    shape = getattr(A, "shape", None)
+    if shape is not None and len(shape) == 2:
+        fits_in_memory(*shape)
+    dense, _ = nonnegative_matrix(A, name)
+    if min(dense.shape) == 1:
+        refuse(f"{name} is {dense.shape[0]} by {dense.shape[1]}; at least two rows and two columns are needed.")
+    return dense
+
+
 def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
     """Return `A` as a new, exactly symmetric, dense float64 array of at least 2 rows."""
     shape = getattr(A, "shape", None)
@@ -179,7 +193,7 @@ def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
     dense, precision = nonnegative_matrix(A, name)
     rows, columns = dense.shape
     if rows != columns:
-        refuse(f"{name} must be square, not {rows} by {columns}; for rectangular data use a nonsymmetric factorisation.")
+        refuse(f"{name} must be square, not {rows} by {columns}; for rectangular data use cvxnmf.nonsymmetric.")
     if rows == 1:
         refuse(f"{name} is 1 by 1; at least two rows are needed.")
     difference = np.abs(dense - dense.T)
@@ -236,17 +250,35 @@ def log_matrix(candidate: Any, n: int, name: str = "X") -> FloatArray:
     return 0.5 * X + 0.5 * X.T
 
 
-def starting_point(start: Any, n: int) -> Point | FloatArray:
-    """Return a warm start as a Point (from a Solution or a pair (v, W)) or as a matrix X."""
-    if isinstance(start, Solution | Point):
-        v, W = start.v, start.W
+def rectangular_logs(candidate: Any, shape: tuple[int, int], name: str = "X") -> FloatArray:
+    """Return a candidate X as an array of the given shape without NaN or +inf."""
+    try:
+        if np.iscomplexobj(candidate):
+            raise TypeError
+        X: FloatArray = np.array(candidate, dtype=np.float64)
+    except (TypeError, ValueError):
+        refuse(f"{name} must be a real matrix of shape {shape}.")
+    if X.shape != shape:
+        refuse(f"{name} has shape {X.shape}, but the data have shape {shape}: they must agree.")
+    if np.isnan(X).any() or np.isposinf(X).any():
+        refuse(f"{name} has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
+    return X
+
+
+def factors(start: Any, n: int, kind: type[Point] | type[PairedPoint] = Point) -> tuple[FloatArray, FloatArray] | None:
+    """Return v and W of a warm start with n rows, from a Solution of this kind or a pair (v, W); None if it is neither."""
+    point = start.point if isinstance(start, Solution) else start
+    if isinstance(point, kind):
+        v, W = point.v, point.W
+    elif isinstance(start, Solution):
+        v, W = np.empty(0), np.empty((0, 0))
     elif isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 1 and np.ndim(start[1]) == 2:
         try:
             v, W = (np.array(part, dtype=np.float64) for part in start)
         except (TypeError, ValueError):
             v, W = np.empty(0), np.empty((0, 0))
     else:
-        return log_matrix(start, n, "start")
+        return None
     if v.shape != (n,) or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():
-        refuse(f"start must be a Solution, a matrix X of shape ({n}, {n}) or a pair (v, W) with {n} rows.")
-    return Point(v, W)
+        refuse(f"start must be a Solution of this kind of problem, a matrix X, or a pair (v, W) with {n} rows.")
+    return v, W

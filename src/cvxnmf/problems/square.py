@@ -1,113 +1,27 @@
-"""The convex problems, each written as its equation.
-
-minimise   loss(A, exp_H(X)) + trace <N, X>     over X in the cone          (docs/mathematics.md)
-"""
+"""The symmetric problem: minimise ``loss(A, exp(X)) + trace <N, X>`` over X in a cone (docs/mathematics.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import spectra, validation
 from cvxnmf.cones import CONES, Cone
 from cvxnmf.losses import LOG_2, LOSSES, Loss
+from cvxnmf.problems.base import Index, Problem
+from cvxnmf.problems.block import Block
 from cvxnmf.results import FloatArray, Point
 
-Index = NDArray[np.intp]
-
-#: Entries of X beyond this size are cut off before X is projected or certified; their exp is 0 or infinite anyway.
-LOWEST_LOG = -1e6
-
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """One connected piece of a problem without empty rows: what solvers and certificates see.
-
-    Attributes
-    ----------
-    nodes : ndarray of int
-        Rows of the whole matrix that this piece covers.
-    lower : ndarray or None
-        Entrywise lower limit of X (``log(A/2)`` for the paper's squared error).
-    """
-
-    nodes: Index
-    loss: Loss
-    cone: Cone
-    trace: float
-    lower: FloatArray | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of nodes."""
-        return len(self.nodes)
-
-    def objective(self, point: Point, X: FloatArray | None = None) -> float:
-        """Loss plus penalty at a point of the cone."""
-        return self.loss.value(point.dense() if X is None else X) + self.trace * self.cone.penalty(point)
-
-    def start(self) -> Point:
-        """The model without positions: ``E = dd'/2m`` where effects are free, ``E = 1`` elsewhere."""
-        n = self.size
-        if not self.cone.free_effects:
-            return Point(np.zeros(n), np.zeros((n, 0)))
-        degrees = self.loss.A.sum(axis=1)
-        return Point(np.log(degrees) - 0.5 * np.log(degrees.sum()), np.zeros((n, 0)))
-
-    @cached_property
-    def average_curvature(self) -> float:
-        """Mean curvature of the loss in the metric, at a model that is nowhere below the data."""
-        with np.errstate(divide="ignore"):
-            X = np.maximum(self.start().dense(), np.log(self.loss.A))
-        return float(self.loss.curvature(X).sum() / np.sum(self.cone.s**2) ** 2)
-
-    def best_start(self, given: Point | FloatArray | None = None) -> Point:
-        """The best of the start above, the user's, and ``log A`` projected on the cone where A has no zero."""
-        candidates = [self.start()]
-        if isinstance(given, Point) and (self.cone.free_effects or not given.v.any()):
-            candidates.append(given)
-        elif given is not None:
-            X = given.dense() if isinstance(given, Point) else given
-            candidates.append(self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG)))
-        if self.loss.A.min() > 0:
-            candidates.append(self.cone.project(np.log(self.loss.A)))
-        values = [self.objective(point) for point in candidates]
-        return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
-
-    def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the nearest admissible matrix and whether X lay outside beyond rounding."""
-        if X.min() < LOWEST_LOG or X.max() > -LOWEST_LOG:
-            return self.restore(np.clip(X, LOWEST_LOG, -LOWEST_LOG))[0], True
-        tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
-        restored = not self.cone.contains(X, tolerance)
-        if restored:
-            X = self.cone.project(X).dense()
-        lift = self.lift(X)
-        return X + lift, restored or lift > tolerance
-
-    def lifted(self, point: Point) -> Point:
-        """Return the point raised by a constant until it respects the lower limit, if there is one."""
-        t = self.lift(point.dense()) if self.lower is not None else 0.0
-        if t == 0.0:
-            return point
-        if self.cone.free_effects:
-            return Point(point.v + 0.5 * t, point.W)
-        return Point(point.v, np.column_stack([point.W, np.full(self.size, np.sqrt(t))]))
-
-    def lift(self, X: FloatArray) -> float:
-        """The least t >= 0 for which ``X + t 11'`` respects the lower limit, if there is one."""
-        return 0.0 if self.lower is None else max(0.0, float((self.lower - X).max()))
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A symmetric convex problem, made by :func:`symmetric`.
+class SymmetricProblem(Problem):
+    """The problem made by :func:`symmetric`.
 
     Attributes
     ----------
@@ -128,12 +42,48 @@ class Problem:
     trace: float
     metric_name: str
     metric: FloatArray = field(repr=False)
-    blocks: tuple[Block, ...] = field(repr=False)
+    blocks: tuple[Block[Cone], ...] = field(repr=False)
 
     @property
     def size(self) -> int:
         """Number of rows of A."""
         return len(self.A)
+
+    @property
+    def methods(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Methods that can solve the problem, the best first."""
+        if self.blocks[0].lower is not None:
+            return ("splitting",)
+        if not self.blocks[0].cone.free_effects:  # solutions of high rank: the factors do not pay
+            return ("accelerated", "factored", "projected-gradient")
+        return ("factored", "accelerated", "projected-gradient")
+
+    def matrix(self, X: Any, name: str = "X") -> FloatArray:
+        """Check a symmetric matrix of logarithms."""
+        return validation.log_matrix(X, self.size, name)
+
+    def starting_point(self, start: Any) -> Point | FloatArray:
+        """Check a warm start: a solution, a pair (v, W) or a matrix X."""
+        factors = validation.factors(start, self.size)
+        return self.matrix(start, "start") if factors is None else Point(*factors)
+
+    def restricted(self, given: Point | FloatArray | None, block: Block[Cone]) -> Point | FloatArray | None:
+        """A warm start on the nodes of one component."""
+        if isinstance(given, np.ndarray):
+            return given[np.ix_(block.nodes, block.nodes)]
+        return None if given is None else given.restricted(block.nodes)
+
+    def joined(self, points: Sequence[Point]) -> tuple[Point, Index | None]:
+        """Effects and positions of all components; ``-inf`` effects where there are no data."""
+        v, groups = np.full(self.size, -np.inf), np.full(self.size, -1)
+        W = np.zeros((self.size, sum(point.W.shape[1] for point in points)))
+        column = 0
+        for number, (block, point) in enumerate(zip(self.blocks, points, strict=True)):
+            rank = point.W.shape[1]
+            v[block.nodes], groups[block.nodes] = point.v, number
+            W[block.nodes, column : column + rank] = point.W
+            column += rank
+        return Point(v, W), groups if len(points) > 1 else None
 
     @property
     def kept(self) -> Index:
@@ -143,7 +93,7 @@ class Problem:
     @property
     def statement(self) -> dict[str, Any]:
         """The problem in the words of a certificate."""
-        names = {"loss": self.loss_name, "cone": self.cone_name, "diagonal": self.diagonal}
+        names = {"form": "symmetric", "loss": self.loss_name, "cone": self.cone_name, "diagonal": self.diagonal}
         return names | {"trace": self.trace, "metric": self.metric_name}
 
     @property
@@ -156,7 +106,7 @@ class Problem:
 
         X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``, and under a penalty have an infinite value.
         """
-        Y = validation.log_matrix(X, self.size)
+        Y = self.matrix(X)
         parts = [(b, Y[np.ix_(b.nodes, b.nodes)]) for b in self._penalised()]
         if not all(np.isfinite(part).all() for _, part in parts):
             return float("inf")  # a limit that the penalty does not allow
@@ -166,18 +116,18 @@ class Problem:
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X, shape (n, n)."""
-        _, G = self._whole_loss().value_and_gradient(validation.log_matrix(X, self.size))
+        _, G = self._whole_loss().value_and_gradient(self.matrix(X))
         for b in self._penalised():
             square = np.ix_(b.nodes, b.nodes)
             G[square] = b.cone.add_penalty(G[square], self.trace)
         return G
 
-    def with_trace(self, trace: float | Literal["auto"]) -> Problem:
+    def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
         """Return the same problem with another trace weight."""
         metric = self.metric if self.metric_name == "own" else self.metric_name
         return _assemble(self.A, self.loss_name, self.cone_name, metric, trace, self.diagonal)
 
-    def _penalised(self) -> tuple[Block, ...]:
+    def _penalised(self) -> tuple[Block[Cone], ...]:
         return self.blocks if self.trace else ()
 
     def _whole_loss(self) -> Loss:
@@ -194,7 +144,7 @@ def symmetric(
     metric: str | ArrayLike = "degree",
     trace: float | Literal["auto"] = 0.0,
     diagonal: str = "fit",
-) -> Problem:
+) -> SymmetricProblem:
     """State the convex restriction of symmetric NMF.
 
     ``min loss(A, exp(X)) + trace <N, X>`` over X in the cone: every such ``exp(X)`` (entrywise) is completely
@@ -226,7 +176,7 @@ def symmetric(
 
     Returns
     -------
-    Problem
+    SymmetricProblem
 
     Examples
     --------
@@ -254,7 +204,7 @@ def symmetric(
 
 def _assemble(
     A: FloatArray, loss: str, cone: str, metric: str | FloatArray, trace: float | Literal["auto"], diagonal: str
-) -> Problem:
+) -> SymmetricProblem:
     """Build a problem from checked data: metric, trace and independent blocks."""
     free_effects = CONES[cone].free_effects
     kept = np.flatnonzero(A.any(axis=1)) if free_effects else np.arange(len(A))
@@ -271,10 +221,10 @@ def _assemble(
     blocks = tuple(_block(A, nodes, loss, cone, s, weight, diagonal) for nodes in whole)
     for array in (A, s):
         array.flags.writeable = False  # a certificate is about these very numbers
-    return Problem(A, loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own", s, blocks)
+    return SymmetricProblem(A, loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own", s, blocks)
 
 
-def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, trace: float, diagonal: str) -> Block:
+def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, trace: float, diagonal: str) -> Block[Cone]:
     data = _part(A, nodes)
     lower = None
     if loss == "mse-paper":

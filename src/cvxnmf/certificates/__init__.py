@@ -1,0 +1,96 @@
+"""Dual points and gaps: every number is computed here from a problem and a point alone.
+
+A dual point is proposed here, by one module per form of problem, and judged by :mod:`cvxnmf.checking`; the bound of a
+certificate is the one the check proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxnmf import spectra, validation
+from cvxnmf.certificates import doubly_nonnegative, nonsymmetric, symmetric
+from cvxnmf.certificates.dual import Dual
+from cvxnmf.checking import Certificate, CertificateError
+from cvxnmf.problems import DoublyNonnegativeProblem, NonsymmetricProblem, PaperNonsymmetricProblem, Problem, SymmetricProblem
+from cvxnmf.results import FloatArray, Solution
+
+__all__ = ["Dual", "assemble", "certify", "dual_point"]
+
+#: A bound may exceed a value by rounding, which is then taken off the bound; by more it is a contradiction.
+CONTRADICTION = 1e-6
+#: Who proposes dual points for which problem.
+FORMS: dict[type[Problem], Any] = {
+    SymmetricProblem: symmetric,
+    NonsymmetricProblem: nonsymmetric,
+    PaperNonsymmetricProblem: nonsymmetric.paper,
+    DoublyNonnegativeProblem: doubly_nonnegative,
+}
+
+
+def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
+    """Certify a point: its value, a proved lower bound on all values, and the witness.
+
+    Parameters
+    ----------
+    problem : Problem
+        Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
+    X : array-like or Solution
+        Any matrix of the problem's shape (symmetric where the problem is). One outside the cone is projected onto it, or
+        put inside, first (``restored``).
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> problem = cvxnmf.symmetric(A, cone="psd", metric="uniform")
+    >>> certificate = cvxnmf.certify(problem, np.zeros((20, 20)))
+    >>> bool(certificate.check(A) <= certificate.value)
+    True
+    """
+    validation.made_here(problem, Problem)
+    with spectra.single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
+        value, duals, restored = FORMS[type(problem)].examined(problem, X)
+        return assemble(problem, value, duals, restored)
+
+
+def dual_point(problem: Problem, block: Any, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+    """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything.
+
+    Parameters
+    ----------
+    problem, block : Problem, Block
+        The block belongs to the problem.
+    X : ndarray
+        An admissible point, on the nodes of the block.
+    multiplier : ndarray, optional
+        The multiplier of a limit on X, as a splitting method finds it; without it the bound may be loose.
+    """
+    dual: Dual | None = FORMS[type(problem)].dual_point(problem, block, X, multiplier)
+    return dual
+
+
+def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], restored: bool = False) -> Certificate:
+    """Join the dual points of all blocks into one certificate of the whole problem."""
+    scale = problem.scale
+    value = max(0.0, value) if np.isfinite(value) else np.inf
+    if all(dual is None for dual in duals):
+        return Certificate(value, 0.0, "model", "zero", True, restored, scale, problem.statement, {})
+    dual = duals[0] if len(duals) == 1 else symmetric.joined(problem, duals)  # only symmetric problems fall apart
+    if dual is None:
+        return assemble(problem, value, [], restored)
+    witness, bound, rigorous = dual
+    cancelled = problem.trace * float(np.sum(problem.metric**2))  # what the penalty may lose at a dense X
+    if bound > value + CONTRADICTION * max(value, scale, cancelled):
+        raise CertificateError(f"The bound {bound:.12g} exceeds the value {value:.12g}: please report this as a bug.")
+    if bound > value + 1e-12 * max(value, scale):  # the value is mostly rounding: claim nothing from it
+        return assemble(problem, value, [], restored)
+    return Certificate(value, min(bound, value), "model", "dual", rigorous, restored, scale, problem.statement, witness)

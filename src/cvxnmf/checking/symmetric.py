@@ -1,0 +1,215 @@
+"""Bounds for symmetric problems (docs/mathematics.md).
+
+For X in the cone K and any W with ``Y = W + trace N`` in the dual cone of K, Fenchel's inequality
+``phi(x) + phi*(w) >= x w`` gives
+
+    loss(X) + trace <N, X>  >=  <W, X> - sum phi*(W) + trace <N, X>  =  <Y, X> - sum phi*(W)
+                            >=  - sum phi*(W).
+
+The witness is ``Z = W + f``, W measured from the edge of its domain: ``f = A`` for KL and ``f = A∘A/2`` for
+squared error. The check recomputes the right-hand side from the data and Z, and proves that Y lies in the dual cone:
+PSD for K = S+, and PSD with ``Y1 = 0`` for the conditionally PSD cone. Row sums that vanish only up to rounding are put
+right, in thought, on the diagonal of W; what that may change is taken off the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from cvxnmf.checking.rounding import (
+    BLOCK_ENTRIES,
+    LARGEST,
+    UNIT,
+    UNITS_PER_TERM,
+    Array,
+    CertificateError,
+    Proof,
+    conjugate_terms,
+    domain_edge,
+    is_finite,
+    is_psd,
+    safe_bound,
+    square_matrix,
+    witness_arrays,
+)
+
+
+def scale(A: Any, statement: Mapping[str, Any]) -> float:
+    """Size of the data, against which rounding is judged."""
+    return _terms(statement).size(square_matrix(A))
+
+
+def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """Return the bound that ``Z`` and the metric prove."""
+    data, terms = square_matrix(A), _terms(statement)
+    Z, metric = witness_arrays(witness, "Z", "metric")
+    dual = _DualPoint(data, terms, Z, metric.astype(np.float64))
+    dual.in_domain()
+    dual.in_dual_cone()
+    return Proof(dual.bound(), dual.rigorous, terms.size(data))
+
+
+class _Terms(NamedTuple):
+    """The problem that a bound is about."""
+
+    loss: str
+    cone: str
+    trace: float
+    fits_diagonal: bool
+    metric: str
+
+    def size(self, A: Array) -> float:
+        """Size of the data, against which rounding is judged."""
+        counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
+        return float(counted.sum() if self.loss == "kl" else np.vdot(counted, counted))
+
+
+def _terms(statement: Mapping[str, Any]) -> _Terms:
+    try:
+        fits, metric = statement["diagonal"] == "fit", statement["metric"]
+        terms = _Terms(statement["loss"], statement["cone"], float(statement["trace"]), fits, metric)
+        known = terms.loss in ("kl", "mse", "mse-paper") and terms.cone in ("psd", "conditional")
+        known = known and metric in ("degree", "uniform", "own")
+        if known and 0 <= terms.trace <= LARGEST and statement["diagonal"] in ("fit", "ignore"):
+            return terms
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise CertificateError("The certificate's statement of the problem is not understood.")
+
+
+def _named_metric(name: str, A: Array) -> Array:
+    """The metric s that a name stands for."""
+    if name == "uniform":
+        return np.ones(len(A))
+    raised = A.sum(axis=1) + A.sum() / len(A)
+    return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
+
+
+class _DualPoint:
+    """The witness of a model bound, seen against its data: ``W = Z - f``, its diagonal kept apart.
+
+    Only one further matrix, Y, is formed; everything else is taken in blocks of rows.
+    """
+
+    def __init__(self, A: Array, terms: _Terms, Z: Array, metric: Array) -> None:
+        self.loss, self.cone, self.trace, self.fits_diagonal, metric_name = terms
+        if not self.fits_diagonal and np.diag(A).any():
+            A = A - np.diag(np.diag(A))
+        kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
+        self.A = A if kept.all() else A[np.ix_(kept, kept)]
+        self.s, self.Z = metric, Z
+        n = len(self.A)
+        if Z.shape != (n, n) or metric.shape != (n,) or n == 0:
+            raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
+        if not (is_finite(Z) and np.array_equal(Z, Z.T) and np.all((metric >= 1 / LARGEST) & (metric <= LARGEST))):
+            raise CertificateError("The witness is not a finite symmetric matrix with a positive metric of moderate size.")
+        if metric_name != "own" and not np.allclose(metric, _named_metric(metric_name, self.A), rtol=1e-9, atol=0.0):
+            raise CertificateError(f"The metric is not the {metric_name!r} metric of these data.")
+        self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
+        self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
+        self.rigorous = True
+        self._sum_rows()
+        if not self.fits_diagonal and (self.diagonal != domain_edge(self.loss, np.diag(self.A))).any():
+            raise CertificateError("The diagonal is ignored, so the dual point must vanish there.")
+        if self.cone == "conditional":
+            self._absorb_row_sums()
+
+    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Blocks of rows: which rows, their data, and Z with the mended diagonal."""
+        n = len(self.A)
+        height = max(1, BLOCK_ENTRIES // n)
+        for first in range(0, n, height):
+            rows = slice(first, min(n, first + height))
+            Z = self.Z[rows].copy()
+            Z[np.arange(len(Z)), np.arange(n)[rows]] = self.diagonal[rows]
+            yield rows, self.A[rows], Z
+
+    def _sum_rows(self) -> None:
+        """Row sums of W, and of the absolute values behind them."""
+        self.row_sums, self.rows = np.zeros(len(self.A)), np.zeros(len(self.A))
+        for rows, A, Z in self._blocks():
+            floor = domain_edge(self.loss, A)
+            W = Z - floor
+            self.row_sums[rows] = W.sum(axis=1)
+            self.rows[rows] = np.abs(W).sum(axis=1) + 2 * floor.sum(axis=1)
+
+    def _absorb_row_sums(self) -> None:
+        """Make the rows of W sum to zero; ``N1 = 0`` already."""
+        n, residual = len(self.A), self.row_sums
+        rounding = (n + 16) * UNIT * self.rows
+        if not np.all(np.abs(residual) <= 16 * rounding):
+            worst = int(np.argmax(np.abs(residual) - 16 * rounding))
+            raise CertificateError(f"The rows of the dual point do not sum to zero (row {worst}).")
+        if self.fits_diagonal:
+            self.slack = rounding
+            self.diagonal -= residual
+        else:  # no weight on the diagonal: a tiny x_i + x_j off the diagonal would put the rows right
+            self.slack = np.full(n, 2.0 * (np.abs(residual) + rounding).max() / max(n - 2, 1))
+
+    def in_domain(self) -> None:
+        """The conjugate must be finite at every entry of W, and stay so within the slack."""
+        smallest = np.inf
+        for rows, A, Z in self._blocks():
+            if self.loss == "mse-paper":
+                Z[A > 0] = np.inf
+            on_diagonal = (np.arange(len(Z)), np.arange(len(self.A))[rows])
+            Z[on_diagonal] = Z[on_diagonal] - 2 * self.slack[rows] if self.fits_diagonal else np.inf
+            smallest = min(smallest, float(Z.min()))
+            if not smallest >= 0:
+                i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
+                raise CertificateError(f"The dual point leaves its domain at row {rows.start + i}, column {j}.")
+        if not self.fits_diagonal and self.cone == "conditional":
+            self.rigorous = bool(smallest > 4 * self.slack[0])
+
+    def in_dual_cone(self) -> None:
+        """``Y = W + trace N`` must be PSD; ``Y1 = 0`` holds on the conditional cone by now."""
+        Y, size = self._dual_matrix()
+        groups = self._groups(Y)
+        slack = 0.0 if self.fits_diagonal else float(self.slack.max())
+        for nodes in groups:
+            square = np.ix_(nodes, nodes)
+            if not is_psd(Y[square] if len(groups) > 1 else Y, size[nodes], slack, self.cone == "conditional"):
+                raise CertificateError("The dual point is not positive semidefinite.")
+
+    def _dual_matrix(self) -> tuple[Array, Array]:
+        """Y, and for each row a bound on the sum of absolute values that rounding acted on."""
+        t = self.s**2
+        size = self.rows + 2 * self.trace * t
+        Y = np.empty_like(self.Z)
+        for rows, A, Z in self._blocks():
+            Y[rows] = Z - domain_edge(self.loss, A)
+            if self.cone == "conditional" and self.trace:
+                Y[rows] -= np.outer(self.trace * t[rows], t / t.sum())
+        Y.flat[:: len(Y) + 1] += self.trace * t
+        return Y, size
+
+    def _groups(self, Y: Array) -> list[NDArray[np.intp]]:
+        """Blocks of Y: without a penalty, separate components of the data stay separate."""
+        if self.cone == "psd" or self.trace:
+            return [np.arange(len(Y))]
+        count, labels = connected_components(sp.csr_array(Y != 0), directed=False)
+        return [np.flatnonzero(labels == c) for c in range(count)]
+
+    def bound(self) -> float:
+        """``-sum phi*(W)``, lowered by all that rounding may have added, and never below 0."""
+        total, rounding, moved, n = 0.0, 0.0, 0.0, len(self.A)
+        for rows, A, Z in self._blocks():
+            terms, weight, slope = conjugate_terms(self.loss, A, Z)
+            on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
+            if self.fits_diagonal:
+                raised = conjugate_terms(self.loss, A[on_diagonal], Z[on_diagonal] + self.slack[rows])[2]
+                steepest = np.maximum(np.abs(slope[on_diagonal]), np.abs(raised)) + 1.0
+                moved += float(np.sum(self.slack[rows] * steepest))
+            else:
+                terms[on_diagonal] = weight[on_diagonal] = 0.0
+                if self.cone == "conditional":
+                    moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
+            total += float(terms.sum())
+            rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
+        return safe_bound(total, rounding + moved)
