@@ -63,3 +63,71 @@ def full_rank_mse(A, cone, s, trace, diagonal, paper=False):
         X = unpack(x)[2]
         multiplier = np.maximum(0, multiplier + 50.0 * (lower - X)) if paper else multiplier
     return smooth(X)[0]
+
+
+def rectangular(A, loss, trace, effects, penalty="nuclear"):
+    """Optimal value of a nonsymmetric problem: KL by cvxpy and Clarabel, squared error by L-BFGS on full-rank factors."""
+    if loss == "mse":
+        return _rectangular_mse(A, trace, effects)
+    m, n = A.shape
+    constant = np.sum(A[A > 0] * np.log(A[A > 0])) - A.sum()
+    if penalty == "paper":
+        whole = cp.Variable((m + n, m + n), symmetric=True)
+        X, constraints = whole[:m, m:], [whole >> 0]
+        penalised = trace * cp.sum(cp.exp(cp.diag(whole)))
+    else:
+        X, constraints = cp.Variable((m, n)), []
+        left, right = (np.eye(k) - np.ones((k, k)) / k if effects else np.eye(k) for k in (m, n))
+        penalised = 2 * trace * cp.normNuc(left @ X @ right)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.exp(X)) - cp.sum(cp.multiply(A, X)) + constant + penalised), constraints)
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    return problem.value
+
+
+def log_trace_blocks(A, trace):
+    """KL with ``trace (tr X_11 + tr X_22)`` over positive semidefinite block matrices."""
+    m, n = A.shape
+    whole = cp.Variable((m + n, m + n), symmetric=True)
+    X = whole[:m, m:]
+    constant = np.sum(A[A > 0] * np.log(A[A > 0])) - A.sum()
+    objective = cp.sum(cp.exp(X)) - cp.sum(cp.multiply(A, X)) + constant + trace * cp.trace(whole)
+    problem = cp.Problem(cp.Minimize(objective), [whole >> 0])
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    return problem.value
+
+
+def _rectangular_mse(A, trace, effects):
+    m, n = A.shape
+    rank = min(m, n)
+    logs = np.log(np.where(A > 0, A, 1.0) / 2)
+
+    def objective(x):
+        a, b, L, R = x[:m] * effects, x[m : m + n] * effects, x[m + n : m + n + m * rank], x[m + n + m * rank :]
+        L, R = L.reshape(m, rank), R.reshape(n, rank)
+        X = a[:, None] + b[None, :] + L @ R.T
+        E = np.exp(np.clip(X, -700, 300))
+        low = 2 * E < A
+        values = np.where(low, A**2 / 4 - A**2 / 2 * (X - logs), (E - A) ** 2)
+        G = np.where(low, -(A**2) / 2, 2 * E * (E - A))
+        Lc, Rc = (L - L.mean(axis=0), R - R.mean(axis=0)) if effects else (L, R)
+        value = values.sum() + trace * (np.sum(Lc**2) + np.sum(Rc**2))
+        slopes = [
+            G.sum(axis=1) * effects,
+            G.sum(axis=0) * effects,
+            (G @ R + 2 * trace * Lc).ravel(),
+            (G.T @ L + 2 * trace * Rc).ravel(),
+        ]
+        return value, np.concatenate(slopes)
+
+    x = np.concatenate([np.zeros(m + n), 0.3 * np.random.default_rng(0).standard_normal((m + n) * rank)])
+    options = {"maxiter": 50_000, "maxfun": 100_000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-11}
+    return minimize(objective, x, jac=True, method="L-BFGS-B", options=options).fun
+
+
+def clarabel_doubly_nonnegative(A, l1, trace):
+    """Optimal value of the sparse problem by cvxpy and Clarabel."""
+    X = cp.Variable(A.shape, PSD=True)
+    objective = cp.sum_squares(A - X) + l1 * cp.sum(X) + trace * cp.trace(X)
+    problem = cp.Problem(cp.Minimize(objective), [X >= 0])
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    return problem.value

@@ -262,7 +262,7 @@ class ProjectionSplitting:
 
     def __init__(self, block: Projection, point: MatrixPoint) -> None:
         self.block, self.rho = block, 3.0
-        self.Y, self.U = point.matrix, np.zeros_like(point.matrix)
+        self.Y, self.U = np.maximum(block.B, 0.0), np.zeros_like(block.B)  # nearer than any restored point
         self.point, self.value = point, block.objective(point)
 
     def multiplier(self) -> FloatArray | None:

@@ -19,6 +19,9 @@ from cvxnmf.effects import balancing_effects
 from cvxnmf.problems import Block, NonsymmetricProblem, PaperNonsymmetricProblem
 from cvxnmf.results import FloatArray, PairedPoint, Solution
 
+#: Relative error of one operation.
+ROUNDOFF = float(np.finfo(np.float64).eps)
+
 
 def examined(problem: NonsymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
     """Value, dual point, and whether X had to be restored."""
@@ -43,9 +46,10 @@ def dual_point(
     _, g = block.loss.value_and_gradient(X)
     if not (-ABSURD < g.min() and g.max() < ABSURD):
         return None
-    floor = block.loss.floor()
+    floor, limit = block.loss.floor(), 2.0 * problem.trace
     norm = spectra.spectral_norm(g)
-    least = max(0.0, 1.0 - 2.0 * problem.trace / norm) if norm > 0 else 0.0
+    least = max(0.0, 1.0 - limit / norm) if norm > 0 else 0.0
+    pad = 4 * ROUNDOFF * (sum(g.shape) * float(np.vdot(g, g)) + 64 * limit * float(floor.sum())) / limit**2
 
     def family(shift: float) -> Witness:
         Z: FloatArray = (1.0 - min(shift, 1.0)) * g
@@ -53,20 +57,25 @@ def dual_point(
         np.maximum(Z, 0.0, out=Z)
         return {"Z": _with_margins_of(floor, Z) if block.cone.free_effects else Z}
 
-    return accepted(block.loss.A, problem.statement, least, family, FIRST_PAD, largest=10.0)
+    return accepted(block.loss.A, problem.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
 
 
 def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 3) -> FloatArray:
     """Give Z the margins of the floor to the last digits: scale down what is too heavy, add what is missing."""
-    rows, columns = floor.sum(axis=1), floor.sum(axis=0)
+    rows, columns = floor.sum(axis=1), _column_sums(floor)
     for _ in range(rounds):
         Z *= np.minimum(1.0, rows / Z.sum(axis=1))[:, None]
-        Z *= np.minimum(1.0, columns / Z.sum(axis=0))[None, :]
-        missing, lacking = np.maximum(0.0, rows - Z.sum(axis=1)), np.maximum(0.0, columns - Z.sum(axis=0))
+        Z *= np.minimum(1.0, columns / _column_sums(Z))[None, :]
+        missing, lacking = np.maximum(0.0, rows - Z.sum(axis=1)), np.maximum(0.0, columns - _column_sums(Z))
         total = min(float(missing.sum()), float(lacking.sum()))
         if total > 0:
             spectra.add_outer(Z, missing / missing.sum(), lacking * (total / lacking.sum()))
     return Z
+
+
+def _column_sums(M: FloatArray) -> FloatArray:
+    """Column sums by pairwise summation, which needs contiguous columns."""
+    return np.asarray(np.ascontiguousarray(M.T).sum(axis=1))
 
 
 def _examined_blocks(problem: PaperNonsymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:

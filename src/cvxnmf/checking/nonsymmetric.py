@@ -35,6 +35,7 @@ from cvxnmf.checking.rounding import (
     domain_edge,
     is_contraction,
     log,
+    row_sums,
     safe_bound,
     witness_arrays,
 )
@@ -114,10 +115,9 @@ class _Mended(NamedTuple):
 def _mended(floor: Array, Z: Array) -> _Mended:
     """Bound the correction that gives Z the margins of the floor exactly."""
     share, mass = 0.0, 0.0
-    for axis in (0, 1):
-        wanted, found = floor.sum(axis=axis), Z.sum(axis=axis)
-        rounding = (floor.shape[axis] + 16) * UNIT * (wanted + found)
-        residual = np.abs(found - wanted)
+    for edge, point in ((floor, Z), (floor.T, Z.T)):
+        (wanted, error), (found, more) = row_sums(edge), row_sums(point)
+        rounding, residual = error + more, np.abs(found - wanted)
         if not (wanted.min() > 0 and np.all(residual <= 16 * rounding)):
             raise CertificateError("The margins of the dual point differ from those of the data.")
         share = max(share, float(((residual + rounding) / wanted).max()))

@@ -45,10 +45,10 @@ class Projection:
         return float(np.vdot(D, D)) + self.l1 * float(np.abs(X).sum()) + self.trace * float(np.trace(X))
 
     def best_start(self, given: MatrixPoint | None = None) -> MatrixPoint:
-        """The user's matrix if it is better than the nonnegative part of B, either restored."""
-        candidates = [self.restored(np.maximum(self.B, 0.0)), MatrixPoint(np.zeros_like(self.A))]
+        """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
+        candidates = [self.restored(np.maximum(self.B, 0.0))]
         if given is not None:
-            candidates.append(self.restored(given.matrix))
+            candidates.append(given if self.contains(given.matrix) else self.restored(given.matrix))
         return min(candidates, key=self.objective)
 
     def contains(self, X: FloatArray) -> bool:
