@@ -131,3 +131,37 @@ def clarabel_doubly_nonnegative(A, l1, trace):
     problem = cp.Problem(cp.Minimize(objective), [X >= 0])
     problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
     return problem.value
+
+
+def clarabel_below(A, cone, trace):
+    """Optimal value of KL plus ``trace <N, X>`` over X in the cone with ``exp(X) <= A``."""
+    n = len(A)
+    X = cp.Variable((n, n), symmetric=True)
+    N = naive.penalty_matrix(cone, np.ones(n))
+    H = null_space(np.ones((1, n))) if cone == "conditional" else np.eye(n)
+    constant = np.sum(A * np.log(A) - A)
+    objective = cp.sum(cp.exp(X)) - cp.sum(cp.multiply(A - trace * N, X)) + constant
+    problem = cp.Problem(cp.Minimize(objective), [H.T @ X @ H >> 0, X <= np.log(A)])
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9, tol_feas=1e-9)
+    return problem.value
+
+
+def clarabel_effects_below(A, ignore_diagonal):
+    """Optimal KL over ``X = v1' + 1v'`` with ``exp(X) <= A`` on the counted entries."""
+    n = len(A)
+    v = cp.Variable(n)
+    i, j = np.nonzero(~np.eye(n, dtype=bool)) if ignore_diagonal else np.nonzero(np.ones((n, n)))
+    a = A[i, j]
+    X = v[i] + v[j]
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.exp(X)) - a @ X + np.sum(a * np.log(a) - a)), [X <= np.log(a)])
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return problem.value
+
+
+def weights_below(A, stages):
+    """Optimal value of ``||A - sum c_k E_k||^2`` over c >= 0 with ``sum c_k E_k <= A``."""
+    c = cp.Variable(len(stages), nonneg=True)
+    total = sum(c[k] * (U @ U.T) for k, U in enumerate(stages))
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(A - total)), [total <= A])
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return problem.value

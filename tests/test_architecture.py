@@ -22,6 +22,8 @@ ROOMS = [
     "methods",
     "solvers",
     "completely_positive",
+    "stages",
+    "factorize",
     "graphs",
     "cli",
 ]

@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from cvxnmf.certificates import certify
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
+    from cvxnmf.factorize import recursive
     from cvxnmf.graphs import block_graph
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
-    from cvxnmf.results import CPFactor, Interrupted, Iterate, Solution, Status
+    from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Solution, Status
     from cvxnmf.solvers import path, solve
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "CPFactor",
     "Certificate",
     "CertificateError",
+    "Factorization",
     "Interrupted",
     "Iterate",
     "Problem",
@@ -31,18 +33,20 @@ __all__ = [
     "factor_rank_two",
     "nonsymmetric",
     "path",
+    "recursive",
     "solve",
     "sparse",
     "symmetric",
 ]
 
 _ROOMS = {
-    "results": ("CPFactor", "Interrupted", "Iterate", "Solution", "Status"),
+    "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
     "problems": ("Problem", "nonsymmetric", "sparse", "symmetric"),
     "certificates": ("certify",),
     "solvers": ("path", "solve"),
     "completely_positive": ("exp_factor", "factor_rank_two"),
+    "factorize": ("recursive",),
     "graphs": ("block_graph",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

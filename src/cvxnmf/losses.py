@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+from scipy.special import wrightomega
 
 from cvxnmf.results import FloatArray
 
@@ -69,9 +70,9 @@ class Loss(ABC):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.A))
 
-    def proximal(self, B: FloatArray, weight: FloatArray, lower: FloatArray, max_iter: int = 60) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise."""
-        raise NotImplementedError(f"The {self.name} loss has no lower limit.")
+    @abstractmethod
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise; where the diagonal is ignored, b."""
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
@@ -128,6 +129,14 @@ class KullbackLeibler(Loss):
 
     def _bend(self, X: FloatArray) -> FloatArray:
         return np.exp(X)
+
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``: ``c - omega(c - log weight)``, ``c = b + a/weight``, Wright's omega."""
+        c = B + self.A / weight
+        x: FloatArray = c - wrightomega(c - np.log(weight))
+        if self.ignore_diagonal:
+            np.fill_diagonal(x, np.diag(B))
+        return x
 
     @property
     def scale(self) -> float:
@@ -216,7 +225,16 @@ class SquaredError(Loss):
         A, E = self.A, np.exp(X)
         return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
 
-    def proximal(self, B: FloatArray, weight: FloatArray, lower: FloatArray, max_iter: int = 60) -> FloatArray:
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``: on the tangent where that ends below ``log(a/2)``."""
+        with np.errstate(divide="ignore"):
+            lower = np.log(self.A) - LOG_2
+        if self.ignore_diagonal:
+            np.fill_diagonal(lower, -np.inf)
+        x = self.limited_proximal(B, weight, lower)
+        return np.where(x > lower, x, np.minimum(lower, B + 0.5 * self.A**2 / weight))
+
+    def limited_proximal(self, B: FloatArray, weight: FloatArray | float, lower: FloatArray, max_iter: int = 60) -> FloatArray:
         """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise.
 
         Newton from the right, where the derivative is convex and increasing, so it never overshoots;
@@ -237,7 +255,7 @@ class SquaredError(Loss):
                 break
         return x
 
-    def _right_of_minimum(self, B: FloatArray, weight: FloatArray) -> FloatArray:
+    def _right_of_minimum(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
         """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
         A = self.A
         c = np.log(np.where(A > 0, A, 1.0))

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cvxnmf import spectra
+from cvxnmf.losses import SquaredError
 from cvxnmf.problems import Block
 from cvxnmf.problems.doubly_nonnegative import Projection
 from cvxnmf.results import FloatArray, MatrixPoint, Point
@@ -202,7 +203,8 @@ class LimitSplitting:
     def __init__(self, block: Block[Any], point: Any) -> None:
         self.block = block
         assert block.lower is not None
-        self.lower = block.lower
+        assert isinstance(block.loss, SquaredError)
+        self.lower, self.loss = block.lower, block.loss
         s = block.cone.s
         self.weight = np.outer(s, s) ** 2
         self.rho = 0.3 * block.average_curvature
@@ -231,7 +233,7 @@ class LimitSplitting:
         X1 = nearest.dense()
         self.residual = X1 - target
         relaxed = self.relaxation * X1 + (1.0 - self.relaxation) * self.X2
-        before, self.X2 = self.X2, block.loss.proximal(relaxed + self.U, self.rho * self.weight, self.lower)
+        before, self.X2 = self.X2, self.loss.limited_proximal(relaxed + self.U, self.rho * self.weight, self.lower)
         self.U += relaxed - self.X2
         self._balance(self._length(X1 - self.X2), self.rho * self._length(self.X2 - before))
         self._arrive(nearest)

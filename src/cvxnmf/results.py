@@ -254,6 +254,51 @@ class CPFactor:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Factorization:
+    """Nonnegative factors of the data, ``A ≈ UV'``, with what is proved about them.
+
+    Attributes
+    ----------
+    U : ndarray of shape (m, columns)
+        Nonnegative.
+    V : ndarray of shape (n, columns)
+        Nonnegative; U itself for a symmetric factorisation.
+    value : float
+        The loss of ``UV'``.
+    certificate : Certificate
+        The value and a proved lower bound on the loss of every factorisation it speaks of.
+    history : sequence of Iterate
+        One entry per step; a step of :func:`recursive` is a stage.
+    status : Status
+        How the work ended.
+    message : str
+        The same in a sentence, with what stood in the way.
+    """
+
+    U: FloatArray
+    V: FloatArray
+    value: float
+    certificate: Certificate
+    history: Sequence[Iterate]
+    status: Status
+    message: str
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns."""
+        return int(self.U.shape[1])
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        sides = f"{len(self.U)} nodes" if self.V is self.U else f"{len(self.U)} rows and {len(self.V)} columns"
+        return f"<Factorization: {sides}, {self.n_components} components, value {self.value:.6g}, {self.status.name}>"
+
+    def __str__(self) -> str:
+        """Return a summary of a few lines."""
+        return f"Factorization with {self.n_components} components\n{self.certificate}\n  {self.message}"
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a solve: ends loops as Ctrl-C does, and carries the best answer so far.
 
