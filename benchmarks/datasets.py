@@ -34,6 +34,24 @@ def blocks(n: int) -> np.ndarray:
     return cvxnmf.block_graph(n, 0.3, 0.7)[0]
 
 
+def near_points(n: int) -> np.ndarray:
+    """Points in the unit square, joined when they are near."""
+    points = np.random.default_rng(0).random((n, 2))
+    return (((points[:, None] - points[None]) ** 2).sum(axis=-1) < 10.0 / n).astype(float)
+
+
+def digits() -> np.ndarray:
+    """Images of handwritten digits, 1797 by 64."""
+    from sklearn.datasets import load_digits
+
+    return load_digits().data
+
+
+def positions(n: int, rank: int, sigma: float) -> np.ndarray:
+    """Normal positions."""
+    return np.random.default_rng(0).normal(0.0, sigma, (n, rank))
+
+
 def real_graphs() -> dict[str, np.ndarray]:
     """The graphs of the second table, smallest first."""
     graphs = {"karate": karate(), "Les Misérables": miserables()}

@@ -40,6 +40,11 @@ def eigendecomposition(A: np.ndarray) -> Callable[[], Any]:
     return lambda: sl.eigh(A)
 
 
+def thin_svd(A: np.ndarray) -> Callable[[], Any]:
+    """One thin singular value decomposition of A, the unit of cost."""
+    return lambda: sl.svd(A, full_matrices=False)
+
+
 def certified_gap(problem: cvxnmf.Problem, X: Any) -> float:
     """Relative gap of anybody's X, computed by our certificate, whoever found it."""
     return cvxnmf.certify(problem, X).relative_gap
@@ -69,4 +74,30 @@ def peak_arrays(n: int, method: str, terms: dict[str, Any]) -> float | None:
     answer = subprocess.run(
         [sys.executable, "-c", _PEAK, str(n), method, json.dumps(terms)], capture_output=True, text=True, check=True
     )
+    return float(answer.stdout)
+
+
+_PEAK_OF_FACTOR = """
+import re, sys
+import numpy as np
+import cvxnmf
+n, rank, sigma, tol = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+cvxnmf.exp_factor(np.zeros((20, 20)))
+W = np.random.default_rng(0).normal(0.0, sigma, (n, rank))
+X = W @ W.T
+def status(key):
+    return 1024 * int(re.search(key + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+before = status("VmRSS")
+cvxnmf.exp_factor(X, tol=tol)
+print((status("VmHWM") - before) / 1e6)
+"""
+
+
+def peak_of_factor(n: int, rank: int, sigma: float, tol: float) -> float | None:
+    """Growth of the peak memory in megabytes while factors are computed, in a process of its own; None where not told."""
+    if not sys.platform.startswith("linux"):
+        return None
+    words = [str(word) for word in (n, rank, sigma, tol)]
+    answer = subprocess.run([sys.executable, "-c", _PEAK_OF_FACTOR, *words], capture_output=True, text=True, check=True)
     return float(answer.stdout)
