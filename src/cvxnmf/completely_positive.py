@@ -16,12 +16,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import reduce as fold
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
-from scipy.optimize import brentq, nnls
+from scipy.optimize import Bounds, brentq, minimize, nnls
 from scipy.spatial import cKDTree
 from scipy.special import gammaln
 from scipy.stats import chi2, poisson
@@ -42,6 +42,9 @@ FINER = 4
 RANK_TWO_PRECISION = 1e-10
 #: Above this rank no grid is good.
 LARGEST_GRID_RANK = 6
+#: Above it, bumps are tried around this many points, and this many steps improve the ones chosen.
+CENTRES = 2000
+POLISHING_STEPS = 300
 #: Added to the unit diagonal of a least squares problem, times its largest row sum: above the rounding of a Cholesky step.
 RIDGE = 1e-15
 #: Exchanges of a least squares problem before a slower method that cannot cycle takes over.
@@ -285,7 +288,7 @@ def lattice_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
     if pairs.rank == 0:
         return Features(*_both(lambda half: np.exp(half.v)[:, None], pairs))
     if pairs.rank > LARGEST_GRID_RANK:
-        return _data_centred_features(pairs, max_columns)
+        return _data_centred_features(pairs, tol, max_columns)
     few = pairs.entries <= FEW_PAIRS
     grids = [_grid(pairs, tol * a, tol * b, offset, max_columns) for (a, b), offset in _choices(few)]
     for h, centres in sorted(grids, key=lambda grid: len(grid[1])):
@@ -388,20 +391,105 @@ def _dilated(cells: NDArray[np.int64], reach: float, max_columns: int) -> NDArra
     return points
 
 
-def _refuse_columns(needed: int, max_columns: int) -> None:
+def _refuse_columns(needed: int, max_columns: int) -> NoReturn:
     validation.refuse(
         f"This accuracy needs about {needed:,} columns, more than max_columns={max_columns:,}; raise tol or max_columns, or "
         "penalise X more (a larger trace) for a lower rank."
     )
 
 
-def _data_centred_features(pairs: Pairs, max_columns: int) -> Features:
-    """Bumps on the rows, on their reflections and twice as far out, weighted to fit: where a grid would be too large."""
-    W = pairs.left.W if pairs.symmetric else np.vstack([pairs.left.W, pairs.right.W])
-    centres = np.vstack([W, -W, 2.0 * W, -2.0 * W, np.zeros((1, pairs.rank))])
-    if len(centres) > max_columns:
-        _refuse_columns(len(centres), max_columns)
-    return weighted_columns(pairs, _bumps(pairs, centres, 1.0))
+# ------------------------------------------------------------------------------------------- high ranks
+
+
+def _data_centred_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
+    """Bumps around the data, the heaviest improved freely: where a grid would be too large.
+
+    More of them are taken until the whole is within the tolerance. A rectangular matrix whose smaller side is reached is
+    its own factor, next to the identity.
+    """
+    bumps = weighted_columns(pairs, _bumps(pairs, _centres_around_data(pairs), 1.0))
+    columns = _likely_columns(pairs, tol)
+    while columns <= max_columns:
+        if not pairs.symmetric and columns >= min(len(pairs.left.v), len(pairs.right.v)):
+            return _own_factor(pairs)
+        features = _polished(pairs, weighted_columns(pairs, _heaviest(bumps, columns)), tol)
+        _, error, norm = _errors(pairs, features)
+        if columns >= bumps.columns or error <= tol**2 * norm:
+            return features
+        columns += 1 + columns // 4
+    return _refuse_columns(columns, max_columns)
+
+
+def _centres_around_data(pairs: Pairs) -> FloatArray:
+    """The origin, rows, their reflections, and both twice as far out."""
+    W = np.vstack([_some(half, CENTRES // 4).W for half in ((pairs.left,) if pairs.symmetric else pairs)])
+    return np.vstack([W, -W, 2.0 * W, -2.0 * W, np.zeros((1, pairs.rank))])
+
+
+def _some(half: Rows, count: int) -> Rows:
+    """At most `count` rows, evenly spread."""
+    n = len(half.v)
+    return half if n <= count else half.restricted(np.linspace(0, n - 1, count).astype(np.intp))
+
+
+def _likely_columns(pairs: Pairs, tol: float) -> int:
+    """Columns that no factor of this accuracy can do without, judged by the singular values of a part."""
+    part = Pairs(*_both(lambda half: _some(half, CENTRES // 4), pairs))
+    squares = sl.svdvals(np.vstack([E for _, E in part.blocks()])) ** 2
+    return max(1, int(np.count_nonzero(np.cumsum(squares[::-1]) > tol**2 * squares.sum())))
+
+
+def _heaviest(features: Features, columns: int) -> Features:
+    """The columns with the largest products."""
+    left, right = _both(lambda half: np.linalg.norm(half, axis=0), features)
+    kept = np.sort(np.argsort(-left * right, kind="stable")[:columns])
+    return Features(*_both(lambda half: half[:, kept], features))
+
+
+def _own_factor(pairs: Pairs) -> Features:
+    """``exp(X)`` next to the identity on its smaller side."""
+    E = np.vstack([E for _, E in pairs.blocks()])
+    return Features(E, np.eye(E.shape[1])) if E.shape[1] <= E.shape[0] else Features(np.eye(E.shape[0]), E.T.copy())
+
+
+def _polished(pairs: Pairs, features: Features, tol: float) -> Features:
+    """Descend on ``||UV' - exp(X)||^2`` over U, V >= 0 until the tolerance is met or progress ends."""
+    unit = 0.25 * np.log(_errors(pairs, features)[2])
+    scaled = Pairs(*_both(lambda half: half._replace(v=half.v - unit), pairs))  # of norm 1, as the stopping rules assume
+
+    def halves(x: FloatArray) -> Features:
+        left, right = x[: features.left.size], x[features.left.size :]
+        U = left.reshape(features.left.shape)
+        return Features(U, U if pairs.symmetric else right.reshape(features.right.shape))
+
+    def stop_when_met(intermediate_result: Any) -> None:
+        if intermediate_result.fun <= (0.99 * tol) ** 2:
+            raise StopIteration
+
+    start = np.exp(-unit) * np.concatenate([half.ravel() for half in (features[:1] if pairs.symmetric else features)])
+    found = minimize(
+        lambda x: _distance_and_slope(scaled, halves(x)),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(0.0, np.inf),
+        callback=stop_when_met,
+        options={"maxiter": POLISHING_STEPS, "maxfun": 2 * POLISHING_STEPS, "ftol": 1e-15, "gtol": 1e-12},
+    )
+    return Features(*_both(lambda half: np.exp(unit) * half, halves(found.x)))
+
+
+def _distance_and_slope(pairs: Pairs, features: Features) -> tuple[float, FloatArray]:
+    """``||UV' - exp(X)||^2`` and its gradient, over U alone if symmetric."""
+    U, V = features
+    value, left, right = 0.0, np.empty_like(U), np.zeros_like(V)
+    for block, E in pairs.blocks():
+        residual = U[block] @ V.T - E
+        value += float(np.vdot(residual, residual))
+        left[block] = 2.0 * residual @ V
+        if not pairs.symmetric:
+            right += 2.0 * residual.T @ U[block]
+    return value, 2.0 * left.ravel() if pairs.symmetric else np.concatenate([left.ravel(), right.ravel()])
 
 
 # ----------------------------------------------------------------------------------------------- series
