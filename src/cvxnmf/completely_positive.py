@@ -13,7 +13,7 @@ A symmetric X has both halves in common: one object stands left and right, and V
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce as fold
 from itertools import product
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -32,6 +32,8 @@ from cvxnmf.results import CPFactor, FloatArray, MatrixPoint, PairedPoint, Solut
 
 #: Numbers worked on at a time.
 BLOCK_ENTRIES = 1 << 21
+#: Matrices of up to this many entries are kept while they are needed again and again.
+HELD_ENTRIES = 1 << 24
 #: Up to this many pairs of rows several grids are tried for the one with the fewest columns.
 FEW_PAIRS = 100_000
 #: Shares of the tolerance for the spacing of the grid and for the points left out; a sum above 1 is a guess to be measured.
@@ -45,6 +47,8 @@ LARGEST_GRID_RANK = 6
 #: Above it, bumps are tried around this many points, and this many steps improve the ones chosen.
 CENTRES = 2000
 POLISHING_STEPS = 300
+#: They end early when this many steps lower the squared error by less than a few percent.
+STALLED_STEPS = 40
 #: Added to the unit diagonal of a least squares problem, times its largest row sum: above the rounding of a Cholesky step.
 RIDGE = 1e-15
 #: Exchanges of a least squares problem before a slower method that cannot cycle takes over.
@@ -110,6 +114,10 @@ class Features(NamedTuple):
     def columns(self) -> int:
         """Number of columns."""
         return int(self.left.shape[1])
+
+    def chosen(self, kept: NDArray[np.intp]) -> Features:
+        """Return some of the columns."""
+        return Features(*_both(lambda half: half[:, kept], self))
 
     def weighted(self, weights: FloatArray) -> Features:
         """Return the columns of positive weight, the weight shared by the two halves."""
@@ -342,7 +350,7 @@ def _grid(pairs: Pairs, spacing_error: float, dropping_error: float, offset: flo
 
 def _midpoints(pairs: Pairs, rounding: float) -> tuple[FloatArray, float]:
     """Midpoints of all pairs; many pairs are rounded to a grid. Also how far rounding moved them at most."""
-    (_, W), (_, Z) = pairs
+    W, Z = pairs.left.W, pairs.right.W
     if pairs.entries <= FEW_PAIRS:
         i, j = _each_pair(pairs)
         return np.asarray(0.5 * (W[i] + Z[j])), 0.0
@@ -404,20 +412,35 @@ def _refuse_columns(needed: int, max_columns: int) -> NoReturn:
 def _data_centred_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
     """Bumps around the data, the heaviest improved freely: where a grid would be too large.
 
-    More of them are taken until the whole is within the tolerance. A rectangular matrix whose smaller side is reached is
-    its own factor, next to the identity.
+    More of them are taken until the whole is within the tolerance, or as long as that helps. A rectangular matrix whose
+    smaller side is reached is its own factor, next to the identity.
     """
     bumps = weighted_columns(pairs, _bumps(pairs, _centres_around_data(pairs), 1.0))
-    columns = _likely_columns(pairs, tol)
-    while columns <= max_columns:
-        if not pairs.symmetric and columns >= min(len(pairs.left.v), len(pairs.right.v)):
+    features, last = _heaviest(bumps, _likely_columns(pairs, tol)), np.inf
+    while features.columns <= max_columns:
+        if not pairs.symmetric and features.columns >= min(len(pairs.left.v), len(pairs.right.v)):
             return _own_factor(pairs)
-        features = _polished(pairs, weighted_columns(pairs, _heaviest(bumps, columns)), tol)
+        features = _polished(pairs, weighted_columns(pairs, features), tol)
         _, error, norm = _errors(pairs, features)
-        if columns >= bumps.columns or error <= tol**2 * norm:
+        if error <= tol**2 * norm or error > 0.8 * last:
             return features
-        columns += 1 + columns // 4
-    return _refuse_columns(columns, max_columns)
+        features, last = _side_by_side(features, _most_missed(pairs, features, bumps, 1 + features.columns // 4)), error
+    return _refuse_columns(features.columns, max_columns)
+
+
+def _most_missed(pairs: Pairs, features: Features, bumps: Features, count: int) -> Features:
+    """The bumps along which adding weight lowers the error fastest."""
+    unit = _unit_columns(bumps)
+    gain = np.zeros(unit.columns)
+    for block, E in pairs.blocks():
+        gain += np.sum(unit.left[block] * ((E - features.left[block] @ features.right.T) @ unit.right), axis=0)
+    return unit.chosen(np.argsort(-gain, kind="stable")[: min(count, np.count_nonzero(gain > 0))])
+
+
+def _side_by_side(one: Features, other: Features) -> Features:
+    """The columns of both."""
+    left = np.hstack([one.left, other.left])
+    return Features(left, left if one.right is one.left else np.hstack([one.right, other.right]))
 
 
 def _centres_around_data(pairs: Pairs) -> FloatArray:
@@ -442,8 +465,7 @@ def _likely_columns(pairs: Pairs, tol: float) -> int:
 def _heaviest(features: Features, columns: int) -> Features:
     """The columns with the largest products."""
     left, right = _both(lambda half: np.linalg.norm(half, axis=0), features)
-    kept = np.sort(np.argsort(-left * right, kind="stable")[:columns])
-    return Features(*_both(lambda half: half[:, kept], features))
+    return features.chosen(np.argsort(-left * right, kind="stable")[:columns])
 
 
 def _own_factor(pairs: Pairs) -> Features:
@@ -456,40 +478,44 @@ def _polished(pairs: Pairs, features: Features, tol: float) -> Features:
     """Descend on ``||UV' - exp(X)||^2`` over U, V >= 0 until the tolerance is met or progress ends."""
     unit = 0.25 * np.log(_errors(pairs, features)[2])
     scaled = Pairs(*_both(lambda half: half._replace(v=half.v - unit), pairs))  # of norm 1, as the stopping rules assume
+    held = list(scaled.blocks()) if scaled.entries <= HELD_ENTRIES else None
 
     def halves(x: FloatArray) -> Features:
         left, right = x[: features.left.size], x[features.left.size :]
         U = left.reshape(features.left.shape)
         return Features(U, U if pairs.symmetric else right.reshape(features.right.shape))
 
-    def stop_when_met(intermediate_result: Any) -> None:
-        if intermediate_result.fun <= (0.99 * tol) ** 2:
+    def stop(intermediate_result: Any) -> None:
+        values.append(float(intermediate_result.fun))
+        if values[-1] <= (0.99 * tol) ** 2 or values[-1] > 0.97 * values[-STALLED_STEPS]:
             raise StopIteration
 
+    values = [np.inf] * STALLED_STEPS
     start = np.exp(-unit) * np.concatenate([half.ravel() for half in (features[:1] if pairs.symmetric else features)])
     found = minimize(
-        lambda x: _distance_and_slope(scaled, halves(x)),
+        lambda x: _distance_and_slope(held or scaled.blocks(), halves(x)),
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(0.0, np.inf),
-        callback=stop_when_met,
+        callback=stop,
         options={"maxiter": POLISHING_STEPS, "maxfun": 2 * POLISHING_STEPS, "ftol": 1e-15, "gtol": 1e-12},
     )
     return Features(*_both(lambda half: np.exp(unit) * half, halves(found.x)))
 
 
-def _distance_and_slope(pairs: Pairs, features: Features) -> tuple[float, FloatArray]:
+def _distance_and_slope(blocks: Iterable[tuple[slice, FloatArray]], features: Features) -> tuple[float, FloatArray]:
     """``||UV' - exp(X)||^2`` and its gradient, over U alone if symmetric."""
     U, V = features
     value, left, right = 0.0, np.empty_like(U), np.zeros_like(V)
-    for block, E in pairs.blocks():
-        residual = U[block] @ V.T - E
+    for rows, E in blocks:
+        residual = U[rows] @ V.T
+        residual -= E
         value += float(np.vdot(residual, residual))
-        left[block] = 2.0 * residual @ V
-        if not pairs.symmetric:
-            right += 2.0 * residual.T @ U[block]
-    return value, 2.0 * left.ravel() if pairs.symmetric else np.concatenate([left.ravel(), right.ravel()])
+        left[rows] = 2.0 * residual @ V
+        if V is not U:
+            right += 2.0 * residual.T @ U[rows]
+    return value, 2.0 * left.ravel() if V is U else np.concatenate([left.ravel(), right.ravel()])
 
 
 # ----------------------------------------------------------------------------------------------- series
