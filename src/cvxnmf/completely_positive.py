@@ -48,7 +48,9 @@ LARGEST_GRID_RANK = 6
 CENTRES = 2000
 POLISHING_STEPS = 300
 #: They end early when this many steps lower the squared error by less than a few percent.
-STALLED_STEPS = 40
+STALLED_STEPS = 100
+#: Steps that make all rows and columns equally large.
+EVENING_STEPS = 8
 #: Added to the unit diagonal of a least squares problem, times its largest row sum: above the rounding of a Cholesky step.
 RIDGE = 1e-15
 #: Exchanges of a least squares problem before a slower method that cannot cycle takes over.
@@ -412,29 +414,63 @@ def _refuse_columns(needed: int, max_columns: int) -> NoReturn:
 def _data_centred_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
     """Bumps around the data, the heaviest improved freely: where a grid would be too large.
 
-    More of them are taken until the whole is within the tolerance, or as long as that helps. A rectangular matrix whose
-    smaller side is reached is its own factor, next to the identity.
+    More of them are taken until the whole is within the tolerance, or as long as that helps. Errors are weighed with all rows
+    and columns made equally large, lest large effects drown the rest. A rectangular matrix whose smaller side is reached is
+    its own factor, next to the identity.
     """
-    bumps = weighted_columns(pairs, _bumps(pairs, _centres_around_data(pairs), 1.0))
-    features, last = _heaviest(bumps, _likely_columns(pairs, tol)), np.inf
+    even = _evened(pairs)
+    bumps = weighted_columns(even, _bumps(even, _centres_around_data(pairs), 1.0))
+    features = weighted_columns(even, _heaviest(bumps, _likely_columns(even, tol)))
+    target, last = tol, np.inf
     while features.columns <= max_columns:
         if not pairs.symmetric and features.columns >= min(len(pairs.left.v), len(pairs.right.v)):
             return _own_factor(pairs)
-        features = _polished(pairs, weighted_columns(pairs, features), tol)
-        _, error, norm = _errors(pairs, features)
-        if error <= tol**2 * norm or error > 0.8 * last:
-            return features
-        features, last = _side_by_side(features, _most_missed(pairs, features, bumps, 1 + features.columns // 4)), error
+        features = _polished(even, features, target)
+        uneven = _with_effects_of(pairs, even, features)
+        error, plain_error = _norm_error(even, features), _norm_error(pairs, uneven)
+        if max(error, plain_error) <= tol or error > max(target, 0.9 * last):
+            return uneven
+        target, last = min(target, 0.9 * tol * error / plain_error), error
+        features = _side_by_side(features, _most_missed(even, features, bumps, 1 + features.columns // 4))
     return _refuse_columns(features.columns, max_columns)
 
 
+def _evened(pairs: Pairs) -> Pairs:
+    """Other effects, for which all rows and all columns have about the same norm."""
+    (a, W), (b, Z) = pairs
+    for _ in range(EVENING_STEPS):
+        row_squares, column_squares = np.empty(len(a)), np.zeros(len(b))
+        for block, E in Pairs(Rows(a, W), Rows(b, Z)).blocks():
+            np.square(E, out=E)
+            row_squares[block] = E.sum(axis=1)
+            column_squares += E.sum(axis=0)
+        a, b = a - 0.25 * np.log(row_squares), b - 0.25 * np.log(column_squares)
+    left = Rows(a, W)
+    return Pairs(left, left if pairs.symmetric else Rows(b, Z))
+
+
+def _with_effects_of(pairs: Pairs, others: Pairs, features: Features) -> Features:
+    """Features of pairs that differ only in their effects."""
+    left = features.left * np.exp(pairs.left.v - others.left.v)[:, None]
+    return Features(left, left if pairs.symmetric else features.right * np.exp(pairs.right.v - others.right.v)[:, None])
+
+
+def _norm_error(pairs: Pairs, features: Features) -> float:
+    """Relative error in the Frobenius norm."""
+    _, error, norm = _errors(pairs, features)
+    return float(np.sqrt(error / norm))
+
+
 def _most_missed(pairs: Pairs, features: Features, bumps: Features, count: int) -> Features:
-    """The bumps along which adding weight lowers the error fastest."""
+    """The bumps along which adding weight lowers the error fastest, with weights small enough to lower it."""
     unit = _unit_columns(bumps)
     gain = np.zeros(unit.columns)
     for block, E in pairs.blocks():
         gain += np.sum(unit.left[block] * ((E - features.left[block] @ features.right.T) @ unit.right), axis=0)
-    return unit.chosen(np.argsort(-gain, kind="stable")[: min(count, np.count_nonzero(gain > 0))])
+    most = np.argsort(-gain, kind="stable")[:count]
+    weights = np.zeros(unit.columns)
+    weights[most] = np.maximum(gain[most], 0.0) / count
+    return unit.weighted(weights)
 
 
 def _side_by_side(one: Features, other: Features) -> Features:
