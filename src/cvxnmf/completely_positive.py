@@ -7,7 +7,8 @@ times the same features of the position ``z_j``; their products give ``exp(w_i .
     series     the paper's: each column of W shifted to be nonnegative, Taylor's series, products of all the pieces
     rank-two   the paper's: each piece by its best approximation of rank two, rows turned into the orthant
 
-A symmetric X has both halves in common: one object stands left and right, and V is U.
+Above rank 6 no grid is good: bumps around the data are the start of a descent over U and V. A symmetric X has both halves in
+common: one object stands left and right, and V is U.
 """
 
 from __future__ import annotations
@@ -144,8 +145,8 @@ def exp_factor(
         A solution of :func:`solve`, symmetric or rectangular, or any conditionally positive semidefinite matrix: also the
         log of a kernel, such as minus the squared distances.
     method : {"lattice", "series", "rank-two"}
-        Gaussian bumps on a grid, the fewest columns (above rank 6: around the data); the paper's Taylor series; the
-        paper's 2^r columns, whose error cannot be chosen, for a symmetric X.
+        Gaussian bumps on a grid, the fewest columns (above rank 6: around the data, then improved by descent); the
+        paper's Taylor series; the paper's 2^r columns, whose error cannot be chosen, for a symmetric X.
     tol : float
         Largest relative error of any entry of ``UV'``. With ``reduce="weights"`` or above rank 6, of the whole in the
         Frobenius norm. A warning tells when a method cannot reach it.
@@ -436,8 +437,9 @@ def _data_centred_features(pairs: Pairs, tol: float, max_columns: int) -> Featur
 
 
 def _evened(pairs: Pairs) -> Pairs:
-    """Other effects, for which all rows and all columns have about the same norm."""
-    (a, W), (b, Z) = pairs
+    """The same positions with effects for which all rows and all columns have about the same norm."""
+    W, Z = pairs.left.W, pairs.right.W
+    a, b = np.zeros(len(W)), np.zeros(len(Z))
     for _ in range(EVENING_STEPS):
         row_squares, column_squares = np.empty(len(a)), np.zeros(len(b))
         for block, E in Pairs(Rows(a, W), Rows(b, Z)).blocks():
