@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 import cvxnmf
 from conftest import random_counts, random_graph
-from cvxnmf import completely_positive
 from cvxnmf.checking import Certificate
+from cvxnmf.completely_positive import lattice, pairs, reduction
 from cvxnmf.results import MatrixPoint, PairedPoint, Point, Solution, Status
 
 BOUNDARY = np.array(
@@ -239,12 +239,12 @@ def test_weights_at_rank_five():
 @pytest.mark.parametrize("columns", [3, 30, 80])
 def test_nonnegative_least_squares_is_optimal(columns, exchanges, monkeypatch):
     """Also by the slower method: weights >= 0, no descent direction, and none along the positive weights."""
-    monkeypatch.setattr(completely_positive, "MAX_EXCHANGES", exchanges)
+    monkeypatch.setattr(reduction, "MAX_EXCHANGES", exchanges)
     rng = np.random.default_rng(columns)
     F = np.abs(rng.standard_normal((60, columns)))
     F /= np.linalg.norm(F, axis=0)
     H, b = (F.T @ F) ** 2 + 1e-12 * np.eye(columns), rng.random(columns)
-    c = completely_positive.nonnegative_least_squares(H, b)
+    c = reduction.nonnegative_least_squares(H, b)
     slope = H @ c - b
     assert c.min() >= 0
     assert slope.min() >= -1e-8
@@ -252,12 +252,12 @@ def test_nonnegative_least_squares_is_optimal(columns, exchanges, monkeypatch):
 
 
 def test_weights_survive_columns_that_are_the_same():
-    half = completely_positive.Rows(np.zeros(10), np.linspace(-1, 1, 10)[:, None])
-    pairs = completely_positive.Pairs(half, half)
-    once = completely_positive.lattice_features(pairs, 0.1, 100)
+    half = pairs.Rows(np.zeros(10), np.linspace(-1, 1, 10)[:, None])
+    both = pairs.Pairs(half, half)
+    once = lattice.lattice_features(both, 0.1, 100)
     doubled = np.repeat(once.left, 3, axis=1)
-    light = completely_positive.weighted_columns(pairs, completely_positive.Features(doubled, doubled))
-    expected = completely_positive.weighted_columns(pairs, once)
+    light = reduction.weighted_columns(both, pairs.Features(doubled, doubled))
+    expected = reduction.weighted_columns(both, once)
     np.testing.assert_allclose(light.left @ light.right.T, expected.left @ expected.right.T, rtol=1e-5)
 
 

@@ -85,7 +85,7 @@ def test_proximal_solves_its_scalar_problems(ignore):
     if ignore:
         np.fill_diagonal(lower, -np.inf)
     weight = np.exp(point(6, 2))
-    X = SquaredError(A, ignore).proximal(B, weight, lower)
+    X = SquaredError(A, ignore).limited_proximal(B, weight, lower)
     slope = 2 * np.exp(X) * (np.exp(X) - A)
     if ignore:
         np.fill_diagonal(slope, 0)
