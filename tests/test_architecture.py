@@ -23,7 +23,7 @@ ROOMS = [
     "solvers",
     "completely_positive",
     "stages",
-    "factorize",
+    "recursion",
     "graphs",
     "cli",
 ]

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cvxnmf.certificates import certify
+    from cvxnmf.certificates import certify, verify
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
-    from cvxnmf.factorize import recursive
     from cvxnmf.graphs import block_graph
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
+    from cvxnmf.recursion import recursive
     from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Solution, Status
     from cvxnmf.solvers import path, solve
 
@@ -37,16 +37,17 @@ __all__ = [
     "solve",
     "sparse",
     "symmetric",
+    "verify",
 ]
 
 _ROOMS = {
     "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
     "problems": ("Problem", "nonsymmetric", "sparse", "symmetric"),
-    "certificates": ("certify",),
+    "certificates": ("certify", "verify"),
     "solvers": ("path", "solve"),
     "completely_positive": ("exp_factor", "factor_rank_two"),
-    "factorize": ("recursive",),
+    "recursion": ("recursive",),
     "graphs": ("block_graph",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -81,6 +81,29 @@ def parts(M: FloatArray) -> tuple[FloatArray, FloatArray]:
     return M + negative, negative
 
 
+def top_part(M: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, float]:
+    """Best approximation of rank k of M, positive semidefinite if `symmetric`, and its squared norm."""
+    if symmetric:
+        values, vectors = _top_pairs(M, k)
+        values = np.maximum(values, 0.0)
+        return (vectors * values) @ vectors.T, float(np.sum(values * values))
+    if M.shape[0] < M.shape[1]:
+        X, energy = top_part(M.T, k, symmetric)
+        return X.T, energy
+    squares, right = _top_pairs(M.T @ M, k)
+    return (M @ right) @ right.T, float(np.sum(squares))
+
+
+def _top_pairs(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of M and their vectors, in increasing order."""
+    n = len(M)
+    if n > 200 and k <= PARTIAL_SHARE * n:
+        values, vectors = sl.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
+        return values, vectors
+    values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+    return values[n - k :], vectors[:, n - k :]
+
+
 def singular_triples_above(B: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left vectors, values and right vectors of B for singular values above `threshold`, in decreasing order.
 

@@ -113,6 +113,18 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
     Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
     negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
     """
+    if sp.issparse(A) and A.ndim == 2:
+        fits_in_memory(*A.shape)
+    raw = _numbers(A, name)
+    dense = raw.toarray() if sp.issparse(raw) else raw
+    _finite_and_nonnegative(dense, name)
+    kind = np.float32 if raw.dtype.kind == "f" and raw.dtype.itemsize <= 4 else np.float64
+    precision = float(np.finfo(kind).eps)
+    return np.array(dense, dtype=np.float64, order="C"), precision
+
+
+def _numbers(A: Any, name: str) -> Any:
+    """Return a two-dimensional array or scipy.sparse matrix of real numbers, or refuse in one sentence."""
     if isinstance(A, str | bytes):
         refuse(f"{name} is a string; read the file into a matrix first.")
     if hasattr(A, "edges") or hasattr(A, "get_edgelist"):
@@ -122,8 +134,6 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
     if isinstance(A, np.ma.MaskedArray):
         refuse(f"{name} is a masked array; fill the masked entries first, for example with {name}.filled(0).")
     if sp.issparse(A):
-        if A.ndim == 2:
-            fits_in_memory(*A.shape)
         dtype, raw = A.dtype, A
     else:
         try:
@@ -141,11 +151,7 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
         refuse(f"{name} must be a two-dimensional matrix, not an array of shape {raw.shape}.")
     if 0 in raw.shape:
         refuse(f"{name} is empty (shape {raw.shape}); there is nothing to fit.")
-    dense = raw.toarray() if sp.issparse(raw) else raw
-    _finite_and_nonnegative(dense, name)
-    kind = np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
-    precision = float(np.finfo(kind).eps)
-    return np.array(dense, dtype=np.float64, order="C"), precision
+    return raw
 
 
 def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
@@ -172,6 +178,63 @@ def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
         refuse(f"Negative values in data: {name} is {lowest:g} at row {i}, column {j}; only nonnegative entries can be factored.")
     if highest == 0:
         refuse(f"{name} is all zeros; there is nothing to fit.")
+
+
+def partial_matrix(A: Any, name: str = "A") -> Any:
+    """Return `A` as a float64 array, NaN where entries are missing, or as a scipy.sparse CSR array; never densified."""
+    raw = _numbers(A, name)
+    if sp.issparse(raw):
+        matrix = sp.csr_array(raw, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        entries = matrix.data
+    else:
+        matrix = entries = np.array(raw, dtype=np.float64, order="C")
+    if np.isinf(entries).any():
+        refuse(f"{name} has an infinite entry; replace it with a finite value, or with NaN if it is missing.")
+    if np.nanmin(entries, initial=0.0) < 0:
+        lowest = np.nanmin(entries)
+        refuse(f"Negative values in data: {name} has entries down to {lowest:g}; only nonnegative entries can be factored.")
+    if not np.nanmax(entries, initial=0.0) > 0:
+        refuse(f"{name} is all zeros or missing; there is nothing to fit.")
+    return matrix
+
+
+def is_symmetric(A: Any, name: str = "A") -> None:
+    """Refuse a matrix that is not symmetric up to rounding."""
+    if A.shape[0] != A.shape[1]:
+        refuse(f"{name} must be square for symmetric factors, not {A.shape[0]} by {A.shape[1]}; give V as well.")
+    difference = abs(A - A.T)
+    largest = float(difference.max() if sp.issparse(difference) else np.nanmax(difference, initial=0.0))
+    if largest > ASYMMETRY * float(A.max() if sp.issparse(A) else np.nanmax(A)):
+        refuse(
+            f"{name} is not symmetric: mirrored entries differ by up to {largest:g}; give V as well, or pass "
+            f"({name} + {name}.T) / 2."
+        )
+
+
+def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Return nonnegative factors of matching shapes; V is U if it is not given."""
+    first = _factor(U, "U", shape[0])
+    if V is None:
+        return first, first
+    second = _factor(V, "V", shape[1])
+    if first.shape[1] != second.shape[1]:
+        refuse(f"U has {first.shape[1]} columns and V has {second.shape[1]}; both need one per component (V is n by k).")
+    return first, second
+
+
+def _factor(factor: Any, name: str, rows: int) -> FloatArray:
+    try:
+        array = np.empty(0) if np.iscomplexobj(factor) else np.array(factor, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2 or len(array) != rows or array.shape[1] == 0:
+        hint = "; transpose scikit-learn's components_" if name == "V" else ""
+        refuse(f"{name} must be a real matrix of {rows} rows, one per {'row' if name == 'U' else 'column'} of A{hint}.")
+    if not (np.isfinite(array).all() and array.min() >= 0):
+        refuse(f"{name} must be finite and nonnegative; its smallest entry is {array.min():g}.")
+    return array
 
 
 def rectangular_matrix(A: Any, name: str = "A") -> FloatArray:

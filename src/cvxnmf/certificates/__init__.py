@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike
 from cvxnmf import spectra, validation
 from cvxnmf.certificates import doubly_nonnegative, nonsymmetric, symmetric
 from cvxnmf.certificates.dual import Dual
+from cvxnmf.certificates.rank import rank_certificate, verify
 from cvxnmf.checking import Certificate, CertificateError
 from cvxnmf.problems import DoublyNonnegativeProblem, NonsymmetricProblem, PaperNonsymmetricProblem, Problem, SymmetricProblem
 from cvxnmf.results import FloatArray, Solution
 
-__all__ = ["Dual", "assemble", "certify", "dual_point"]
+__all__ = ["Dual", "assemble", "certify", "dual_point", "rank_certificate", "verify"]
 
 #: A bound may exceed a value by rounding, which is then taken off the bound; by more it is a contradiction.
 CONTRADICTION = 1e-6

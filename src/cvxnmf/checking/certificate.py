@@ -15,16 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.checking import doubly_nonnegative, nonsymmetric, symmetric
+from cvxnmf.checking import doubly_nonnegative, nonsymmetric, rank, symmetric
 from cvxnmf.checking.rounding import Array, CertificateError, Proof
 
 #: Values below this share of the data's scale count as zero in a relative gap.
 NEGLIGIBLE = 1e-9
-#: Who proves what: each module has ``scale(A, statement)`` and ``prove(A, statement, witness)``.
+#: Who proves what: each module has a scope, ``scale(A, statement)`` and for every kind of bound ``prove(A, statement, witness)``.
 FORMS: dict[str, ModuleType] = {
     "symmetric": symmetric,
     "nonsymmetric": nonsymmetric,
     "doubly-nonnegative": doubly_nonnegative,
+    "rank": rank,
+}
+#: What the kinds of bounds rest on.
+KINDS = {
+    "zero": "the loss cannot be negative",
+    "dual": "a dual point",
+    "tail": "the singular values that no matrix of this rank can have",
+    "lanczos": "singular values found by Lanczos iterations, which might miss one",
+    "independence": "the best model of rank one is the product of the margins",
 }
 
 
@@ -40,9 +49,12 @@ class Certificate:
     value, bound : float
         Objective at the certified point, and a number no admissible point can beat.
     scope : str
-        ``"model"``: no admissible point of the stated problem is lower.
+        ``"model"``: no admissible point of the stated problem is lower; ``"rank-k"``: no nonnegative factorisation of
+        this rank is.
     kind : str
-        ``"dual"`` (a dual point is the witness) or ``"zero"`` (the loss cannot be negative).
+        What the bound rests on: ``"dual"`` (a dual point is the witness), ``"zero"`` (the loss cannot be negative), and of
+        scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same, not rigorous) and
+        ``"independence"`` (KL of rank one).
     rigorous : bool
         Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the
         conditional cone, when entries of the dual point are as small as rounding.
@@ -99,10 +111,10 @@ class Certificate:
 
     def __str__(self) -> str:
         """Value, bound and gap in a few words."""
-        rigour = "" if self.rigorous else ", not safe against rounding"
+        rigour = "" if self.rigorous else ", not rigorous"
         return (
             f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
-            f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour})"
+            f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour}; {KINDS.get(self.kind, self.kind)})"
         )
 
     def check(self, A: Any) -> float:
@@ -138,7 +150,7 @@ class Certificate:
             raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
         if not self.bound <= self.value:
             raise CertificateError(f"The stated bound {self.bound:.12g} exceeds the stated value {self.value:.12g}.")
-        if self.scope != "model":
+        if self.scope != FORMS[self.statement.get("form", "symmetric")].SCOPE:
             raise CertificateError(f"A witness of this kind cannot prove anything of scope {self.scope!r}.")
         return min(proof.bound, self.bound)
 
@@ -186,7 +198,7 @@ def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str,
     with np.errstate(all="ignore"):  # every test fails on what is not finite
         if kind == "zero":
             return Proof(0.0, True, room.scale(A, statement))
-        if kind != "dual":
+        if kind not in room.KINDS:
             raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
-        proof: Proof = room.prove(A, statement, witness)
+        proof: Proof = room.KINDS[kind](A, statement, witness)
         return proof

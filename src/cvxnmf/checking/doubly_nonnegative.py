@@ -28,6 +28,9 @@ from cvxnmf.checking.rounding import (
     witness_arrays,
 )
 
+#: What the bounds speak of.
+SCOPE = "model"
+
 
 def _weights(statement: Mapping[str, Any]) -> tuple[float, float]:
     try:
@@ -65,3 +68,7 @@ def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) ->
     norm, energy = float(np.vdot(data, data)), float(np.vdot(Z, Z))
     rounding = UNITS_PER_TERM * UNIT * (norm + energy + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size)))
     return Proof(safe_bound(norm - energy, rounding), True, norm)
+
+
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": prove}

@@ -40,6 +40,9 @@ from cvxnmf.checking.rounding import (
     witness_arrays,
 )
 
+#: What the bounds speak of.
+SCOPE = "model"
+
 
 class _Terms(NamedTuple):
     """The problem that a bound is about."""
@@ -152,3 +155,7 @@ def _row_blocks(A: Array, Z: Array) -> Iterator[tuple[Array, Array]]:
     height = max(1, BLOCK_ENTRIES // A.shape[1])
     for first in range(0, len(A), height):
         yield A[first : first + height], Z[first : first + height]
+
+
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": prove}

@@ -157,6 +157,22 @@ def _cholesky_runs(M: Array, error: float, lifted: float = 0.0) -> bool:
     return bool(np.all(np.diag(factor) > 0))
 
 
+def largest_eigenvalues(M: Array, count: int) -> Array:
+    """Upper bounds on the positive parts of the largest eigenvalues of a symmetric M, in decreasing order.
+
+    A computed decomposition ``M = V D V' + E`` with almost orthonormal V: Weyl's and Ostrowski's inequalities bound what E and
+    V may change.
+    """
+    n = len(M)
+    values, V = sl.eigh(M, driver="evd", check_finite=False)
+    norm = float(np.linalg.norm(M))
+    error = float(np.linalg.norm(M - (V * values) @ V.T)) + 4 * (n + 16) * UNIT * norm
+    skew = float(np.linalg.norm(V.T @ V - np.eye(n))) + 4 * (n + 16) * UNIT * n**0.5
+    if not (math.isfinite(error) and skew < 0.5):
+        raise CertificateError("The eigenvalues of the witness could not be computed.")
+    return np.asarray(np.maximum(values[::-1][:count], 0.0) * (1.0 + skew) + error)
+
+
 def domain_edge(loss: str, A: Array) -> Array:
     """The edge f of the dual domain, rounded: ``w >= -f``, f = A for KL and ``A∘A/2`` for squared error.
 

@@ -39,6 +39,9 @@ from cvxnmf.checking.rounding import (
     witness_arrays,
 )
 
+#: What the bounds speak of.
+SCOPE = "model"
+
 
 def scale(A: Any, statement: Mapping[str, Any]) -> float:
     """Size of the data, against which rounding is judged."""
@@ -213,3 +216,7 @@ class _DualPoint:
             total += float(terms.sum())
             rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
         return safe_bound(total, rounding + moved)
+
+
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": prove}

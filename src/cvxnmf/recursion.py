@@ -1,4 +1,4 @@
-"""Factorisations composed of convex problems: the recursion on the residual (docs/mathematics.md)."""
+"""The recursion on the residual, composed of convex problems (docs/mathematics.md)."""
 
 from __future__ import annotations
 

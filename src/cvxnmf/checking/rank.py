@@ -1,0 +1,169 @@
+"""Bounds for all nonnegative factorisations of a rank, whoever computed them (docs/mathematics.md).
+
+For squared error and any N >= 0, every X >= 0 of rank at most k has
+
+    ||A - X||^2  >=  ||A||^2 - 2 <A + N, X> + ||X||^2  >=  ||A||^2 - sum_{i <= k} sigma_i(A + N)^2,
+
+with the positive eigenvalues in place of the singular values if ``X = UU'``. N is the witness; N = 0 is the tail of the
+singular values of A. Where entries are missing, the bound is that of a fully observed part of the rows and columns, which is
+part of the witness. For KL and rank one the best model is the product of the margins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh, svds
+
+from cvxnmf.checking.rounding import (
+    UNIT,
+    UNITS_PER_TERM,
+    Array,
+    CertificateError,
+    Proof,
+    is_finite,
+    largest_eigenvalues,
+    log,
+    safe_bound,
+    witness_arrays,
+)
+
+#: What the bounds speak of.
+SCOPE = "rank-k"
+
+
+class _Terms(NamedTuple):
+    """The factorisations that a bound is about."""
+
+    loss: str
+    n_components: int
+    symmetric: bool
+
+
+def _terms(statement: Mapping[str, Any]) -> _Terms:
+    try:
+        terms = _Terms(statement["loss"], int(statement["n_components"]), statement["symmetric"])
+        known = terms.loss in ("mse", "kl") and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
+    except (KeyError, TypeError, ValueError):
+        known = False
+    if not known:
+        raise CertificateError("The certificate's statement of the problem is not understood.")
+    return terms
+
+
+def _data(A: Any, symmetric: bool) -> Any:
+    """The data as a float64 array, NaN where entries are missing, or as a sparse matrix."""
+    try:
+        real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
+        data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
+    except (TypeError, ValueError):
+        data = None
+    entries: Any = np.full(1, np.inf) if data is None else (data.data if sp.issparse(data) else data)
+    if data is None or data.ndim != 2 or 0 in data.shape or np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
+        raise CertificateError("The data must be a matrix of nonnegative numbers.")
+    if symmetric and data.shape[0] != data.shape[1]:
+        raise CertificateError("The data must be a square matrix.")
+    return (data + data.T) / 2 if symmetric else data
+
+
+def scale(A: Any, statement: Mapping[str, Any]) -> float:
+    """Size of the observed data, against which rounding is judged."""
+    terms = _terms(statement)
+    data = _data(A, terms.symmetric)
+    entries = data.data if sp.issparse(data) else data
+    return float(np.nansum(entries) if terms.loss == "kl" else np.nansum(entries * entries))
+
+
+def _observed_part(data: Any, witness: Mapping[str, Array], symmetric: bool) -> Array:
+    """The rows and columns that the witness names, all of them if it names none."""
+    dense = np.asarray(data.toarray() if sp.issparse(data) else data)
+    if "rows" in witness:
+        rows, columns = (part > 0 for part in witness_arrays(witness, "rows", "columns"))
+        if rows.shape != dense.shape[:1] or columns.shape != dense.shape[1:] or not (rows.any() and columns.any()):
+            raise CertificateError("The rows and columns of the witness do not match the data.")
+        if symmetric and not np.array_equal(rows, columns):
+            raise CertificateError("The rows and columns of the witness must agree for a symmetric bound.")
+        dense = dense[np.ix_(rows, columns)]
+    if not is_finite(dense):
+        raise CertificateError("The data have missing entries where the witness needs them.")
+    return dense
+
+
+def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The bound of the witness N."""
+    terms = _terms(statement)
+    data = _data(A, terms.symmetric)
+    part = _observed_part(data, witness, terms.symmetric)
+    (N,) = witness_arrays(witness, "N") if "N" in witness else (np.zeros_like(part),)
+    if terms.loss != "mse":
+        raise CertificateError("A bound of this kind is known for squared error only.")
+    if N.shape != part.shape or not N.min() >= 0:
+        raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {part.shape}, or is negative.")
+    if terms.symmetric and not np.array_equal(N, N.T):
+        raise CertificateError("The witness is not symmetric.")
+    norm = float(np.vdot(part, part))
+    taken = _taken_energy(part + N, terms)
+    lost = UNITS_PER_TERM * UNIT * (norm + taken)
+    return Proof(safe_bound(norm - taken, lost), True, scale(A, statement))
+
+
+def _prove_tail(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The tail of the singular values of the data."""
+    return _prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
+
+
+def _taken_energy(Y: Array, terms: _Terms) -> float:
+    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, of the positive eigenvalues for symmetric factors."""
+    norm = float(np.linalg.norm(Y))
+    if terms.symmetric:
+        values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm  # Y was rounded
+        return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y))
+    thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
+    squares = largest_eigenvalues(thin.T @ thin, terms.n_components) + 2 * (len(thin) + 16) * UNIT * norm**2
+    values = np.sqrt(squares) + 2 * UNIT * norm
+    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values))
+
+
+def lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array, Array]:
+    """The largest singular values (positive eigenvalues) of a sparse matrix, and the norms of their residuals."""
+    start = np.ones(min(data.shape)) / min(data.shape) ** 0.5
+    if symmetric:
+        values, V = eigsh(data, k=n_components, which="LA", v0=start)
+        return np.maximum(values, 0.0), np.linalg.norm(data @ V - V * values, axis=0)
+    U, values, Vt = svds(data, k=n_components, v0=start)
+    return values, np.linalg.norm(data @ Vt.T - U * values, axis=0) + np.linalg.norm(data.T @ U - Vt.T * values, axis=0)
+
+
+def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The tail of the singular values of a large sparse matrix, from Lanczos iterations: not rigorous."""
+    terms = _terms(statement)
+    data = _data(A, terms.symmetric)
+    if terms.loss != "mse" or not sp.issparse(data) or np.isnan(data.data).any():
+        raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
+    values, residuals = lanczos_values(data, terms.n_components, terms.symmetric)
+    norm, taken = float(data.data @ data.data), float(np.sum((values + residuals) ** 2))
+    return Proof(safe_bound(norm - taken, UNITS_PER_TERM * UNIT * (norm + taken)), False, norm)
+
+
+def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """KL of rank one: ``KL(A || rc'/sum A)``."""
+    terms = _terms(statement)
+    if terms.loss != "kl" or terms.n_components != 1:
+        raise CertificateError("A bound of this kind is known for KL of rank one only.")
+    data = _data(A, terms.symmetric)
+    part = _observed_part(data, witness, terms.symmetric)
+    rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())
+    if not 0 < total < math.inf:
+        raise CertificateError("The bound is not a finite number.")
+    pieces = [(part, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
+    terms_sum = sum(sign * float(np.sum(x * log(x))) for x, sign in pieces)
+    size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in pieces)
+    return Proof(safe_bound(terms_sum, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size), True, scale(A, statement))
+
+
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": _prove_dual, "tail": _prove_tail, "lanczos": _prove_lanczos, "independence": _prove_independence}
