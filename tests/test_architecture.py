@@ -24,6 +24,7 @@ ROOMS = [
     "completely_positive",
     "stages",
     "recursion",
+    "saving",
     "graphs",
     "cli",
 ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
     from cvxnmf.recursion import recursive
     from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Solution, Status
+    from cvxnmf.saving import load, save
     from cvxnmf.solvers import path, solve
 
 __version__ = "0.1.0"
@@ -31,9 +32,11 @@ __all__ = [
     "certify",
     "exp_factor",
     "factor_rank_two",
+    "load",
     "nonsymmetric",
     "path",
     "recursive",
+    "save",
     "solve",
     "sparse",
     "symmetric",
@@ -48,6 +51,7 @@ _ROOMS = {
     "solvers": ("path", "solve"),
     "completely_positive": ("exp_factor", "factor_rank_two"),
     "recursion": ("recursive",),
+    "saving": ("load", "save"),
     "graphs": ("block_graph",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

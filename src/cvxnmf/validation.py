@@ -200,6 +200,14 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
     return matrix
 
 
+def components(n_components: object, shape: tuple[int, ...]) -> int:
+    """Return the number of components, at least 1 and no larger than both sides of the data."""
+    k = integer("n_components", n_components, minimum=1)
+    if k > max(shape):
+        refuse(f"n_components={k} is larger than both sides of A ({shape[0]} by {shape[1]}); choose at most {max(shape)}.")
+    return k
+
+
 def is_symmetric(A: Any, name: str = "A") -> None:
     """Refuse a matrix that is not symmetric up to rounding."""
     if A.shape[0] != A.shape[1]:

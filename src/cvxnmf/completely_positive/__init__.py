@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from cvxnmf import validation
 from cvxnmf.completely_positive.lattice import LARGEST_GRID_RANK, lattice_features
 from cvxnmf.completely_positive.pairs import Pairs, Rows, centred, measured_errors
-from cvxnmf.completely_positive.rank_two import factor_rank_two, rank_two_features
+from cvxnmf.completely_positive.rank_two import factor_rank_two, rank_two_features, turned_into_orthant
 from cvxnmf.completely_positive.reduction import caratheodory_columns, weighted_columns
 from cvxnmf.completely_positive.series import series_features
 from cvxnmf.cones import ConditionallyPSD
 from cvxnmf.results import CPFactor, FloatArray, MatrixPoint, PairedPoint, Solution
 
-__all__ = ["exp_factor", "factor_rank_two"]
+__all__ = ["exp_factor", "factor_rank_two", "turned_into_orthant"]
 
 
 def exp_factor(

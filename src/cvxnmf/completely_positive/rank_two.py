@@ -30,7 +30,7 @@ def rank_two_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
         half = Rows(np.zeros(len(column)), column[:, None])
         single = Pairs(half, half)
         left, values, _ = np.linalg.svd(lattice_features(single, RANK_TWO_PRECISION, max_columns).left, full_matrices=False)
-        turned = _turned_into_orthant(left[:, :2] * values[:2])
+        turned = turned_into_orthant(left[:, :2] * values[:2])
         if turned is None:
             refused += 1
             pieces.append(lattice_features(single, tol / pairs.rank, max_columns))
@@ -43,7 +43,7 @@ def rank_two_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
     return chained(pairs, pieces, max_columns)
 
 
-def _turned_into_orthant(half: FloatArray) -> FloatArray | None:
+def turned_into_orthant(half: FloatArray) -> FloatArray | None:
     """Rotate rows of the plane into the nonnegative quadrant; None if they span more than a right angle."""
     if half.shape[1] < 2:
         half = np.column_stack([half, np.zeros((len(half), 2 - half.shape[1]))])
@@ -85,7 +85,7 @@ def factor_rank_two(A: Any) -> CPFactor:
         validation.refuse(f"A is not positive semidefinite: its smallest eigenvalue is {values[0]:g}.")
     if len(values) > 2 and values[-3] > rounding:
         validation.refuse(f"A has rank above two: its third eigenvalue is {values[-3]:g}; use a factorisation of higher rank.")
-    U = _turned_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
+    U = turned_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
     if U is None:
         validation.refuse("The rows of A span more than a right angle, which a nonnegative matrix of rank two does not do.")
     difference = np.abs(U @ U.T - matrix)

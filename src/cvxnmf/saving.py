@@ -1,0 +1,150 @@
+"""Results to one file and back: numpy's npz format, arrays as they are and JSON for the rest; no pickle inside."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from dataclasses import asdict
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from cvxnmf import validation
+from cvxnmf.checking import Certificate, CertificateError
+from cvxnmf.results import (
+    CPFactor,
+    Factorization,
+    FloatArray,
+    Iterate,
+    MatrixPoint,
+    PairedPoint,
+    Point,
+    Solution,
+    Status,
+)
+
+#: Number of the format, raised when old files can no longer be read.
+FORMAT = 1
+POINTS: dict[str, type] = {"Point": Point, "PairedPoint": PairedPoint, "MatrixPoint": MatrixPoint}
+
+
+def save(result: Solution | Factorization | CPFactor, path: str | PathLike[str]) -> None:
+    """Write a solution, a factorisation or nonnegative factors to a file.
+
+    Parameters
+    ----------
+    result : Solution, Factorization or CPFactor
+        What to keep; its certificate is kept with it.
+    path : str or path
+        The file to write, usually named ``*.npz``.
+
+    Examples
+    --------
+    >>> import os, tempfile, cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cvxnmf.save(solution, os.path.join(folder, "solution.npz"))
+    ...     again = cvxnmf.load(os.path.join(folder, "solution.npz"))
+    >>> bool((again.X == solution.X).all()), again.certificate.check(A) == solution.certificate.bound
+    (True, True)
+    """
+    kind = type(result).__name__
+    if kind not in READERS:
+        validation.refuse(f"Only a Solution, a Factorization or a CPFactor can be saved, not {kind}.")
+    meta: dict[str, Any] = {"format": FORMAT, "kind": kind}
+    arrays: dict[str, FloatArray] = {}
+    if isinstance(result, CPFactor):
+        meta |= {"max_relative_error": result.max_relative_error, "frobenius_error": result.frobenius_error}
+        _put_factors(result, meta, arrays)
+    else:
+        meta |= {"status": result.status.name, "history": [asdict(line) for line in result.history]}
+        _put_certificate(result.certificate, meta, arrays)
+        if isinstance(result, Solution):
+            _put_solution(result, meta, arrays)
+        else:
+            meta |= {"value": result.value, "message": result.message}
+            _put_factors(result, meta, arrays)
+    text: Any = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez_compressed(file, meta=text, **arrays)  # type: ignore[arg-type]
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read a result written by :func:`save`.
+
+    Returns
+    -------
+    Solution, Factorization or CPFactor
+    """
+    if not isinstance(path, str | PathLike):
+        validation.refuse(f"A path is needed to load a result, not {path!r}.")
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(bytes(arrays.pop("meta")).decode())
+        if meta["format"] > FORMAT:
+            raise ValueError("a newer format")
+        return READERS[meta["kind"]](meta, arrays)
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, CertificateError) as error:
+        raise ValueError(f"{path} is not a result file written by cvxnmf.save.") from error
+
+
+def _put_factors(result: Factorization | CPFactor, meta: dict[str, Any], arrays: dict[str, FloatArray]) -> None:
+    arrays["U"] = result.U
+    meta["symmetric"] = result.V is result.U
+    if result.V is not result.U:
+        arrays["V"] = result.V
+
+
+def _put_certificate(certificate: Certificate, meta: dict[str, Any], arrays: dict[str, FloatArray]) -> None:
+    names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale", "digest")
+    meta["certificate"] = {name: getattr(certificate, name) for name in names} | {"statement": dict(certificate.statement)}
+    arrays |= {f"witness.{name}": np.asarray(array) for name, array in certificate.witness.items()}
+
+
+def _put_solution(result: Solution, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+    meta |= {"n_iter": result.n_iter, "seconds": result.seconds, "point": type(result.point).__name__}
+    for name, part in result.point._asdict().items():
+        if isinstance(part, np.ndarray):
+            arrays[f"point.{name}"] = part
+        else:
+            meta[f"point.{name}"] = part
+    if result.groups is not None:
+        arrays["groups"] = result.groups
+
+
+def _certificate(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> Certificate:
+    witness = {name.removeprefix("witness."): array for name, array in arrays.items() if name.startswith("witness.")}
+    return Certificate(**meta["certificate"], witness=witness)
+
+
+def _outcome(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> dict[str, Any]:
+    """What a Solution and a Factorization have in common."""
+    history = tuple(Iterate(**line) for line in meta["history"])
+    return {"status": Status[meta["status"]], "history": history, "certificate": _certificate(meta, arrays)}
+
+
+def _read_solution(meta: dict[str, Any], arrays: dict[str, Any]) -> Solution:
+    kind = POINTS[meta["point"]]
+    parts = {name: arrays[f"point.{name}"] if f"point.{name}" in arrays else meta[f"point.{name}"] for name in kind._fields}  # type: ignore[attr-defined]
+    rest = {"n_iter": meta["n_iter"], "seconds": meta["seconds"], "groups": arrays.get("groups")}
+    return Solution(point=kind(**parts), **_outcome(meta, arrays), **rest)
+
+
+def _read_factorization(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> Factorization:
+    U = arrays["U"]
+    V = U if meta["symmetric"] else arrays["V"]
+    return Factorization(U=U, V=V, value=meta["value"], message=meta["message"], **_outcome(meta, arrays))
+
+
+def _read_factor(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> CPFactor:
+    U = arrays["U"]
+    return CPFactor(U, meta["max_relative_error"], meta["frobenius_error"], U if meta["symmetric"] else arrays["V"])
+
+
+READERS = {"Solution": _read_solution, "Factorization": _read_factorization, "CPFactor": _read_factor}

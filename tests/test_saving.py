@@ -1,0 +1,52 @@
+"""Results in files."""
+
+import numpy as np
+import pytest
+
+import cvxnmf
+from conftest import random_counts, random_graph
+
+
+def results():
+    A, table = random_graph(12, 0), random_counts(9, 0)[:, :6]
+    two = np.kron(np.eye(2), np.ones((4, 4)))
+    yield cvxnmf.solve(cvxnmf.symmetric(A, trace="auto")), A
+    yield cvxnmf.solve(cvxnmf.symmetric(two)), two
+    yield cvxnmf.solve(cvxnmf.nonsymmetric(table, trace=2.0)), table
+    yield cvxnmf.solve(cvxnmf.sparse(A, 0.1)), A
+    yield cvxnmf.recursive(table[:6] @ table[:6].T, n_stages=2), table[:6] @ table[:6].T
+    yield cvxnmf.exp_factor(cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"))), None
+    yield cvxnmf.exp_factor(cvxnmf.solve(cvxnmf.nonsymmetric(table, trace=4.0))), None
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_what_comes_back_is_what_was_saved(number, tmp_path):
+    result, A = list(results())[number]
+    cvxnmf.save(result, tmp_path / "result.npz")
+    again = cvxnmf.load(tmp_path / "result.npz")
+    assert type(again) is type(result)
+    assert repr(again) == repr(result)
+    for name in ("U", "V", "X", "v", "W"):
+        if hasattr(result, name):
+            assert np.array_equal(getattr(again, name), getattr(result, name))
+    if hasattr(result, "V"):
+        assert (again.V is again.U) == (result.V is result.U)
+    if A is not None:
+        assert again.status is result.status
+        assert again.history == result.history
+        assert again.certificate.check(A) == result.certificate.bound
+
+
+def test_bad_files_and_objects(tmp_path):
+    (tmp_path / "text.npz").write_text("no result")
+    with pytest.raises(ValueError, match=r"is not a result file written by cvxnmf\.save"):
+        cvxnmf.load(tmp_path / "text.npz")
+    with pytest.raises(FileNotFoundError):
+        cvxnmf.load(tmp_path / "absent.npz")
+    with pytest.raises(ValueError, match="A path is needed"):
+        cvxnmf.load(3)
+    with pytest.raises(ValueError, match="can be saved, not dict"):
+        cvxnmf.save({}, tmp_path / "result.npz")
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    with pytest.raises(ValueError, match="is not a result file"):
+        cvxnmf.load(tmp_path / "other.npz")
