@@ -20,7 +20,7 @@ FORMS = [
     {"loss": "mse", "effects": False},
     {"loss": "kl", "effects": False, "penalty": "paper"},
 ]
-METHODS = ["accelerated", "factored", "projected-gradient"]
+METHODS = ["adaptive", "accelerated", "factored", "projected-gradient"]
 
 
 def counts(m=12, n=9, seed=0, mean=2.0):
@@ -285,13 +285,14 @@ class TestData:
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
-            ({"trace": -1.0}, "trace must be a finite number of at least 0"),
-            ({"trace": 0.0}, "trace must be above 0"),
+            ({"trace": -1.0}, "trace must be a finite number above 0"),
+            ({"trace": 0.0}, "trace must be a finite number above 0"),
             ({"trace": "large"}, "trace must be 'auto' or a number"),
             ({"trace": "auto", "loss": "mse"}, "known for loss='kl' with effects only"),
             ({"trace": "auto", "effects": False}, "known for loss='kl' with effects only"),
             ({"trace": np.nan}, "trace must be a finite number"),
-            ({"trace": 1e200}, "too large"),
+            ({"trace": 1e200}, "out of range"),
+            ({"trace": 1e-170}, "out of range"),
             ({"loss": "mse-paper"}, "is not known; choose one of 'kl', 'mse'"),
             ({"penalty": "paper"}, "set effects=False"),
             ({"penalty": "l2"}, "penalty='l2' is not known"),
@@ -320,6 +321,40 @@ class TestData:
     def test_noise_free_data_have_no_noise_edge(self):
         with pytest.raises(ValueError, match="finds no noise"):
             cvxnmf.nonsymmetric(np.outer([1.0, 2.0, 3.0], [1.0, 4.0, 2.0, 5.0]), trace="auto")
+
+    def test_a_solution_of_other_data_is_refused(self):
+        T = counts()
+        transposed, square = cvxnmf.solve(cvxnmf.nonsymmetric(T.T)), cvxnmf.solve(cvxnmf.sparse(T @ T.T))
+        paper = cvxnmf.nonsymmetric(T, effects=False, penalty="paper")
+        for problem in (cvxnmf.nonsymmetric(T), paper):
+            for solution in (transposed, square):
+                with pytest.raises(ValueError, match="start must be a Solution of this kind"):
+                    cvxnmf.solve(problem, start=solution)
+                with pytest.raises(ValueError, match="Solution of another problem"):
+                    cvxnmf.certify(problem, solution)
+        with pytest.raises(ValueError, match="whole block matrix"):
+            paper.value(np.zeros(T.shape))
+        assert not hasattr(paper, "gamma_max")
+
+    def test_a_point_with_effects_is_restored_for_the_papers_penalty(self):
+        T = counts()
+        paper = cvxnmf.nonsymmetric(T, effects=False, penalty="paper")
+        certificate = cvxnmf.certify(paper, cvxnmf.solve(cvxnmf.nonsymmetric(T)))
+        assert certificate.restored
+        assert certificate.bound <= cvxnmf.solve(paper).value <= certificate.value
+
+    def test_uneven_margins_converge(self):
+        rng = np.random.default_rng(0)
+        A = rng.poisson(np.exp(rng.normal(0, 1.2, (100, 1)) + rng.normal(0, 1.2, (1, 60)) - 1)).astype(float)
+        for loss in ("kl", "mse"):
+            solution = cvxnmf.solve(cvxnmf.nonsymmetric(A, loss=loss))
+            assert solution.status is cvxnmf.Status.OPTIMAL
+
+    def test_absurd_points_have_values_and_no_warnings(self):
+        problem = cvxnmf.nonsymmetric(counts())
+        assert problem.value(np.full((12, 9), 1e300)) == np.inf
+        with pytest.raises(ValueError, match="no gradient there"):
+            problem.gradient(np.full((12, 9), -np.inf))
 
     def test_a_start_of_another_shape(self):
         with pytest.raises(ValueError, match="have shape"):

@@ -125,16 +125,41 @@ def test_disjoint_cliques_are_found_exactly():
     A = nx.to_numpy_array(nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(4)))
     result = cvxnmf.recursive(A, n_stages=2)
     assert result.value < 1e-15 * A.size
-    assert result.status is cvxnmf.Status.OPTIMAL
+    assert result.status is cvxnmf.Status.CONVERGED
     assert sorted(np.count_nonzero(result.U, axis=0)) == [4, 5]
 
 
 def test_nothing_left_is_said():
     A = nx.to_numpy_array(nx.complete_graph(4))
-    with pytest.warns(UserWarning, match="Stage 2 has nothing left to take"):
-        result = cvxnmf.recursive(A, n_stages=3)
-    assert result.status is cvxnmf.Status.INFEASIBLE
+    result = cvxnmf.recursive(A, n_stages=3)
+    assert result.status is cvxnmf.Status.CONVERGED
+    assert result.message == "Stage 2 has nothing left to take: no two nodes have a positive residual."
     assert len(result.history) == 1
+
+
+def test_a_stage_without_a_minimiser_ends_at_finite_effects():
+    """Almost a star, with an ignored diagonal: the hub's effect could grow for ever."""
+    A = np.array([[0, 1, 0.4], [1, 0, 1e-5], [0.4, 1e-5, 0]])
+    result = cvxnmf.recursive(A, 1)
+    assert np.isfinite(result.U).all()
+    assert result.value < 0.01 * np.sum(A * A)
+
+
+def test_ctrl_c_keeps_the_stages(monkeypatch):
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    original = stages.heavy_clique
+    monkeypatch.setattr(stages, "heavy_clique", interrupted)
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.recursive(random_graph(12, 0), n_stages=4)
+    assert stopped.value.solution.n_components == 1
+    assert stopped.value.solution.status is cvxnmf.Status.INTERRUPTED
 
 
 def test_the_bound_is_below_every_factorisation():

@@ -197,3 +197,32 @@ def test_bad_data_and_points():
         cvxnmf.solve(problem, method="accelerated")
     with pytest.raises(ValueError, match="must be"):
         cvxnmf.solve(problem, start=np.zeros((4, 4)))
+
+
+def test_the_bound_is_summed_pairwise():
+    """The optimum is exactly n^2 (c^2 - z^2), z = c - l1/2; a sum in sequence came out above it."""
+    for n in (200, 300, 500):
+        c, l1 = 1.7323608373256045, 0.0006438078010979979
+        zero = np.zeros((n, n))
+        terms = {"form": "doubly-nonnegative", "l1": l1, "trace": 0.0}
+        bound = checking.prove(np.full((n, n), c), "dual", terms, {"S": zero, "N": zero}).bound
+        z = Fraction(c) - Fraction(l1) / 2
+        assert Fraction(bound) <= n * n * (Fraction(c) ** 2 - z**2)
+
+
+def test_tiny_data_are_not_certified():
+    A = np.full((3, 3), 1e-160)
+    terms = {"form": "doubly-nonnegative", "l1": 0.0, "trace": 0.0}
+    with pytest.raises(cvxnmf.CertificateError, match="no bound is safe"):
+        checking.prove(A, "dual", terms, {"S": np.zeros((3, 3)), "N": np.zeros((3, 3))})
+
+
+def test_solutions_of_other_problems_are_refused():
+    A = random_graph(6, 0)
+    log_solution = cvxnmf.solve(cvxnmf.symmetric(A))
+    with pytest.raises(ValueError, match="Solution of another problem"):
+        cvxnmf.certify(cvxnmf.sparse(A), log_solution)
+    with pytest.raises(ValueError, match="Solution of another kind"):
+        cvxnmf.solve(cvxnmf.sparse(A), start=log_solution)
+    with pytest.raises(ValueError, match="Solution of another problem"):
+        cvxnmf.certify(cvxnmf.symmetric(A), cvxnmf.solve(cvxnmf.sparse(A)))

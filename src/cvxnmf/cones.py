@@ -339,15 +339,15 @@ class NuclearNorm(Geometry[PairedPoint]):
 
     Parameters
     ----------
-    shape : (int, int)
-        Numbers of rows and columns.
+    A : ndarray of shape (m, n)
+        The data: their margins scale the variables of a descent over factors; steps over X are in the plain metric.
     free_effects : bool
         Whether effects a and b of rows and columns cost nothing; if not, J is the identity.
     """
 
-    def __init__(self, shape: tuple[int, int], free_effects: bool) -> None:
-        self.shape, self.free_effects = shape, free_effects
-        self.s = np.ones(sum(shape))
+    def __init__(self, A: FloatArray, free_effects: bool) -> None:
+        self.shape, self.free_effects = (len(A), A.shape[1]), free_effects
+        self.s = np.concatenate([_raised_margins(A.sum(axis=1)), _raised_margins(A.sum(axis=0))])
 
     def point(self, v: FloatArray, W: FloatArray) -> PairedPoint:
         """``X = a1' + 1b' + W_1 W_2'``, rows first in v and W."""
@@ -473,6 +473,11 @@ class NuclearNorm(Geometry[PairedPoint]):
         both = np.concatenate([left, right]) * np.sqrt(values[keep])
         signs = np.sign(both[np.argmax(np.abs(both), axis=0), np.arange(both.shape[1])])
         return PairedPoint(v, both * signs, m)
+
+
+def _raised_margins(sums: FloatArray) -> FloatArray:
+    """``sqrt((d + mean d) / 2 mean d)``: even where margins are even, and never far below."""
+    return np.asarray(np.sqrt(0.5 + 0.5 * sums / sums.mean()))
 
 
 def _log_row_sums(X: FloatArray) -> FloatArray:

@@ -14,6 +14,8 @@ from cvxnmf.cones import Geometry
 from cvxnmf.losses import Loss
 from cvxnmf.results import FloatArray
 
+#: Margins of the gradient below this share of the data's need no multiplicative steps.
+NEAR = 0.3
 #: No effect moves by more than this in one step.
 LONGEST_STEP = 2.0
 
@@ -21,9 +23,9 @@ LONGEST_STEP = 2.0
 def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: int = 40) -> FloatArray:
     """Return effects v for which the gradient at X with effects v has vanishing margins.
 
-    Damped Newton, after a few multiplicative steps towards the margins of A.
+    Damped Newton, far from there after a few multiplicative steps towards the margins of A.
     """
-    v = _matching_effects(loss, cone, X)
+    v = np.zeros(len(cone.s))
     weights = cone.margins(loss.floor())
 
     def slope(v: FloatArray) -> tuple[float, FloatArray, float]:
@@ -32,6 +34,9 @@ def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: 
         return value, residual, float(np.max(np.abs(residual) / weights))
 
     value, residual, size = slope(v)
+    if not size < NEAR:
+        v = _matching_effects(loss, cone, X)
+        value, residual, size = slope(v)
     for _ in range(max_iter):
         step = _newton_step(loss, cone, cone.with_effects(X, v), residual) if 1e-15 < size < np.inf else None
         if step is None:

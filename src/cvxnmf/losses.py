@@ -251,7 +251,7 @@ class SquaredError(Loss):
             step = slope / bend
             x -= step
             np.maximum(x, lower, out=x)
-            if float(step.max()) <= 1e-14 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
+            if float(step.max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
                 break
         return x
 

@@ -3,6 +3,7 @@
 projected-gradient   the paper's: a gradient step in the metric, projected; backtracking
 accelerated          the same step from an extrapolated point, momentum halved when it points uphill
 factored             quasi-Newton descent over the factors (v, W), then a projected step
+adaptive             accelerated at first, then factored
 splitting            alternating directions, for a lower limit on X (the paper's squared error) and for two sets at once
 """
 
@@ -31,10 +32,19 @@ LARGEST_CURVATURE = 1e100
 class Method(Protocol):
     """What the loop knows of a method."""
 
-    check_every: int
     patience: int
-    point: Any
-    value: float
+
+    @property
+    def check_every(self) -> int:
+        """Steps between two certificates."""
+
+    @property
+    def point(self) -> Any:
+        """The current point."""
+
+    @property
+    def value(self) -> float:
+        """The objective there."""
 
     def step(self) -> None:
         """Move to the next point and set its value."""
@@ -84,7 +94,7 @@ class ProjectedGradient:
             X = point.dense()
             loss_there = block.loss.value(X)
             if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
-                return point, X, loss_there + block.trace * cone.penalty(point)
+                return point, X, loss_there + block.trace * cone.factor_penalty(point)  # exact for what a projection returns
             self.L *= 2.0
 
     def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
@@ -187,6 +197,48 @@ class Factored(ProjectedGradient):
         options = {**steps, "maxcor": memory, "ftol": 1e-15, "gtol": 0.0}
         found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
         return unpack(found.x)
+
+
+class Adaptive:
+    """Accelerated steps while they are enough, then descent over factors: even margins need few of the first kind only."""
+
+    patience = 5
+    switch_after = 60
+
+    def __init__(self, block: Block[Any], point: Any) -> None:
+        self.block, self.taken = block, 0
+        self.at_work: ProjectedGradient = Accelerated(block, point)
+
+    @property
+    def check_every(self) -> int:
+        """As the method at work has it."""
+        return self.at_work.check_every
+
+    @property
+    def point(self) -> Any:
+        """The current point."""
+        return self.at_work.point
+
+    @property
+    def value(self) -> float:
+        """The objective there."""
+        return self.at_work.value
+
+    def settle(self) -> None:
+        """Nothing to do: every step sets both."""
+
+    def multiplier(self) -> FloatArray | None:
+        """None: the gradient itself is the dual candidate."""
+        return None
+
+    def step(self) -> None:
+        """One step of the method at work."""
+        if self.taken == self.switch_after:
+            curvature = self.at_work.L
+            self.at_work = Factored(self.block, self.at_work.point)
+            self.at_work.L = curvature
+        self.taken += 1
+        self.at_work.step()
 
 
 class LimitSplitting:
@@ -298,5 +350,6 @@ METHODS: dict[str, Callable[[Any, Any], Method]] = {
     "projected-gradient": ProjectedGradient,
     "accelerated": Accelerated,
     "factored": Factored,
+    "adaptive": Adaptive,
     "splitting": splitting,
 }

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf import spectra, stages, validation
+from cvxnmf import checking, spectra, stages, validation
 from cvxnmf.checking import Certificate
 from cvxnmf.completely_positive import exp_factor
 from cvxnmf.cones import PSD, ConditionallyPSD
 from cvxnmf.losses import LOSSES
 from cvxnmf.problems import sparse
-from cvxnmf.results import Factorization, FloatArray, Iterate, Point, Solution, Status
+from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Point, Solution, Status
 from cvxnmf.solvers import solve
 
 #: Residuals below this share of the largest entry of A are used up.
@@ -65,6 +65,11 @@ def recursive(
         Whether the diagonal counts and limits the stages. Left out, it is ignored where it is zero throughout.
     trace : float, optional
         With "cliques": weight of the penalty on positions; left out, every stage is one column, ``U_k = u_k``.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` holds the stages so far.
 
     Returns
     -------
@@ -135,18 +140,32 @@ class _Recursion:
 
     def run(self, form: str, n_stages: int) -> Factorization:
         """Take stages until the number is reached or a stage cannot be taken."""
-        status, message = Status.OPTIMAL, f"{n_stages} stages were taken; every one stays below what the others leave."
-        for number in range(1, n_stages + 1):
-            taken = FORMS[form](self, number)
-            if taken.U is None:
-                status, message = Status.INFEASIBLE, taken.sentence
-                warnings.warn(message, stacklevel=4)
-                break
-            self.parts.append(taken.U)
-            if form == "cliques":
-                self.refit()
-            seconds = time.perf_counter() - self.began
-            self.history.append(Iterate(number, seconds, self.value(), 0.0, self.U.shape[1]))
+        status, message = Status.CONVERGED, f"{n_stages} stages were taken; every one stays below what the others leave."
+        try:
+            for number in range(1, n_stages + 1):
+                taken = FORMS[form](self, number)
+                if taken.U is None:
+                    status, message = (Status.CONVERGED if form == "cliques" else Status.INFEASIBLE), taken.sentence
+                    break
+                self.add(taken.U, form == "cliques")
+        except KeyboardInterrupt:
+            raise Interrupted(self.result(Status.INTERRUPTED, Status.INTERRUPTED.sentence)) from None
+        if status is Status.INFEASIBLE:
+            warnings.warn(message, stacklevel=3)
+        return self.result(status, message)
+
+    def add(self, U: FloatArray, refit: bool) -> None:
+        """Keep a stage."""
+        self.parts.append(U)
+        if refit:
+            self.refit()
+        share = np.sqrt(_share_below(self.U, self.A, self.counted))  # rounding must not push the sum above the data
+        self.parts = [share * part for part in self.parts]
+        seconds = time.perf_counter() - self.began
+        self.history.append(Iterate(len(self.history) + 1, seconds, self.value(), 0.0, self.U.shape[1]))
+
+    def result(self, status: Status, message: str) -> Factorization:
+        """All stages as one factorisation."""
         if self.unsettled:
             message += f" Stages that stopped before their best fit was found: {', '.join(map(str, self.unsettled))}."
         value, U = self.value(), self.U
@@ -154,7 +173,7 @@ class _Recursion:
         return Factorization(U, U, value, self.certificate(value), tuple(self.history), status, message)
 
     def refit(self) -> None:
-        """Choose the weights of all stages anew, then lower them until the residual is nonnegative."""
+        """Choose the weights of all stages anew, lowered until the residual is nonnegative."""
         c = stages.refitted_weights(self.A, self.parts, self.counted)
         parts = [np.sqrt(weight) * U for weight, U in zip(c, self.parts, strict=True)]
         U = np.column_stack(parts)
@@ -175,8 +194,8 @@ class _Recursion:
         R = self.residual()
         nodes = stages.heavy_clique(R, USED_UP * float(self.A.max()), self.ignore_diagonal)
         if not len(nodes):
-            left = "two nodes with a positive residual" if self.ignore_diagonal else "a node with a positive residual diagonal"
-            return _Taken(None, f"Stage {number} has nothing left to take: there is no longer {left}.")
+            left = "two nodes have a positive residual" if self.ignore_diagonal else "node has a positive residual diagonal"
+            return _Taken(None, f"Stage {number} has nothing left to take: no {left}.")
         square = np.ix_(nodes, nodes)
         loss = LOSSES[self.loss](R[square], self.ignore_diagonal)
         cone = ConditionallyPSD(np.ones(len(nodes)))
@@ -212,11 +231,13 @@ class _Recursion:
 
     def certificate(self, value: float) -> Certificate:
         """A bound for every nonnegative symmetric factorisation, where one is known."""
-        problem = sparse(self.A)
         if self.loss == "mse" and not self.ignore_diagonal:
-            bound = solve(problem, tol=1e-3, max_iter=BOUND_STEPS).certificate
+            bound = solve(sparse(self.A), tol=1e-3, max_iter=BOUND_STEPS).certificate
             return dataclasses.replace(bound, value=value, bound=min(bound.bound, value), restored=False, digest="")
-        return Certificate(value, 0.0, "model", "zero", True, False, problem.scale, problem.statement, {})
+        columns = max(1, self.U.shape[1])
+        statement = {"form": "rank", "loss": self.loss, "n_components": columns, "symmetric": True}
+        scale = checking.prove(self.A, "zero", statement, {}).scale
+        return Certificate(value, 0.0, "rank-k", "zero", True, False, scale, statement, {})
 
 
 def _nonnegative_factors(point: Point) -> FloatArray:
@@ -226,7 +247,10 @@ def _nonnegative_factors(point: Point) -> FloatArray:
     shell = Solution(point, Status.OPTIMAL, None, (), 0, 0.0)  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a factor that is off is scaled down below the residual all the same
-        return exp_factor(shell, tol=FACTOR_TOLERANCE).U
+        try:
+            return exp_factor(shell, tol=FACTOR_TOLERANCE).U
+        except ValueError:
+            return validation.refuse("A stage needs too many columns; give a larger trace, or none for one column per stage.")
 
 
 def _share_below(U: FloatArray, limit: FloatArray, counted: NDArray[np.bool_]) -> float:

@@ -25,6 +25,7 @@ class Status(Enum):
     STALLED = "Neither the value nor the bound moves any more; the gap that is left stands in the certificate."
     NONFINITE = "A value stopped being finite; the last finite point is returned."
     INFEASIBLE = "No point satisfies the constraints."
+    CONVERGED = "The descent has come to rest; how good the result is stands in its certificate."
     INTERRUPTED = "Stopped on request; the best point so far is returned with its certificate."
 
     @property
@@ -197,7 +198,10 @@ class Solution:
 
     @property
     def rank(self) -> int:
-        """Number of columns of W."""
+        """Number of columns of W; of a matrix, of those above 1e-4 of the heaviest."""
+        if isinstance(self.point, MatrixPoint):
+            weights = np.sum(self.W**2, axis=0)
+            return int(np.count_nonzero(weights > 1e-4 * weights.max(initial=0.0)))
         return int(self.W.shape[1])
 
     def _size(self) -> str:
@@ -304,10 +308,13 @@ class Interrupted(KeyboardInterrupt):
 
     Attributes
     ----------
-    solution : Solution
-        The best point so far with its certificate, status INTERRUPTED.
+    solution : Solution or Factorization
+        The best answer so far with its certificate, status INTERRUPTED.
+    finished : list of Solution
+        What :func:`path` had finished before.
     """
 
-    def __init__(self, solution: Solution) -> None:
+    def __init__(self, solution: Solution | Factorization) -> None:
         super().__init__("interrupted; the best answer so far is in the exception's `solution`")
         self.solution = solution
+        self.finished: list[Solution] = []

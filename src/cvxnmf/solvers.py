@@ -38,9 +38,10 @@ def solve(
     ----------
     problem : Problem
         Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
-    method : {"auto", "projected-gradient", "accelerated", "factored", "splitting"}
+    method : {"auto", "projected-gradient", "accelerated", "factored", "adaptive", "splitting"}
         "splitting" is for ``loss="mse-paper"`` and for :func:`sparse`, and only for them. "auto" takes the first of
-        ``problem.methods``: "factored" on the conditional cone, "accelerated" on the psd cone and for rectangular data.
+        ``problem.methods``: "factored" on the conditional cone, "accelerated" on the psd cone, and for rectangular
+        data "adaptive", which is "accelerated" for some steps and then "factored".
     tol : float
         Stop when the certified relative gap ``(value - bound) / value`` is at or below it; values below a billionth
         of the data's scale count as that much.
@@ -112,11 +113,15 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     """
     validation.made_here(problem, Problem)
     if isinstance(traces, str) or not isinstance(traces, Iterable):
-        validation.refuse(f"traces must be a sequence such as [5.0, 'auto', 0.0], not {traces!r}.")
+        validation.refuse(f"traces must be a sequence of numbers such as [5.0, 2.0, 1.0], not {traces!r}.")
     solutions: list[Solution] = []
     start = options.pop("start", None)
     for trace in traces:
-        solutions.append(solve(problem.with_trace(trace), start=start, **options))
+        try:
+            solutions.append(solve(problem.with_trace(trace), start=start, **options))
+        except Interrupted as stopped:
+            stopped.finished = solutions
+            raise
         start = solutions[-1]
     return solutions
 
@@ -143,9 +148,9 @@ class _Run:
         """Run the method on one block until its gap is certified."""
         self.search = None
         self.search = _Search(self.problem, block, self.method(block, block.best_start(self.problem.restricted(given, block))))
-        self.search.certify()
         stopped = Status.INTERRUPTED in self.statuses
         try:
+            self.search.certify()
             self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
         except LinAlgError:  # eigensolvers do not survive infinities
             self._finish(Status.NONFINITE)
@@ -196,7 +201,7 @@ class _Run:
 
     def _wait(self, search: _Search, iteration: int, gap_before: float) -> int:
         """Steps until the next certificate: as many as the rate since the last one foretells, at most twice as usual."""
-        usual = max(search.method.check_every, iteration // 10)
+        usual = max(search.method.check_every, search.method.check_every * iteration // 80)
         gap = search.relative_gap
         if not self.tol < gap < gap_before:
             return usual

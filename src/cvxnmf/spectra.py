@@ -126,9 +126,12 @@ def singular_triples_above(B: FloatArray, threshold: float) -> tuple[FloatArray,
 
 def spectral_norm(B: FloatArray) -> float:
     """Largest singular value of B."""
-    thin = B if B.shape[0] >= B.shape[1] else B.T
+    unit = max(float(B.max(initial=0.0)), -float(B.min(initial=0.0)))
+    if not 0 < unit < np.inf:
+        return unit
+    thin = (B if B.shape[0] >= B.shape[1] else B.T) / unit
     top = sl.eigh(thin.T @ thin, eigvals_only=True, subset_by_index=[thin.shape[1] - 1] * 2, check_finite=False)
-    return float(np.sqrt(max(0.0, top[0])))
+    return float(unit * np.sqrt(max(0.0, top[0])))
 
 
 def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> float:
@@ -235,7 +238,7 @@ def rectangular_dispersion(B: FloatArray, row_variance: FloatArray, column_varia
     while signal < len(values):
         rows = float(row_variance @ (1.0 - np.sum(left[:, :signal] ** 2, axis=1))) / total
         columns = float(column_variance @ (1.0 - np.sum(right[:signal] ** 2, axis=0))) / total
-        smaller = float(np.sum(values[signal:] ** 2)) / (rows * columns)
+        smaller = float(np.sum(values[signal:] ** 2)) / max(rows * columns, np.finfo(np.float64).tiny)
         more = int(np.count_nonzero(values > unit_edge * np.sqrt(smaller)))
         if not smaller < phi or more <= signal:
             return float(min(phi, smaller))

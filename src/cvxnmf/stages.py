@@ -21,6 +21,8 @@ SEEDS = 32
 VIOLATED_AT_ONCE = 20
 #: Rounds of that.
 ROUNDS = 100
+#: Effects stay within this distance of where they start, beside the range of the data's logarithms.
+LARGEST_EFFECT = 30.0
 #: Share of the largest curvature that every effect is given.
 RIDGE = 1e-14
 #: Residuals are balanced at iterations that are powers of this, so that the step settles.
@@ -50,17 +52,32 @@ def effects_below(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int = 50)
     """
     upper = _upper_limit(loss)
     n, scale = len(upper), loss.scale
-    v = 0.5 * np.where(np.isfinite(upper), upper, np.inf).min(axis=1) - 0.1
+    v = middle = 0.5 * np.where(np.isfinite(upper), upper, np.inf).min(axis=1) - 0.1
+    reach = LARGEST_EFFECT + float(np.ptp(upper[np.isfinite(upper)]))  # without a diagonal, effects may have no optimum
     mu = 0.1 * scale / n**2
     while True:
-        v, settled = _centred_effects(loss, cone, upper, v, mu, max_iter)
+        v, settled = _centred_effects(_Box(middle, reach), loss, cone, upper, v, mu, max_iter)
         if n**2 * mu <= tol * scale:
             return Stage(Point(v, np.zeros((n, 0))), settled)
         mu *= 0.1
 
 
+class _Box(NamedTuple):
+    """Limits of the effects: ``|v - middle| < reach``."""
+
+    middle: FloatArray
+    reach: float
+
+    def barrier(self, v: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Barrier, its slope and its curvature."""
+        above, below = self.reach - (v - self.middle), self.reach + (v - self.middle)
+        if min(above.min(), below.min()) <= 0:
+            return np.inf, above, below
+        return -float(np.sum(np.log(above) + np.log(below))), 1.0 / above - 1.0 / below, 1.0 / above**2 + 1.0 / below**2
+
+
 def _centred_effects(
-    loss: Loss, cone: Cone, upper: FloatArray, v: FloatArray, mu: float, max_iter: int
+    box: _Box, loss: Loss, cone: Cone, upper: FloatArray, v: FloatArray, mu: float, max_iter: int
 ) -> tuple[FloatArray, bool]:
     """Newton's method for one weight of the barrier, never leaving the inside."""
     limited = np.isfinite(upper)
@@ -68,15 +85,17 @@ def _centred_effects(
     def value(v: FloatArray) -> float:
         X = np.add.outer(v, v)
         room = upper[limited] - X[limited]
-        return loss.value(X) - mu * float(np.log(room).sum()) if room.min() > 0 else np.inf
+        return loss.value(X) + mu * (box.barrier(v)[0] - float(np.log(room).sum())) if room.min() > 0 else np.inf
 
     here = value(v)
     for _ in range(max_iter):
         X = np.add.outer(v, v)
         room = upper - X
         _, G = loss.value_and_gradient(X)
-        residual = cone.margins(G + mu / room)
+        _, slope, bend = box.barrier(v)
+        residual = cone.margins(G + mu / room) + 0.5 * mu * slope  # margins are half a gradient over v
         curvature = loss.curvature(X) + mu / room**2
+        curvature.flat[:: len(v) + 1] += 0.25 * mu * bend  # the diagonal counts twice
         curvature.flat[:: len(v) + 1] += RIDGE * float(curvature.sum(axis=1).max())  # a direction may not matter at all
         step = cone.effects_step(curvature, residual)
         decrease = -float(residual @ step)

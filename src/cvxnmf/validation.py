@@ -336,12 +336,14 @@ def rectangular_logs(candidate: Any, shape: tuple[int, int], name: str = "X") ->
     return X
 
 
-def factors(start: Any, n: int, kind: type[Point] | type[PairedPoint] = Point) -> tuple[FloatArray, FloatArray] | None:
+def factors(
+    start: Any, n: int, kind: type[Point] | type[PairedPoint] = Point, rows: int | None = None
+) -> tuple[FloatArray, FloatArray] | None:
     """Return v and W of a warm start with n rows, from a Solution of this kind or a pair (v, W); None if it is neither."""
     point = start.point if isinstance(start, Solution) else start
-    if isinstance(point, kind):
+    if isinstance(point, kind) and (rows is None or getattr(point, "n_rows", rows) == rows):
         v, W = point.v, point.W
-    elif isinstance(start, Solution):
+    elif isinstance(start, Solution | Point | PairedPoint):
         v, W = np.empty(0), np.empty((0, 0))
     elif isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 1 and np.ndim(start[1]) == 2:
         try:

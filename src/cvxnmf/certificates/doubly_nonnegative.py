@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxnmf import spectra
+from cvxnmf import spectra, validation
 from cvxnmf.certificates.dual import Dual, Witness, accepted
 from cvxnmf.problems import DoublyNonnegativeProblem
 from cvxnmf.problems.doubly_nonnegative import Projection
@@ -24,6 +24,8 @@ FIRST_PAD = 1e-15
 def examined(problem: DoublyNonnegativeProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
     """Value, dual point, and whether X had to be restored."""
     (block,) = problem.blocks
+    if isinstance(X, Solution) and not (isinstance(X.point, MatrixPoint) and len(X.point.matrix) == problem.size):
+        validation.refuse(f"X is a Solution of another problem; give one of a sparse problem of {problem.size} nodes.")
     whole = problem.matrix(X.X if isinstance(X, Solution) else X)
     restored = not block.contains(whole)
     point = block.restored(whole) if restored else MatrixPoint(whole)

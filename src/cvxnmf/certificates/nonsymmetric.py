@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxnmf import spectra
+from cvxnmf import spectra, validation
 from cvxnmf.certificates.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
 from cvxnmf.effects import balancing_effects
 from cvxnmf.problems import Block, NonsymmetricProblem, PaperNonsymmetricProblem
-from cvxnmf.results import FloatArray, PairedPoint, Solution
+from cvxnmf.results import FloatArray, PairedPoint, Point, Solution
 
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
@@ -26,15 +26,22 @@ ROUNDOFF = float(np.finfo(np.float64).eps)
 def examined(problem: NonsymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
     """Value, dual point, and whether X had to be restored."""
     (block,) = problem.blocks
-    if isinstance(X, Solution) and isinstance(X.point, PairedPoint) and X.point.dense().shape == problem.A.shape:
+    if isinstance(X, Solution) and isinstance(X.point, PairedPoint) and _shape(X.point) == problem.A.shape:
         point = X.point.restricted(block.nodes)
         if np.isfinite(point.v).all() and (problem.effects or not point.v.any()):
             part = point.dense()
             return block.objective(point, part), [dual_point(problem, block, part)], False
-    whole = problem.matrix(X.X if isinstance(X, Solution) else X)
+        X = X.X
+    if isinstance(X, Solution):
+        validation.refuse(f"X is a Solution of another problem; give one of data of shape {problem.A.shape}, or a matrix.")
+    whole = problem.matrix(X)
     part, restored = block.restore(problem.part(whole))
     whole[np.ix_(problem.rows, problem.columns)] = part
     return problem.value(whole), [dual_point(problem, block, part)], restored
+
+
+def _shape(point: PairedPoint) -> tuple[int, int]:
+    return point.n_rows, len(point.v) - point.n_rows
 
 
 def dual_point(
@@ -48,8 +55,10 @@ def dual_point(
         return None
     floor, limit = block.loss.floor(), 2.0 * problem.trace
     norm = spectra.spectral_norm(g)
+    if not norm < np.inf:
+        return None
     least = max(0.0, 1.0 - limit / norm) if norm > 0 else 0.0
-    pad = 4 * ROUNDOFF * (sum(g.shape) * float(np.vdot(g, g)) + 64 * limit * float(floor.sum())) / limit**2
+    pad = 4 * ROUNDOFF * (sum(g.shape) * float(np.vdot(g / limit, g / limit)) + 64 * float(floor.sum()) / limit)
 
     def family(shift: float) -> Witness:
         Z: FloatArray = (1.0 - min(shift, 1.0)) * g
@@ -82,9 +91,10 @@ def _examined_blocks(problem: PaperNonsymmetricProblem, X: ArrayLike | Solution)
     """Value, dual point, and whether the block matrix had to be restored, for the paper's penalty."""
     (block,) = problem.blocks
     if isinstance(X, Solution):
-        whole, restored = problem.starting_point(X).dense(), False  # type: ignore[union-attr]
-    else:
-        whole, restored = block.restore(problem.matrix(X))
+        if not isinstance(X.point, PairedPoint) or _shape(X.point) != problem.A.shape:
+            validation.refuse(f"X is a Solution of another problem; give one of data of shape {problem.A.shape}, or a matrix.")
+        X = Point(X.point.v, X.point.W).dense()
+    whole, restored = block.restore(problem.matrix(X))
     return problem.value(whole), [_paper_dual_point(problem, block, whole)], restored
 
 
@@ -98,6 +108,8 @@ def _paper_dual_point(
     if not (np.all(np.abs(G) < ABSURD) and np.all((diagonal > 1e-100) & (diagonal < 1e100))):
         return None
     norm = spectra.spectral_norm(0.5 * G / np.sqrt(np.outer(p, q)))
+    if not norm < np.inf:
+        return None
     least = max(0.0, 1.0 - 1.0 / norm) if norm > 0 else 0.0
 
     def family(shift: float) -> Witness:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg as sl
 from numpy.typing import ArrayLike
 
-from cvxnmf import checking, spectra
+from cvxnmf import checking, spectra, validation
 from cvxnmf.certificates.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
 from cvxnmf.checking import CertificateError
 from cvxnmf.cones import Cone
@@ -48,8 +48,10 @@ def _examined_factors(problem: SymmetricProblem, solution: Solution) -> tuple[fl
     """Examine a point in factors; it lies in the cone unless it comes from another problem."""
     value, duals = 0.0, []
     whole, groups = solution.point, solution.groups
+    if not isinstance(whole, Point) or len(whole.v) != problem.size:
+        validation.refuse(f"X is a Solution of another problem; give one of a symmetric problem of {problem.size} nodes.")
     for block in problem.blocks:
-        if not isinstance(whole, Point) or len(whole.v) != problem.size or (groups is not None and np.ptp(groups[block.nodes])):
+        if groups is not None and np.ptp(groups[block.nodes]):
             return examined(problem, solution.X)
         point = whole.restricted(block.nodes)
         X = point.dense()

@@ -18,6 +18,8 @@ import numpy as np
 from cvxnmf.checking import doubly_nonnegative, nonsymmetric, rank, symmetric
 from cvxnmf.checking.rounding import Array, CertificateError, Proof
 
+#: What reading a file that is not a certificate may raise.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, EOFError, OSError, RuntimeError)
 #: Values below this share of the data's scale count as zero in a relative gap.
 NEGLIGIBLE = 1e-9
 #: Who proves what: each module has a scope, ``scale(A, statement)`` and for every kind of bound ``prove(A, statement, witness)``.
@@ -178,7 +180,7 @@ class Certificate:
             return cls(**numbers, **meta, witness=arrays)
         except FileNotFoundError:
             raise
-        except (ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        except (*UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
             raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
 
 

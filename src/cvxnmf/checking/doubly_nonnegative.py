@@ -23,6 +23,7 @@ from cvxnmf.checking.rounding import (
     CertificateError,
     Proof,
     is_psd,
+    of_moderate_size,
     safe_bound,
     square_matrix,
     witness_arrays,
@@ -36,7 +37,7 @@ def _weights(statement: Mapping[str, Any]) -> tuple[float, float]:
     try:
         l1, trace = float(statement["l1"]), float(statement["trace"])
         known = 0 <= l1 <= LARGEST and 0 <= trace <= LARGEST
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         known = False
     if not known:
         raise CertificateError("The certificate's statement of the problem is not understood.")
@@ -53,6 +54,7 @@ def scale(A: Any, statement: Mapping[str, Any]) -> float:
 def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
     """Return the bound that S and N prove."""
     data, (l1, trace) = square_matrix(A), _weights(statement)
+    of_moderate_size(data, "mse")
     S, N = witness_arrays(witness, "S", "N")
     if S.shape != data.shape or N.shape != data.shape:
         raise CertificateError(f"The witness of shape {S.shape} does not match data of shape {data.shape}.")
@@ -67,7 +69,8 @@ def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) ->
     size.flat[:: len(Z) + 1] += 0.5 * trace
     norm, energy = float(np.vdot(data, data)), float(np.vdot(Z, Z))
     rounding = UNITS_PER_TERM * UNIT * (norm + energy + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size)))
-    return Proof(safe_bound(norm - energy, rounding), True, norm)
+    bound = float(np.ascontiguousarray((data - Z) * (data + Z)).sum())  # ||A||^2 - ||Z||^2, summed pairwise
+    return Proof(safe_bound(bound, rounding), True, norm)
 
 
 #: Kinds of bounds, and who proves them.

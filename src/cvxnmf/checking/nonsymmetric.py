@@ -17,6 +17,7 @@ With the paper's penalty ``trace (sum e^{Y_ii} + sum e^{Z_jj})`` on the diagonal
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from cvxnmf.checking.rounding import (
     domain_edge,
     is_contraction,
     log,
+    of_moderate_size,
     row_sums,
     safe_bound,
     witness_arrays,
@@ -58,7 +60,7 @@ def _terms(statement: Mapping[str, Any]) -> _Terms:
         terms = _Terms(statement["loss"], float(statement["trace"]), statement["effects"], statement["penalty"])
         known = terms.loss in ("kl", "mse") and isinstance(terms.effects, bool) and 0 < terms.trace <= LARGEST
         known = known and (terms.penalty == "nuclear" or (terms.penalty == "paper" and terms.loss == "kl" and not terms.effects))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         known = False
     if not known:
         raise CertificateError("The certificate's statement of the problem is not understood.")
@@ -74,6 +76,7 @@ def scale(A: Any, statement: Mapping[str, Any]) -> float:
 def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
     """Return the bound that the witness proves."""
     data, terms = data_matrix(A), _terms(statement)
+    of_moderate_size(data, terms.loss)
     if terms.effects:
         data = data[np.ix_(data.any(axis=1), data.any(axis=0))]
     Z = witness_arrays(witness, "Z")[0]
@@ -97,15 +100,15 @@ def _nuclear_bound(A: Array, terms: _Terms, Z: Array) -> float:
     error = 4 * UNIT * float(np.linalg.norm(Z + floor)) + 2 * mended.share * float(np.linalg.norm(Z)) + mended.mass
     if not is_contraction(Z - floor, 2 * terms.trace, error):
         raise CertificateError("The dual point is larger than the penalty allows.")
-    total, lost, steepest = 0.0, 0.0, 0.0
+    totals, lost, steepest = [], 0.0, 0.0
     for data, block in _row_blocks(A, Z):
         values, weight, slope = conjugate_terms(terms.loss, data, block)
-        total += float(values.sum())
+        totals.append(float(values.sum()))
         lost += UNITS_PER_TERM * UNIT * float(weight.sum())
         lost += 2 * mended.share * float((block * (np.abs(slope) + 1.0)).sum())
         raised = conjugate_terms(terms.loss, data.max(keepdims=True), block.max(keepdims=True) + mended.mass)[2]
         steepest = max(steepest, float(raised[0, 0]))
-    return safe_bound(total, lost + mended.mass * (steepest + 1.0))
+    return safe_bound(math.fsum(totals), lost + mended.mass * (steepest + 1.0))
 
 
 class _Mended(NamedTuple):
@@ -138,16 +141,16 @@ def _paper_bound(A: Array, trace: float, T: Array, p: Array, q: Array) -> float:
     error = 8 * UNIT * float(np.linalg.norm((T + A) / root))
     if not is_contraction(0.5 * (T - A) / root, 1.0, error):
         raise CertificateError("The dual point is not positive semidefinite.")
-    total, lost = 0.0, 0.0
+    totals, lost = [], 0.0
     for data, block in _row_blocks(A, T):
         values, weight, _ = conjugate_terms("kl", data, block)
-        total += float(values.sum())
+        totals.append(float(values.sum()))
         lost += UNITS_PER_TERM * UNIT * float(weight.sum())
     for part in (p, q):
         logs = log(part / trace)
-        total += float(np.sum(part - part * logs))
+        totals.append(float(np.sum(part - part * logs)))
         lost += UNITS_PER_TERM * UNIT * float(np.sum(part * (2.0 + np.abs(logs))))
-    return safe_bound(total, lost)
+    return safe_bound(math.fsum(totals), lost)
 
 
 def _row_blocks(A: Array, Z: Array) -> Iterator[tuple[Array, Array]]:

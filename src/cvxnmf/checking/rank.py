@@ -28,6 +28,7 @@ from cvxnmf.checking.rounding import (
     is_finite,
     largest_eigenvalues,
     log,
+    of_moderate_size,
     safe_bound,
     witness_arrays,
 )
@@ -48,7 +49,7 @@ def _terms(statement: Mapping[str, Any]) -> _Terms:
     try:
         terms = _Terms(statement["loss"], int(statement["n_components"]), statement["symmetric"])
         known = terms.loss in ("mse", "kl") and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         known = False
     if not known:
         raise CertificateError("The certificate's statement of the problem is not understood.")
@@ -60,7 +61,7 @@ def _data(A: Any, symmetric: bool) -> Any:
     try:
         real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
         data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         data = None
     entries: Any = np.full(1, np.inf) if data is None else (data.data if sp.issparse(data) else data)
     if data is None or data.ndim != 2 or 0 in data.shape or np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
@@ -105,7 +106,8 @@ def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Arra
         raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {part.shape}, or is negative.")
     if terms.symmetric and not np.array_equal(N, N.T):
         raise CertificateError("The witness is not symmetric.")
-    norm = float(np.vdot(part, part))
+    of_moderate_size(part, terms.loss)
+    norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
     taken = _taken_energy(part + N, terms)
     lost = UNITS_PER_TERM * UNIT * (norm + taken)
     return Proof(safe_bound(norm - taken, lost), True, scale(A, statement))
@@ -156,6 +158,7 @@ def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[s
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
     data = _data(A, terms.symmetric)
     part = _observed_part(data, witness, terms.symmetric)
+    of_moderate_size(part, terms.loss)
     rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())
     if not 0 < total < math.inf:
         raise CertificateError("The bound is not a finite number.")

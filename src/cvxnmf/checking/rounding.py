@@ -44,7 +44,7 @@ def data_matrix(A: Any) -> Array:
         raw = A.toarray() if sp.issparse(A) else np.asarray(A)
         real = raw.dtype.kind in "fiubO" and not isinstance(A, np.ma.MaskedArray)
         dense = np.asarray(raw, dtype=np.float64) if real else np.full((1, 1), np.nan)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         dense = np.full((1, 1), np.nan)
     if dense.ndim != 2 or not dense.size or not (is_finite(dense) and dense.min() >= 0):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
@@ -70,6 +70,13 @@ def witness_arrays(witness: Mapping[str, Array], *names: str) -> list[Array]:
     if not all(is_finite(array) for array in arrays):
         raise CertificateError("The witness is not finite.")
     return [array.astype(np.float64, copy=False) for array in arrays]
+
+
+def of_moderate_size(A: Array, loss: str) -> None:
+    """Refuse data so small or large that products of them would vanish or overflow unnoticed."""
+    largest, limit = float(np.nanmax(A, initial=0.0)), 1e100 if loss == "kl" else 1e50
+    if not 1 / limit <= largest <= limit:
+        raise CertificateError(f"The largest entry of the data is {largest:g}, where no bound is safe against rounding.")
 
 
 def is_finite(values: Array) -> bool:

@@ -14,6 +14,7 @@ right, in thought, on the diagonal of W; what that may change is taken off the b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ from cvxnmf.checking.rounding import (
     domain_edge,
     is_finite,
     is_psd,
+    of_moderate_size,
     safe_bound,
     square_matrix,
     witness_arrays,
@@ -51,6 +53,7 @@ def scale(A: Any, statement: Mapping[str, Any]) -> float:
 def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
     """Return the bound that ``Z`` and the metric prove."""
     data, terms = square_matrix(A), _terms(statement)
+    of_moderate_size(data, terms.loss)
     Z, metric = witness_arrays(witness, "Z", "metric")
     dual = _DualPoint(data, terms, Z, metric.astype(np.float64))
     dual.in_domain()
@@ -81,7 +84,7 @@ def _terms(statement: Mapping[str, Any]) -> _Terms:
         known = known and metric in ("degree", "uniform", "own")
         if known and 0 <= terms.trace <= LARGEST and statement["diagonal"] in ("fit", "ignore"):
             return terms
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         pass
     raise CertificateError("The certificate's statement of the problem is not understood.")
 
@@ -201,7 +204,7 @@ class _DualPoint:
 
     def bound(self) -> float:
         """``-sum phi*(W)``, lowered by all that rounding may have added, and never below 0."""
-        total, rounding, moved, n = 0.0, 0.0, 0.0, len(self.A)
+        totals, rounding, moved, n = [], 0.0, 0.0, len(self.A)
         for rows, A, Z in self._blocks():
             terms, weight, slope = conjugate_terms(self.loss, A, Z)
             on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
@@ -213,9 +216,9 @@ class _DualPoint:
                 terms[on_diagonal] = weight[on_diagonal] = 0.0
                 if self.cone == "conditional":
                     moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
-            total += float(terms.sum())
+            totals.append(float(terms.sum()))
             rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
-        return safe_bound(total, rounding + moved)
+        return safe_bound(math.fsum(totals), rounding + moved)
 
 
 #: Kinds of bounds, and who proves them.

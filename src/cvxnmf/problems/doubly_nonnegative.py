@@ -41,8 +41,9 @@ class Projection:
     def objective(self, point: MatrixPoint) -> float:
         """The objective at a doubly nonnegative matrix."""
         X = point.matrix
-        D = X - self.A
-        return float(np.vdot(D, D)) + self.l1 * float(np.abs(X).sum()) + self.trace * float(np.trace(X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = X - self.A
+            return float(np.vdot(D, D)) + self.l1 * float(np.abs(X).sum()) + self.trace * float(np.trace(X))
 
     def best_start(self, given: MatrixPoint | None = None) -> MatrixPoint:
         """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
@@ -115,7 +116,8 @@ class DoublyNonnegativeProblem(Problem):
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X for nonnegative X: ``2 (X - A) + l1 11' + trace I``."""
-        return 2.0 * (self.matrix(X) - self.blocks[0].B)
+        with np.errstate(over="ignore"):
+            return 2.0 * (self.matrix(X) - self.blocks[0].B)
 
     def with_trace(self, trace: float | Literal["auto"]) -> DoublyNonnegativeProblem:
         """Return the same problem with another trace weight."""
@@ -124,6 +126,8 @@ class DoublyNonnegativeProblem(Problem):
     def starting_point(self, start: Any) -> MatrixPoint:
         """Check a warm start: a solution or a matrix X."""
         point = getattr(start, "point", start)
+        if point is not start and not isinstance(point, MatrixPoint):
+            validation.refuse("start is a Solution of another kind of problem; give one of a sparse problem, or a matrix X.")
         return MatrixPoint(self.matrix(point.matrix if isinstance(point, MatrixPoint) else start, "start"))
 
     def restricted(self, given: MatrixPoint | None, block: Projection) -> MatrixPoint | None:
@@ -149,7 +153,8 @@ def sparse(A: Any, l1: float = 0.0, trace: float = 0.0) -> DoublyNonnegativeProb
     l1 : float
         Weight of the sum of the entries: the larger, the more of them are zero.
     trace : float
-        Weight of the trace: the larger, the lower the rank.
+        Weight of the trace: the larger, the fewer directions carry weight. (``solution.rank`` counts those above 1e-4 of the
+        heaviest; an exactly positive semidefinite and nonnegative X has a slightly raised diagonal.)
 
     Returns
     -------

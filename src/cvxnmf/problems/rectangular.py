@@ -30,6 +30,8 @@ class NonsymmetricProblem(Problem):
         The checked data.
     trace : float
         Weight of the penalty, resolved to its number.
+    gamma_max : float
+        The least trace at which the solution has no positions.
     metric : ndarray of shape (m + n,)
         Ones; 0 for rows and columns without data that were set aside.
     blocks : tuple of Block
@@ -43,7 +45,7 @@ class NonsymmetricProblem(Problem):
     metric: FloatArray = field(repr=False)
     blocks: tuple[Block[Any], ...] = field(repr=False)
 
-    methods = ("accelerated", "factored", "projected-gradient")
+    methods = ("adaptive", "accelerated", "factored", "projected-gradient")
     penalty_name = "nuclear"
 
     @property
@@ -97,7 +99,10 @@ class NonsymmetricProblem(Problem):
     def gradient(self, X: ArrayLike) -> FloatArray:
         """A gradient of the objective at X, shape (m, n); of the nuclear norm the one of least size."""
         whole = self.matrix(X)
-        _, G = LOSSES[self.loss_name](self.A).value_and_gradient(whole)
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, G = LOSSES[self.loss_name](self.A).value_and_gradient(whole)
+        if not np.abs(self.part(whole)).max() < 1e100:
+            validation.refuse("X has entries beyond 1e100 where there are data; the penalty has no gradient there.")
         left, _, right = spectra.singular_triples_above(self.blocks[0].cone.centred(self.part(whole)), 0.0)
         G[np.ix_(self.rows, self.columns)] += 2.0 * self.trace * (left @ right.T)
         return G
@@ -108,7 +113,7 @@ class NonsymmetricProblem(Problem):
 
     def starting_point(self, start: Any) -> PairedPoint | FloatArray:
         """Check a warm start: a solution, a pair (v, W) of m + n rows, or a matrix X."""
-        factors = validation.factors(start, sum(self.A.shape), PairedPoint)
+        factors = validation.factors(start, sum(self.A.shape), PairedPoint, len(self.A))
         return self.matrix(start, "start") if factors is None else PairedPoint(*factors, len(self.A))
 
     def restricted(self, given: PairedPoint | FloatArray | None, block: Block[Any]) -> PairedPoint | FloatArray | None:
@@ -142,10 +147,12 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
     @property
     def gamma_max(self) -> float:
         """There is none: the penalty does not force X to zero."""
-        return validation.refuse("penalty='paper' has no largest trace; use the nuclear norm (penalty='nuclear').")
+        raise AttributeError("penalty='paper' has no largest trace; use the nuclear norm (penalty='nuclear').")
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms of m + n rows."""
+        if np.shape(X) == self.A.shape:
+            validation.refuse(f"With penalty='paper' {name} is the whole block matrix, of shape ({self.size}, {self.size}).")
         return validation.log_matrix(X, self.size, name)
 
     def value(self, X: ArrayLike) -> float:
@@ -158,7 +165,7 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
 
     def starting_point(self, start: Any) -> Point | FloatArray:  # type: ignore[override]
         """Check a warm start: a solution, a pair (v, W) of m + n rows, or a block matrix X."""
-        factors = validation.factors(start, self.size, PairedPoint)
+        factors = validation.factors(start, self.size, PairedPoint, len(self.A))
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
     def restricted(self, given: Point | FloatArray | None, block: Block[Any]) -> Point | FloatArray | None:  # type: ignore[override]
@@ -187,7 +194,8 @@ def nonsymmetric(
         ``sum A log(A/E) - A + E`` over all entries, with ``E = exp(X)``; or ``sum (E - A)^2`` (no half), continued by its
         tangent where ``E < A/2``, which makes it convex.
     trace : float or "auto"
-        Weight of the penalty, above 0. "auto" takes the edge of the noise spectrum, so that only structure that noise cannot
+        Weight of the penalty, above 0; its effect depends on the scale of A, and sensible values lie between 0.001 and 1 times
+        ``problem.gamma_max``. "auto" takes the edge of the noise spectrum, so that only structure that noise cannot
         explain enters X; it assumes independent entries whose variance is proportional to their mean, and is known for KL
         with effects only. At ``problem.gamma_max`` and above the model has no positions.
     effects : bool
@@ -231,23 +239,21 @@ def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects:
         _refuse_auto(trace, loss, effects)
         weight = _noise_trace(data)
     else:
-        weight = validation.number("trace", trace, minimum=0.0)
+        weight = validation.number("trace", trace, minimum=0.0, strict=True)
     _refuse_weight(weight, isinstance(trace, str))
     A.flags.writeable = s.flags.writeable = False  # a certificate is about these very numbers
     if penalty == "paper":
         paired = Block(nodes, PairedKullbackLeibler(data, weight), PSD(np.ones(len(nodes))), 0.0)
         return PaperNonsymmetricProblem(A, loss, effects, weight, s, (paired,))
-    block = Block(nodes, LOSSES[loss](data), NuclearNorm(data.shape, effects), weight)
+    block = Block(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight)
     return NonsymmetricProblem(A, loss, effects, weight, s, (block,))
 
 
 def _refuse_weight(weight: float, automatic: bool) -> None:
-    if weight > 1e100:
-        validation.refuse(f"trace={weight:g} is too large; beyond problem.gamma_max it changes nothing.")
     if weight == 0 and automatic:
         validation.refuse("trace='auto' finds no noise in these data; give trace as a number above 0.")
-    if weight == 0:
-        validation.refuse("trace must be above 0: without a penalty X = log(A) fits any data and tells nothing.")
+    if not 1e-100 <= weight <= 1e100:
+        validation.refuse(f"trace={weight:g} is out of range; sensible values lie between 0.001 and 1 times problem.gamma_max.")
 
 
 def _refuse_auto(trace: str, loss: str, effects: bool) -> None:

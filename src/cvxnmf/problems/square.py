@@ -55,8 +55,8 @@ class SymmetricProblem(Problem):
         if self.blocks[0].lower is not None:
             return ("splitting",)
         if not self.blocks[0].cone.free_effects:  # solutions of high rank: the factors do not pay
-            return ("accelerated", "factored", "projected-gradient")
-        return ("factored", "accelerated", "projected-gradient")
+            return ("accelerated", "factored", "projected-gradient", "adaptive")
+        return ("factored", "accelerated", "projected-gradient", "adaptive")
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms."""
