@@ -29,10 +29,12 @@ WINDOW = 10
 TINY = 1e-10
 #: Values below this share of the data's scale are recomputed entry by entry, since the short formula cancels.
 CANCELLING = 1e-5
-#: Products of at most this many entries are formed in the final evaluation of sparse data.
+#: Products of at most this many entries are formed, block by block, where the short formula cancels on sparse data.
 AFFORDABLE = 5e7
 #: Share of nonzero entries up to which Kullback-Leibler works on compressed rows: zeros of A only enter through sums.
 MOSTLY_ZERO = 0.6
+#: Columns up to which a compiled loop beats the library's matrix product.
+THIN = 4
 #: Shares of the scale, as in a certificate: a value this small is zero.
 NEGLIGIBLE = 1e-9
 
@@ -268,6 +270,8 @@ def product(A: Any, V: FloatArray) -> FloatArray:
     """``A V`` for either storage."""
     if sp.issparse(A):
         return np.asarray(kernels.csr_product(A.indptr, A.indices, A.data, V))
+    if V.shape[1] <= THIN:
+        return np.asarray(kernels.thin_product(A, np.ascontiguousarray(V.T)))
     return np.asarray(A @ V)
 
 
@@ -468,12 +472,13 @@ class SquaredError(Problem):
         return float(np.sum((filled - model) ** 2))
 
     def loss(self, U: FloatArray, V: FloatArray) -> float:
-        """Entry by entry, in blocks of rows; for very large sparse data by Gram matrices."""
+        """Entry by entry, in blocks of rows; for sparse data by Gram matrices unless that cancels."""
         A, (m, n) = self.data.A, self.data.shape
         self.fill(U, V)
-        if self.data.sparse and m * n > AFFORDABLE:
+        if self.data.sparse:
             short = self.constant() - 2.0 * float(np.vdot(product(A, V), U)) + float(np.vdot(U.T @ U, V.T @ V))
-            return max(0.0, short)
+            if short > CANCELLING * self.scale or m * n > AFFORDABLE:
+                return max(0.0, short)
         total, height = 0.0, max(1, (1 << 20) // n)
         for first in range(0, m, height):
             block = A[first : first + height]
@@ -947,7 +952,7 @@ def _both(rule: Callable[[], Rule]) -> Callable[[Any], Rules]:
 
 
 def _hals(sparseness: Any) -> Rules:
-    return Rules(Hals(1), Hals(1), Ahead(wait=20, weight=0.5), (Hals(8), Hals(8)))
+    return Rules(Hals(1), Hals(1), Ahead(wait=10, weight=0.7), (Hals(4), Hals(4)))
 
 
 def _newton(sparseness: Any) -> Rules:

@@ -78,13 +78,55 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int) -> Any:
 
 
 @_compiled
+def thin_product(A: Any, H: Any) -> Any:
+    """``A H'`` for H with at most four rows, in one pass over A; library products are slow at such shapes."""
+    m, n = A.shape
+    k = H.shape[0]
+    result = np.empty((m, k))
+    h0, h1, h2, h3 = H[0], H[min(1, k - 1)], H[min(2, k - 1)], H[min(3, k - 1)]
+    for i in range(m):
+        a = A[i]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        if k == 4:
+            for j in range(n):
+                s0 += a[j] * h0[j]
+                s1 += a[j] * h1[j]
+                s2 += a[j] * h2[j]
+                s3 += a[j] * h3[j]
+        elif k == 3:
+            for j in range(n):
+                s0 += a[j] * h0[j]
+                s1 += a[j] * h1[j]
+                s2 += a[j] * h2[j]
+        else:
+            for j in range(n):
+                s0 += a[j] * h0[j]
+                s1 += a[j] * h1[j]
+        result[i, 0] = s0
+        if k > 1:
+            result[i, 1] = s1
+        if k > 2:
+            result[i, 2] = s2
+        if k > 3:
+            result[i, 3] = s3
+    return result
+
+
+@_compiled
 def csr_product(indptr: Any, indices: Any, data: Any, V: Any) -> Any:
     """``A V`` for A in compressed rows."""
     m, k = len(indptr) - 1, V.shape[1]
     result = np.zeros((m, k))
     for i in range(m):
         row = result[i]
-        for e in range(indptr[i], indptr[i + 1]):
+        e, end = indptr[i], indptr[i + 1]
+        while e + 1 < end:  # two entries at a time: the row is loaded and stored once for both
+            a, b = data[e], data[e + 1]
+            v, w = V[indices[e]], V[indices[e + 1]]
+            for r in range(k):
+                row[r] += a * v[r] + b * w[r]
+            e += 2
+        if e < end:
             a, v = data[e], V[indices[e]]
             for r in range(k):
                 row[r] += a * v[r]
