@@ -6,7 +6,8 @@ model "numpy" lets divisions run in SIMD lanes; callers keep the divisors away f
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -16,8 +17,18 @@ BLOCK = 32
 #: A block of rows has settled when a sweep changes it by less than this share of the first sweep's change.
 SETTLED = 0.01
 
-_compiled: Any = njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
-_inlined: Any = njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"}, inline="always")
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+
+
+def _compiled(function: Loop) -> Loop:
+    """Compile when first called, and keep the result on disk."""
+    return cast(Loop, njit(**_OPTIONS)(function))
+
+
+def _inlined(function: Loop) -> Loop:
+    """Compile as a part of the caller."""
+    return cast(Loop, njit(**_OPTIONS, inline="always")(function))
 
 
 # Squared error -------------------------------------------------------------------------------------------------------------

@@ -132,18 +132,18 @@ def _parts(A: Any, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
     left, values, right = leading_triples(A, min(k, *A.shape), symmetric)
     U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
     spare: list[tuple[float, FloatArray, FloatArray]] = []
-    for l, (x, value, y) in enumerate(zip(left.T, values, right.T, strict=True)):
+    for column, (x, value, y) in enumerate(zip(left.T, values, right.T, strict=True)):
         pairs = []
         for sign in (1.0, -1.0):
             u, v = np.maximum(sign * x, 0.0), np.maximum(sign * y, 0.0)
             size = float(np.linalg.norm(u) * np.linalg.norm(v))
             pairs.append((value * size, u / max(np.linalg.norm(u), 1e-300), v / max(np.linalg.norm(v), 1e-300)))
         pairs.sort(key=lambda pair: -pair[0])
-        U[:, l], V[:, l] = (np.sqrt(pairs[0][0]) * side for side in pairs[0][1:])
+        U[:, column], V[:, column] = (np.sqrt(pairs[0][0]) * side for side in pairs[0][1:])
         spare.append(pairs[1])
     spare.sort(key=lambda pair: -pair[0])
-    for l, (weight, u, v) in zip(range(len(values), k), spare, strict=False):
-        U[:, l], V[:, l] = np.sqrt(weight) * u, np.sqrt(weight) * v
+    for column, (weight, u, v) in zip(range(len(values), k), spare, strict=False):
+        U[:, column], V[:, column] = np.sqrt(weight) * u, np.sqrt(weight) * v
     negligible = np.finfo(np.float64).eps * max(float(U.max()), float(V.max()))
     U[negligible >= U], V[negligible >= V] = 0.0, 0.0
     return U, V
@@ -151,7 +151,7 @@ def _parts(A: Any, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
 
 def _mean(A: Any) -> float:
     """The mean of A in units of a factor: over the root of its largest entry."""
-    return float(A.mean()) / np.sqrt(float(A.max()))
+    return float(A.mean() / np.sqrt(A.max()))
 
 
 def _cheapest_pair(U: FloatArray, V: FloatArray) -> tuple[int, int]:
