@@ -14,7 +14,7 @@ from numba import njit
 
 #: Rows of a factor that are swept together; four cache lines of doubles per component.
 BLOCK = 32
-#: A block of rows has settled when a sweep changes it by less than this share of the first sweep's change.
+#: A row has settled when a sweep changes it by less than this share of the first sweep's change.
 SETTLED = 0.01
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -35,16 +35,17 @@ def _inlined(function: Loop) -> Loop:
 
 
 @_compiled
-def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int) -> Any:
+def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float = SETTLED) -> Any:
     """Cyclic coordinate descent on ``<XQ, X>/2 - <P, X>`` over X >= 0, rows in blocks; a new array.
 
     Each sweep minimises over one column after the other, ``x_l <- (x_l + (p_l - X q_l) / Q_ll)_+``. A block of rows is swept
-    until it has settled, `sweeps` times at most. Columns with ``Q_ll = 0`` stay.
+    until every row has settled, `sweeps` times at most; a row has when a sweep changes it by less than the share `settled` of
+    the first, and then it stays, so that no row depends on its neighbours. Columns with ``Q_ll = 0`` stay.
     """
     m, k = X.shape
     result = np.empty_like(X)
     x, p = np.empty((k, BLOCK)), np.empty((k, BLOCK))
-    slope = np.empty(BLOCK)
+    slope, change, limit, active = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for first in range(0, m, BLOCK):
         size = min(BLOCK, m - first)
         x[:, size:] = 0.0
@@ -53,9 +54,9 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int) -> Any:
             for r in range(k):
                 x[r, i] = X[first + i, r]
                 p[r, i] = P[first + i, r]
-        limit = 0.0
+        active[:] = 1.0
         for sweep in range(sweeps):
-            change = 0.0
+            change[:] = 0.0
             for r in range(k):
                 if Q[r, r] <= 0.0:
                     continue
@@ -74,13 +75,18 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int) -> Any:
                     s += 1
                 inverse = 1.0 / Q[r, r]
                 for i in range(BLOCK):
-                    new = max(0.0, x[r, i] + slope[i] * inverse)
+                    new = max(0.0, x[r, i] + active[i] * (slope[i] * inverse))
                     moved = new - x[r, i]
-                    change += moved * moved
+                    change[i] += moved * moved
                     x[r, i] = new
             if sweep == 0:
-                limit = SETTLED * SETTLED * change
-            if change <= limit:
+                for i in range(BLOCK):
+                    limit[i] = settled * settled * change[i]
+            moving = 0.0
+            for i in range(BLOCK):
+                active[i] = 1.0 if change[i] > limit[i] else 0.0
+                moving += active[i]
+            if moving == 0.0:
                 break
         for i in range(size):
             for r in range(k):

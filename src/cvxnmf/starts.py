@@ -19,8 +19,8 @@ from cvxnmf.results import FloatArray
 FULL_GRAM = 1200
 #: Steps of coordinate descent before the first merge and between two merges.
 SETTLING, BETWEEN = 20, 5
-#: Sweeps that solve for one side when the other is fixed.
-SOLVING = 200
+#: Most sweeps that solve for one side when the other is fixed, and the share of the first change that ends them.
+SOLVING, SOLVED = 1000, 1e-6
 
 
 def nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
@@ -62,8 +62,8 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
         points = points - np.outer(points @ direction, direction)
     rows = A[chosen]
     V = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T
-    U, V = nndsvd(A, k) if len(chosen) < k else (np.full((A.shape[0], k), np.sqrt(_mean(A))), np.ascontiguousarray(V))
-    return _balanced(kernels.hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING), V)
+    U, V = nndsvd(A, k) if len(chosen) < k else (np.ones((A.shape[0], k)), np.ascontiguousarray(V))
+    return _balanced(kernels.hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING, SOLVED), V)
 
 
 def merge(A: Any, k: int) -> tuple[FloatArray, FloatArray]:

@@ -143,10 +143,10 @@ class _Run:
             self.values.append(min(value, before))
             if self._record(iteration):
                 return Status.INTERRUPTED
-            if value > before:  # a rise by rounding: nothing is left to gain
-                return Status.STALLED
             if self.values[-1] <= self.tol * NEGLIGIBLE * self.problem.scale:
                 return Status.OPTIMAL
+            if value > before:  # a rise by rounding: nothing is left to gain
+                return Status.STALLED
             if iteration >= WINDOW and self.values[-1 - WINDOW] - self.values[-1] <= self.tol * self.values[-1]:
                 return Status.STALLED
         return Status.MAX_ITER
