@@ -27,6 +27,7 @@ ROOMS = [
     "classical",
     "stages",
     "recursion",
+    "factorize",
     "saving",
     "graphs",
     "cli",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cvxnmf.certificates import certify, verify
     from cvxnmf.checking import Certificate, CertificateError
+    from cvxnmf.classical import classical_nmf
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
+    from cvxnmf.factorize import factorize
     from cvxnmf.graphs import block_graph
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
     from cvxnmf.recursion import recursive
@@ -30,8 +32,10 @@ __all__ = [
     "Status",
     "block_graph",
     "certify",
+    "classical_nmf",
     "exp_factor",
     "factor_rank_two",
+    "factorize",
     "load",
     "nonsymmetric",
     "path",
@@ -50,6 +54,8 @@ _ROOMS = {
     "certificates": ("certify", "verify"),
     "solvers": ("path", "solve"),
     "completely_positive": ("exp_factor", "factor_rank_two"),
+    "classical": ("classical_nmf",),
+    "factorize": ("factorize",),
     "recursion": ("recursive",),
     "saving": ("load", "save"),
     "graphs": ("block_graph",),

@@ -116,7 +116,7 @@ def classical_nmf(
         try:
             status = run.loop()
         except KeyboardInterrupt:
-            raise Interrupted(run.result(Status.INTERRUPTED)) from None  # type: ignore[arg-type]
+            raise Interrupted(run.result(Status.INTERRUPTED)) from None
         return run.result(status)
 
 
@@ -146,9 +146,9 @@ class _Run:
             if self.values[-1] <= self.tol * NEGLIGIBLE * self.problem.scale:
                 return Status.OPTIMAL
             if value > before:  # a rise by rounding: nothing is left to gain
-                return Status.STALLED
+                return Status.CONVERGED
             if iteration >= WINDOW and self.values[-1 - WINDOW] - self.values[-1] <= self.tol * self.values[-1]:
-                return Status.STALLED
+                return Status.CONVERGED
         return Status.MAX_ITER
 
     def _record(self, iteration: int) -> bool:
@@ -172,7 +172,7 @@ class _Run:
         steps = f"{len(self.history)} step{'s' if len(self.history) != 1 else ''}"
         endings = {
             Status.OPTIMAL: "the data are reproduced up to rounding",
-            Status.STALLED: "the objective no longer falls by more than the tolerance",
+            Status.CONVERGED: "the objective no longer falls by more than the tolerance",
             Status.MAX_ITER: "the limit of steps was reached while the objective was still falling",
             Status.INTERRUPTED: "stopped on request",
             Status.NONFINITE: "a value stopped being finite, and the last finite point is kept",

@@ -1,0 +1,218 @@
+"""Factorisation of a given rank: deterministic starts, the best of them polished on the true loss, and a certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf import spectra, starts, validation
+from cvxnmf.certificates import rank_certificate
+from cvxnmf.classical import classical_nmf
+from cvxnmf.completely_positive import turned_into_orthant
+from cvxnmf.problems import nonsymmetric, symmetric
+from cvxnmf.results import Factorization, FloatArray, Iterate
+from cvxnmf.solvers import solve
+
+Factors = tuple[FloatArray, FloatArray]
+
+#: Convex problems of up to this many rows are solved for a start.
+LARGEST_CONVEX = 1500
+#: Certified gap at which a convex solution is good enough to start from.
+START_TOLERANCE = 1e-2
+#: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's eigenvalue.
+ADMITTING_SHARE = 0.5
+#: Negative entries of a rank-two matrix up to this share of the largest are rounding of the ascent.
+NEARLY_NONNEGATIVE = 1e-3
+
+
+def factorize(
+    A: Any,
+    n_components: int | None = None,
+    loss: str = "mse",
+    symmetric: bool | None = None,
+    start: Any = None,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    effort: int = 150,
+    callback: Callable[[Iterate], Any] | None = None,
+) -> Factorization:
+    """Factor nonnegative data, ``A ≈ UV'`` or ``A ≈ UU'``: the same good answer every time, with a bound on what is possible.
+
+    Several deterministic starts (the singular vectors, rows that stick out, merged components; for symmetric data the
+    eigenvectors and the convex solution) are each descended to the end, and the best result is kept and certified.
+
+    Parameters
+    ----------
+    A : array-like or scipy.sparse matrix of shape (m, n)
+        Nonnegative; NaN stands for missing entries.
+    n_components : int, optional
+        Number of components; left out, one more than the directions that the convex problem finds above the noise.
+    loss : {"mse", "kl"}
+        ``||A - UV'||^2`` (no half) or Kullback-Leibler.
+    symmetric : bool, optional
+        Whether to ask for ``V = U``; left out, a symmetric A is recognised.
+    start : Factorization, pair (U, V) or array U, optional
+        Descend from there instead; the result is never worse.
+    tol : float
+        Relative decrease of the loss per step at which a descent ends, see :func:`classical_nmf`.
+    max_iter : int
+        Most steps of each descent.
+    effort : int
+        Most singular value decompositions to spend on the bound.
+    callback : callable, optional
+        Called with an :class:`Iterate` after every step; a true answer stops the descent at hand.
+
+    Returns
+    -------
+    Factorization
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.random((20, 3)) @ rng.random((3, 15))
+    >>> result = cvxnmf.factorize(A, n_components=3)
+    >>> result.U.shape, result.V.shape, bool(result.value < 1e-3 * np.sum(A**2))
+    ((20, 3), (15, 3), True)
+    """
+    validation.choice("loss", loss, ("mse", "kl"))
+    effort = validation.integer("effort", effort, minimum=0)
+    data = validation.partial_matrix(A)
+    twofold = _is_symmetric(data) if symmetric is None else _asked_symmetric(data, symmetric)
+    k = _found_components(data, twofold) if n_components is None else validation.components(n_components, data.shape)
+
+    def descended(init: Any) -> Factorization:
+        return classical_nmf(data, k, "hals", loss, init, twofold, max_iter=max_iter, tol=tol, callback=callback)
+
+    if start is not None:
+        best = descended(_given(start, twofold))
+    else:
+        runs = [descended(init[0] if twofold else init) for init in _portfolio(data, k, loss, twofold)]
+        best = min(runs, key=lambda run: run.value)
+    certificate = rank_certificate(data, k, best.value, loss, twofold, effort)
+    if start is None and k == 2 and "N" in certificate.witness:
+        better = _from_dual_point(data, certificate.witness["N"], twofold)
+        run = best if better is None else descended(better[0] if twofold else better)
+        if run.value < best.value:
+            best, certificate = run, rank_certificate(data, k, run.value, loss, twofold, effort)
+    return dataclasses.replace(best, certificate=certificate)
+
+
+def _is_symmetric(A: Any) -> bool:
+    try:
+        validation.is_symmetric(A)
+    except ValueError:
+        return False
+    return True
+
+
+def _asked_symmetric(A: Any, symmetric: Any) -> bool:
+    if not isinstance(symmetric, bool | np.bool_):
+        validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
+    if symmetric:
+        validation.is_symmetric(A)
+    return bool(symmetric)
+
+
+def _given(start: Any, twofold: bool) -> Any:
+    """A user's start in the form that the descent takes."""
+    if isinstance(start, Factorization):
+        return start.U if twofold else (start.U, start.V)
+    if twofold and isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 2:
+        return start[0]
+    return start
+
+
+def _filled(A: Any) -> Any:
+    """The data with missing entries replaced by what their row and column suggest."""
+    if sp.issparse(A) or not np.isnan(A).any():
+        return A
+    rows, columns, total = np.nanmean(A, axis=1), np.nanmean(A, axis=0), float(np.nanmean(A))
+    return np.where(np.isnan(A), np.outer(rows, columns) / total, A)
+
+
+def _portfolio(A: Any, k: int, loss: str, twofold: bool) -> list[Factors]:
+    """Deterministic starts; no single one is reliable everywhere."""
+    full = _filled(A)
+    if not twofold:
+        return [start(full, k) for start in (starts.nndsvd, starts.successive_projection, starts.merge)]
+    found = [starts.eigen_nndsvd(full, k)]
+    if not sp.issparse(full) and len(full) <= LARGEST_CONVEX and k > 1:
+        found.append(convex_start(full, k))
+    return found
+
+
+def _found_components(A: Any, twofold: bool) -> int:
+    """One more than the rank of the convex solution at the noise edge."""
+    full = _filled(A)
+    dense = full.toarray() if sp.issparse(full) else full
+    problem = symmetric(dense, trace="auto") if twofold else nonsymmetric(dense, trace="auto")
+    return int(min(1 + solve(problem, tol=1e-3).rank, *A.shape))
+
+
+def convex_start(A: FloatArray, k: int) -> Factors:
+    """Start from the convex solution: k centres among its positions, ``U_il = exp(v_i + w_i . c_l - |c_l|^2 / 2)``."""
+    problem = symmetric(A, trace="auto")
+    values = np.linalg.eigvalsh(_standardised_residual(problem.A, problem.metric))[::-1]
+    admitted = ADMITTING_SHARE * float(values[min(k - 1, len(values)) - 1])
+    if 0 < admitted < problem.trace:
+        problem = problem.with_trace(admitted)
+    point = solve(problem, tol=START_TOLERANCE, max_iter=50)
+    present = np.isfinite(point.v)
+    W = point.W[present]
+    centres = _centres(W, k)
+    U = np.zeros((len(A), k))
+    logs = point.v[present, None] + W @ centres.T - 0.5 * np.sum(centres**2, axis=1)
+    U[present] = np.exp(np.minimum(logs, 300.0))
+    E = U @ U.T
+    U *= np.sqrt(np.vdot(A, E) / np.vdot(E, E))
+    U[U < 1e-6 * U.max()] = 1e-6 * U.max()
+    return U, U
+
+
+def _standardised_residual(A: FloatArray, metric: FloatArray) -> FloatArray:
+    """What the independent model leaves, in the metric."""
+    degrees = A.sum(axis=1)
+    s = np.where(metric > 0, metric, np.inf)
+    return (A - np.outer(degrees, degrees / degrees.sum())) / s[:, None] / s[None, :]
+
+
+def _centres(W: FloatArray, k: int, rounds: int = 50) -> FloatArray:
+    """K centres of the positions: the farthest points in turn, then the means of those nearest."""
+    centres = W[[int(np.argmax(np.sum(W * W, axis=1)))]]
+    while len(centres) < k:
+        distance = np.min(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
+        centres = np.vstack([centres, W[int(np.argmax(distance))]])
+    for _ in range(rounds):
+        nearest = np.argmin(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
+        means = np.array([W[nearest == c].mean(axis=0) if np.any(nearest == c) else centres[c] for c in range(k)])
+        if np.array_equal(means, centres):
+            break
+        centres = means
+    return centres
+
+
+def _from_dual_point(A: Any, N: FloatArray, twofold: bool) -> Factors | None:
+    """Factors of the best matrix of rank two for the dual point N; if it is nonnegative, they are globally optimal."""
+    if A.shape != N.shape:  # the bound is that of a part of the data
+        return None
+    dense = np.asarray(A.toarray() if sp.issparse(A) else A)
+    X, _ = spectra.top_part(dense + N, 2, twofold)
+    if X.min() < -NEARLY_NONNEGATIVE * X.max():
+        return None
+    if twofold:
+        values, vectors = np.linalg.eigh(X)
+        U = turned_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
+        return None if U is None else (U, U)
+    left, values, right = np.linalg.svd(X, full_matrices=False)
+    rows = left[:, :2] * values[:2]
+    angles = np.arctan2(rows[:, 1], rows[:, 0] * np.sign(rows[:, 0].sum()))
+    corners = rows[[int(np.argmin(angles)), int(np.argmax(angles))]]
+    if abs(np.linalg.det(corners)) <= 1e-12 * float(np.vdot(corners, corners)):
+        return None
+    return np.maximum(0.0, rows @ np.linalg.inv(corners)), np.maximum(0.0, (corners @ right[:2]).T)
