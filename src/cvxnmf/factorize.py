@@ -25,6 +25,10 @@ LARGEST_CONVEX = 1500
 START_TOLERANCE = 1e-2
 #: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's eigenvalue.
 ADMITTING_SHARE = 0.5
+#: The best runs are tried for exchanges of columns, this many pairs in vain and this many times each at most.
+EXCHANGED_RUNS, EXCHANGED_PAIRS, EXCHANGES = 5, 4, 20
+#: Residuals of up to this many entries are looked at as a whole.
+LARGEST_RESIDUAL = 20_000_000
 #: Negative entries of a rank-two matrix up to this share of the largest are rounding of the ascent.
 NEARLY_NONNEGATIVE = 1e-3
 
@@ -92,7 +96,10 @@ def factorize(
     if start is not None:
         best = descended(_given(start, twofold))
     else:
-        runs = [descended(init[0] if twofold else init) for init in _portfolio(data, k, loss, twofold)]
+        runs = [descended(init[0] if twofold else init) for init in _portfolio(data, k, twofold)]
+        runs.sort(key=lambda run: run.value)
+        if _may_exchange(data, k, twofold):
+            runs = [_exchanged(data, run, descended) for run in runs[:EXCHANGED_RUNS]]
         best = min(runs, key=lambda run: run.value)
     certificate = rank_certificate(data, k, best.value, loss, twofold, effort)
     if start is None and k == 2 and "N" in certificate.witness:
@@ -136,15 +143,35 @@ def _filled(A: Any) -> Any:
     return np.where(np.isnan(A), np.outer(rows, columns) / total, A)
 
 
-def _portfolio(A: Any, k: int, loss: str, twofold: bool) -> list[Factors]:
+def _portfolio(A: Any, k: int, twofold: bool) -> list[Factors]:
     """Deterministic starts; no single one is reliable everywhere."""
     full = _filled(A)
+    if k == 1:
+        return [starts.eigen_nndsvd(full, k) if twofold else starts.nndsvd(full, k)]
     if not twofold:
-        return [start(full, k) for start in (starts.nndsvd, starts.successive_projection, starts.merge)]
+        simple = [start(full, k) for start in (starts.nndsvd, starts.successive_projection, starts.standing_columns)]
+        return simple + [starts.merge(full, k, excess) for excess in (1.5, 2.0)]
     found = [starts.eigen_nndsvd(full, k)]
     if not sp.issparse(full) and len(full) <= LARGEST_CONVEX and k > 1:
         found.append(convex_start(full, k))
     return found
+
+
+def _may_exchange(A: Any, k: int, twofold: bool) -> bool:
+    """Whether columns can be exchanged: the residual is looked at as a whole."""
+    return not (twofold or k == 1 or sp.issparse(A) or A.size > LARGEST_RESIDUAL)
+
+
+def _exchanged(A: FloatArray, run: Factorization, descended: Callable[[Any], Factorization]) -> Factorization:
+    """Exchange a column and descend again, as long as that helps."""
+    full, choice = _filled(A), 0
+    for _ in range(EXCHANGES):
+        following = descended(starts.exchanged(full, run.U, run.V, choice))
+        better = following.value < run.value * (1.0 - 1e-6)
+        run, choice = (following, 0) if better else (run, choice + 1)
+        if choice == EXCHANGED_PAIRS:
+            break
+    return run
 
 
 def _found_components(A: Any, twofold: bool) -> int:

@@ -66,13 +66,19 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
     return _balanced(kernels.hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING, SOLVED), V)
 
 
-def merge(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
-    """Twice as many components as wanted, merged pair by pair where least is lost.
+def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+    """Columns of A that stick out as U, and V by least squares."""
+    V, U = successive_projection(A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T), k)
+    return U, V
+
+
+def merge(A: Any, k: int, excess: float = 2.0) -> tuple[FloatArray, FloatArray]:
+    """More components than wanted, by the factor `excess`, merged pair by pair where least is lost.
 
     The pair with the least second singular value of ``u_i v_i' + u_j v_j'`` becomes its best rank-one approximation, and a few
     steps of coordinate descent follow.
     """
-    U, V = descend(A, *nndsvd(A, min(2 * k, *A.shape)), SETTLING)
+    U, V = descend(A, *nndsvd(A, min(int(excess * k), *A.shape)), SETTLING)
     if U.shape[1] < k:
         return nndsvd(A, k)
     while U.shape[1] > k:
@@ -81,6 +87,19 @@ def merge(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
         U[:, i], V[:, i] = u, v
         U, V = descend(A, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
     return _balanced(U, V)
+
+
+def exchanged(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:
+    """The same factors with two near columns merged, and the strongest direction that is left in the free place.
+
+    `choice` counts the pairs from the one whose merging costs least.
+    """
+    i, j = _cheapest_pair(U, V, choice)
+    U, V = U.copy(), V.copy()
+    left, values, right = leading_triples(np.maximum(0.0, A - U @ V.T), 1)
+    U[:, i], V[:, i] = _rank_one(U[:, [i, j]], V[:, [i, j]])
+    U[:, j], V[:, j] = (np.sqrt(values[0]) * np.abs(side[:, 0]) for side in (left, right))
+    return U, V
 
 
 def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -154,8 +173,8 @@ def _mean(A: Any) -> float:
     return float(A.mean() / np.sqrt(A.max()))
 
 
-def _cheapest_pair(U: FloatArray, V: FloatArray) -> tuple[int, int]:
-    """The pair whose rank-one approximation loses least: the smaller eigenvalue of the product of its 2 by 2 Gram matrices."""
+def _cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
+    """The pair whose rank-one approximation loses least, or the next ones: the smaller eigenvalue of the product of its 2 by 2 Gram matrices."""
     G, K = U.T @ U, V.T @ V
     g, q = np.diag(G), np.diag(K)
     weights = g * q
@@ -164,7 +183,9 @@ def _cheapest_pair(U: FloatArray, V: FloatArray) -> tuple[int, int]:
     larger = 0.5 * (trace + np.sqrt(np.maximum(trace * trace - 4.0 * determinant, 0.0)))
     lost = determinant / np.maximum(larger, np.finfo(np.float64).tiny)
     lost[np.tril_indices_from(lost)] = np.inf
-    i, j = np.unravel_index(int(np.argmin(lost)), lost.shape)
+    order = np.argsort(lost, axis=None, kind="stable") if choice else np.array([np.argmin(lost)])
+    pairs = U.shape[1] * (U.shape[1] - 1) // 2
+    i, j = np.unravel_index(int(order[min(choice, pairs - 1) if choice else 0]), lost.shape)
     return int(i), int(j)
 
 

@@ -195,9 +195,19 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
     if np.nanmin(entries, initial=0.0) < 0:
         lowest = np.nanmin(entries)
         refuse(f"Negative values in data: {name} has entries down to {lowest:g}; only nonnegative entries can be factored.")
+    if not sp.issparse(raw):
+        _some_observed(np.isnan(entries), name)
     if not np.nanmax(entries, initial=0.0) > 0:
         refuse(f"{name} is all zeros or missing; there is nothing to fit.")
     return matrix
+
+
+def _some_observed(missing: NDArray[np.bool_], name: str) -> None:
+    """Refuse a matrix with a row or a column of which nothing is known."""
+    if missing.any() and not missing.all():
+        for side, lost in (("row", missing.all(axis=1)), ("column", missing.all(axis=0))):
+            if lost.any():
+                refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
 
 
 def components(n_components: object, shape: tuple[int, ...]) -> int:
