@@ -1,8 +1,8 @@
 """The scikit-learn face: :class:`NMF` and :class:`SymmetricNMF` over :func:`factorize` and :func:`classical_nmf`.
 
-scikit-learn halves the squared error and scales penalties by the sides of the data; :meth:`NMF._plan` is the one place where its
-parameters become ours. Codes of data, ``X ≈ WH`` with H fixed, are a convex problem per row, solved exactly by :func:`encode`, which
-`transform` and `fit_transform` share.
+scikit-learn halves the squared error and scales penalties by the sides of the data; :meth:`NMF._plan` is the one place where
+its parameters become ours. Codes of data, ``X ≈ WH`` with H fixed, are a convex problem per row, solved by :func:`encode`,
+which `transform` and `fit_transform` share.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BETA_LOSSES = {"frobenius": "mse", 2: "mse", "kullback-leibler": "kl", 1: "kl"}
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
 METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
 #: Names of starts; the engine fills the zeros of "nndsvd" itself, by which scikit-learn's three forms differ.
-STARTS = {"nndsvd": "nndsvd", "nndsvda": "nndsvd", "nndsvdar": "nndsvd", "random": "random", "convex": "convex", "custom": "custom"}
+STARTS = {name: name for name in ("nndsvd", "random", "convex", "custom")} | {"nndsvda": "nndsvd", "nndsvdar": "nndsvd"}
 #: Singular value decompositions to spend on a bound: "cd" and "mu" are asked for speed, and take the singular values alone.
 EFFORTS = {"auto": 150, "cd": 0, "mu": 0}
 
@@ -81,21 +81,22 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     """Nonnegative matrix factorisation ``X ≈ WH`` with scikit-learn's parameters, deterministic and with a certificate.
 
     The objective is scikit-learn's: ``d(X, WH) + alpha_W l1_ratio n_features sum(W) + alpha_H l1_ratio n_samples sum(H)
-    + alpha_W (1 - l1_ratio) n_features ||W||² / 2 + alpha_H (1 - l1_ratio) n_samples ||H||² / 2`` with d half the squared error or the
-    Kullback-Leibler divergence, over the observed entries where X has NaN.
+    + alpha_W (1 - l1_ratio) n_features ||W||² / 2 + alpha_H (1 - l1_ratio) n_samples ||H||² / 2`` with d half the squared error
+    or the Kullback-Leibler divergence, over the observed entries where X has NaN.
 
     Parameters
     ----------
     n_components : int, "auto" or None
-        Number of components. "auto" takes it from a custom start, else, with ``solver="auto"`` and no start named, from the convex
-        problem. None, and "auto" in all other cases, keep all features, as in scikit-learn.
+        Number of components. "auto" takes it from a custom start, else, with ``solver="auto"`` and no start named, from the
+        convex problem. None, and "auto" in all other cases, keep all features, as in scikit-learn.
     init : {"nndsvd", "nndsvda", "nndsvdar", "random", "custom", "convex"}, optional
         The start. "convex" is the answer of :func:`factorize`, and what None stands for with ``solver="auto"``; with the other
-        solvers None is "nndsvd". The three forms of "nndsvd" are one here: zeros of a start are filled. "custom" takes W and H from
-        `fit_transform`.
+        solvers None is "nndsvd". The three forms of "nndsvd" are one here: zeros of a start are filled. "custom" takes W and H
+        from `fit_transform`.
     solver : {"auto", "cd", "mu"}
-        "auto": :func:`factorize`, the best of several deterministic starts. "cd": coordinate descent, "mu": multiplicative updates,
-        each for both losses, from one start.
+        "auto": :func:`factorize`, the best of several deterministic starts; with a start named or with penalties, coordinate
+        descent from there. "cd": coordinate descent, "mu": multiplicative updates, each for both losses, from one start; they
+        take the bound of the certificate from the singular values alone.
     beta_loss : {"frobenius", "kullback-leibler", 2, 1}
         What to minimise.
     tol : float
@@ -260,7 +261,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         check_is_fitted(self)
         W = X if sp.issparse(X) else np.asarray(X)
         if W.ndim != 2 or W.shape[1] != self.n_components_:
-            validation.refuse(f"Codes must be a matrix of {self.n_components_} columns, one per component, not of shape {W.shape}.")
+            validation.refuse(f"X must hold codes in {self.n_components_} columns, one per component, not be of shape {W.shape}.")
         return W @ self.components_
 
     @property
@@ -312,7 +313,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _factors(self, data: Any, plan: Plan, W: Any, H: Any) -> tuple[Factorization, Certificate | None]:
         """Factors from the engine that the plan asks for, and a certificate of the plain loss at their rank if there is one."""
-        options = {"tol": self.tol, "max_iter": self.max_iter, "callback": _progress(type(self).__name__, self.verbose)}
+        callback = _progress(type(self).__name__, self.verbose)
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
         k = None if plan.n_components is None else min(plan.n_components, max(data.shape))
         if plan.start != "convex" or min(data.shape) == 1:  # one row or column is a matter of scale
             return self._descended(data, k or 1, plan, self._start(plan.start, W, H), options), None
@@ -337,14 +339,15 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
 
 class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Symmetric nonnegative factorisation of similarities, ``A ≈ UU'``, and the clusters it shows; deterministic, with a certificate.
+    """Symmetric nonnegative factorisation of similarities, ``A ≈ UU'``, and its clusters: deterministic, with a certificate.
 
     Parameters
     ----------
     n_components : int or None
         Number of columns of U; None takes the rank that the convex problem finds.
     affinity : {"precomputed", "rbf"}
-        "precomputed": `fit` takes A itself, symmetric and nonnegative. "rbf": it takes features x, and ``A_ij = exp(-gamma |x_i - x_j|²)``.
+        "precomputed": `fit` takes A itself, symmetric and nonnegative. "rbf": it takes features x, and A_ij is
+        ``exp(-gamma |x_i - x_j|²)``.
     gamma : float or None
         For "rbf"; None is one over the number of features.
     loss : {"mse", "kl"}
@@ -426,7 +429,8 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             validation.integer("n_components", self.n_components, minimum=1)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         data = validation.partial_matrix(self._similarities(X, affinity), "X")
-        options = {"tol": self.tol, "max_iter": self.max_iter, "callback": _progress(type(self).__name__, self.verbose)}
+        callback = _progress(type(self).__name__, self.verbose)
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
         result = factorize(data, self.n_components, loss, symmetric=True, **options)
         U = result.U.astype(X.dtype)
         self.embedding_, self.components_, self.n_components_ = U, U.T, U.shape[1]
@@ -488,13 +492,13 @@ def _require_nonnegative(X: Any, name: str) -> None:
     """Refuse negative entries, missing ones aside."""
     lowest = np.nanmin(X.data if sp.issparse(X) else X, initial=0.0)
     if lowest < 0:
-        validation.refuse(f"Negative values in data passed to {name}: the smallest is {lowest:g}; only nonnegative ones can be factored.")
+        validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
 
 
 def _exactly_symmetric(A: Any) -> Any:
     """A without the rounding that makes mirrored entries differ; refused if more than that does."""
     if A.shape[0] != A.shape[1]:
-        validation.refuse(f"Precomputed similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
+        validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
     difference, precision = abs(A - A.T).max(), 8 * float(np.finfo(A.dtype).eps)
     if difference > max(validation.ASYMMETRY, precision) * A.max():
         validation.refuse(f"X is not symmetric: mirrored entries differ by up to {difference:g}; pass (X + X.T) / 2.")
@@ -531,10 +535,10 @@ def _norm(value: float, loss: str) -> float:
 def _warn_if_unfinished(result: Factorization, max_iter: int, tol: float) -> None:
     """Warn as scikit-learn does; tolerance 0 asks for all iterations."""
     if result.status is Status.MAX_ITER and tol > 0:
-        warnings.warn(f"Stopped after max_iter={max_iter} iterations; increase it for a better fit.", ConvergenceWarning, stacklevel=3)
+        warnings.warn(f"Stopped after max_iter={max_iter} iterations; increase it for more.", ConvergenceWarning, stacklevel=3)
 
 
-# Codes: X ≈ WH with H fixed ------------------------------------------------------------------------------------------------------
+# Codes: X ≈ WH with H fixed ----------------------------------------------------------------------------------------------------
 
 
 def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
@@ -727,19 +731,19 @@ class _Mixture(NamedTuple):
 
 
 def _mixtures(x: FloatArray, G: FloatArray, S: FloatArray, square: FloatArray) -> FloatArray:
-    """Solve all rows: expectation maximisation, then Newton steps in the positive entries, with backtracking on the projection."""
+    """Solve all rows: expectation maximisation, then Newton steps in the positive entries, projected and backtracked."""
     problem, answer = _Mixture(x, G, S, square), np.full(S.shape, 1.0 / S.shape[1])
     for _ in range(WARMING):
         answer = problem.raised(answer)
     left, w = np.arange(len(x)), answer.copy()
     for _ in range(NEWTON):
-        w, error = _newton_step(problem, w)
-        answer[left] = w
+        further, error = _newton_step(problem, w)
         going = error > STATIONARY
-        if not going.all():
-            left, w, problem = left[going], w[going], problem.of(going)
+        left, w = left[going], further[going]
+        answer[left] = w
         if not len(left):
             break
+        problem = problem if going.all() else problem.of(going)
     return answer
 
 
@@ -750,16 +754,17 @@ def _newton_step(problem: _Mixture, w: FloatArray) -> tuple[FloatArray, FloatArr
     slope = problem.S + 2.0 * problem.square * w - problem.pull(ratio)
     error = np.abs(w - np.maximum(0.0, w - slope)).max(axis=1)
     bound = (w <= np.minimum(1e-3, error)[:, None]) & (slope > 0)
-    curvature = problem.G.transpose(0, 2, 1) @ (problem.G * (ratio / e)[:, :, None]) + 2.0 * problem.square[:, :, None] * np.eye(k)
+    curvature = problem.G.transpose(0, 2, 1) @ (problem.G * (ratio / e)[:, :, None])
     damping = WELL_POSED * np.maximum(np.einsum("rii->r", curvature) / k, 1e-6)
+    curvature += (2.0 * problem.square + damping[:, None])[:, :, None] * np.eye(k)
     free = ~bound
-    system = np.where(free[:, :, None] & free[:, None, :], curvature + damping[:, None, None] * np.eye(k), np.eye(k))
+    system = np.where(free[:, :, None] & free[:, None, :], curvature, np.eye(k))
     step = np.linalg.solve(system, np.where(free, -slope, -w)[:, :, None])[:, :, 0]
     return _backtracked(problem, w, slope, step), error
 
 
 def _backtracked(problem: _Mixture, w: FloatArray, slope: FloatArray, step: FloatArray) -> FloatArray:
-    """``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent; expectation maximisation where there is none."""
+    """``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent; where there is none, the other method."""
     before = problem.value(w)
     answer, left, length = w.copy(), np.arange(len(w)), 1.0
     while len(left) and length > 1e-9:
