@@ -49,11 +49,13 @@ BLOCK_SIZE = 1 << 21
 #: Sweeps of coordinate descent that guess which entries are positive.
 SWEEPS = 12
 #: Smallest eigenvalue, at unit diagonal, from which least squares are solved as they stand.
-WELL_POSED = 1e-8
+WELL_POSED = 3e-8
 #: Rounds of the proximal point method where they are not.
-ROUNDS = 4
+ROUNDS = 8
 #: Entries within this share of the largest are zero.
 ZERO = 1e-13
+#: Most exchanges.
+PIVOTS = 200
 #: Full exchanges without progress before single ones.
 PATIENCE = 3
 #: Steps of expectation maximisation before Newton's, and the most of Newton's.
@@ -427,7 +429,7 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         loss = validation.choice("loss", self.loss, ("mse", "kl"))
         if self.n_components is not None:
             validation.integer("n_components", self.n_components, minimum=1)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2)
         data = validation.partial_matrix(self._similarities(X, affinity), "X")
         callback = _progress(type(self).__name__, self.verbose)
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
@@ -604,7 +606,8 @@ def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
     scale = np.where(alive, np.sqrt(np.where(alive, diagonal, 1.0)), 1.0)
     Q, P = Q / (scale[:, :, None] * scale[:, None, :]), np.where(alive, P, 0.0) / scale
     Q = np.where(np.eye(k, dtype=bool), 1.0, Q)
-    height = np.maximum(P.max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    height = P.max(axis=1, keepdims=True)
+    height = np.where(height > 0, height, 1.0)
     P = P / height
     shift = np.where(np.linalg.eigvalsh(Q)[:, :1] < WELL_POSED, WELL_POSED, 0.0)
     Q = Q + shift[:, :, None] * np.eye(k)
@@ -628,7 +631,7 @@ def _pivoted(Q: FloatArray, P: FloatArray, start: FloatArray) -> FloatArray:
     count, k = P.shape
     W, positive, left = np.zeros_like(P), start > 0, np.arange(count)
     fewest, patience = np.full(count, k + 1), np.full(count, PATIENCE)
-    for _ in range(5 * k + 50):
+    for _ in range(PIVOTS):
         F, q = positive[left], Q if len(Q) == 1 else Q[left]
         system = np.where(F[:, :, None] & F[:, None, :], q, np.eye(k))
         w = np.linalg.solve(system, np.where(F, P[left], 0.0)[:, :, None])[:, :, 0]
