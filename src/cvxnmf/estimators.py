@@ -43,6 +43,8 @@ METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
 STARTS = {name: name for name in ("nndsvd", "random", "convex", "custom")} | {"nndsvda": "nndsvd", "nndsvdar": "nndsvd"}
 #: Singular value decompositions to spend on a bound: "cd" and "mu" are asked for speed, and take the singular values alone.
 EFFORTS = {"auto": 150, "cd": 0, "mu": 0}
+#: Steps that tell whether a descent was still going when it stopped.
+LAST_STEPS = 10
 
 #: Numbers that a block of rows may hold at once.
 BLOCK_SIZE = 1 << 21
@@ -399,7 +401,7 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         gamma: float | None = None,
         loss: str = "mse",
         tol: float = 1e-6,
-        max_iter: int = 500,
+        max_iter: int = 1000,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -471,7 +473,7 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """A, checked if it is the user's."""
         if affinity == "rbf":
             gamma = None if self.gamma is None else validation.number("gamma", self.gamma, minimum=0.0)
-            return rbf_kernel(X, gamma=gamma)
+            return _exactly_symmetric(rbf_kernel(X, gamma=gamma))
         _require_nonnegative(X, type(self).__name__)
         return _exactly_symmetric(X)
 
@@ -535,8 +537,10 @@ def _norm(value: float, loss: str) -> float:
 
 
 def _warn_if_unfinished(result: Factorization, max_iter: int, tol: float) -> None:
-    """Warn as scikit-learn does; tolerance 0 asks for all iterations."""
-    if result.status is Status.MAX_ITER and tol > 0:
+    """Warn if the last steps were still worth more than the tolerance of the first value, scikit-learn's measure."""
+    values = [iterate.value for iterate in result.history]
+    falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
+    if result.status is Status.MAX_ITER and tol > 0 and falling:
         warnings.warn(f"Stopped after max_iter={max_iter} iterations; increase it for more.", ConvergenceWarning, stacklevel=3)
 
 
