@@ -27,9 +27,11 @@ ROOMS = [
     "classical",
     "stages",
     "recursion",
-    "factorize",
+    "factorization",
     "saving",
     "graphs",
+    "codes",
+    "estimators",
     "cli",
 ]
 SOURCE = Path(cvxnmf.__file__).parent

@@ -20,10 +20,10 @@ from sklearn.preprocessing import MinMaxScaler  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 import cvxnmf  # noqa: E402
-from cvxnmf import estimators  # noqa: E402
+from cvxnmf import codes  # noqa: E402
 from cvxnmf.classical import classical_nmf  # noqa: E402
 from cvxnmf.estimators import NMF, SymmetricNMF, encode  # noqa: E402
-from cvxnmf.factorize import factorize  # noqa: E402
+from cvxnmf.factorization import factorize  # noqa: E402
 
 LOSSES = {"frobenius": "mse", "kullback-leibler": "kl"}
 
@@ -274,8 +274,8 @@ def test_rows_that_cycle_are_finished_by_another_method(monkeypatch):
     rng = np.random.default_rng(6)
     H, X = rng.random((5, 15)), rng.random((10, 15))
     W = encode(X, H, "mse")
-    monkeypatch.setattr(estimators, "PIVOTS", 1)
-    monkeypatch.setattr(estimators, "_swept", lambda Q, P: 1.0 - (W > 0))  # every entry on the wrong side
+    monkeypatch.setattr(codes, "PIVOTS", 1)
+    monkeypatch.setattr(codes, "_swept", lambda Q, P: 1.0 - (W > 0))  # every entry on the wrong side
     np.testing.assert_allclose(encode(X, H, "mse"), W, atol=1e-9)
 
 

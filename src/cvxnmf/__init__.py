@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.classical import classical_nmf
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
-    from cvxnmf.factorize import factorize
+    from cvxnmf.estimators import NMF, SymmetricNMF
+    from cvxnmf.factorization import factorize
     from cvxnmf.graphs import block_graph
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
     from cvxnmf.recursion import recursive
@@ -27,9 +28,11 @@ __all__ = [
     "Factorization",
     "Interrupted",
     "Iterate",
+    "NMF",
     "Problem",
     "Solution",
     "Status",
+    "SymmetricNMF",
     "block_graph",
     "certify",
     "classical_nmf",
@@ -55,10 +58,11 @@ _ROOMS = {
     "solvers": ("path", "solve"),
     "completely_positive": ("exp_factor", "factor_rank_two"),
     "classical": ("classical_nmf",),
-    "factorize": ("factorize",),
+    "factorization": ("factorize",),
     "recursion": ("recursive",),
     "saving": ("load", "save"),
     "graphs": ("block_graph",),
+    "estimators": ("NMF", "SymmetricNMF"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -174,7 +174,10 @@ def _mean(A: Any) -> float:
 
 
 def _cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
-    """The pair whose rank-one approximation loses least, or the next ones: the smaller eigenvalue of the product of its 2 by 2 Gram matrices."""
+    """The pair whose rank-one approximation loses least, or the next ones.
+
+    What is lost is the smaller eigenvalue of the product of the two 2 by 2 Gram matrices.
+    """
     G, K = U.T @ U, V.T @ V
     g, q = np.diag(G), np.diag(K)
     weights = g * q

@@ -159,12 +159,12 @@ def _portfolio(A: Any, k: int, twofold: bool) -> list[Factors]:
 
 def _may_exchange(A: Any, k: int, twofold: bool) -> bool:
     """Whether columns can be exchanged: the residual is looked at as a whole."""
-    return not (twofold or k == 1 or sp.issparse(A) or A.size > LARGEST_RESIDUAL)
+    return not (twofold or k == 1 or np.prod(A.shape, dtype=np.float64) > LARGEST_RESIDUAL)
 
 
-def _exchanged(A: FloatArray, run: Factorization, descended: Callable[[Any], Factorization]) -> Factorization:
+def _exchanged(A: Any, run: Factorization, descended: Callable[[Any], Factorization]) -> Factorization:
     """Exchange a column and descend again, as long as that helps."""
-    full, choice = _filled(A), 0
+    full, choice = A.toarray() if sp.issparse(A) else _filled(A), 0
     for _ in range(EXCHANGES):
         following = descended(starts.exchanged(full, run.U, run.V, choice))
         better = following.value < run.value * (1.0 - 1e-6)
