@@ -159,7 +159,7 @@ class LeastSquares:
         """Exchange all infeasible variables of a row at once, or only the last one when that does not help."""
         P, Q = half.P, half.Q
         m, k = P.shape
-        ridge = 1e-14 * float(np.trace(Q)) / k
+        ridge = max(1e-14 * float(np.trace(Q)) / k, np.finfo(np.float64).tiny)
         passive = X > 0
         new, dual = self._solve(P, Q, passive, ridge)
         best, patience = np.full(m, k + 1), np.full(m, 3)
@@ -180,7 +180,7 @@ class LeastSquares:
             passive[rows] ^= flip
             new[rows], dual[rows] = self._solve(P[rows], Q, passive[rows], ridge)
         new = np.maximum(new, 0.0)
-        worse = _row_values(half, new) > _row_values(half, X)
+        worse = ~(_row_values(half, new) <= _row_values(half, X))
         new[worse] = X[worse]
         return new
 
