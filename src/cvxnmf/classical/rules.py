@@ -139,16 +139,23 @@ class Hals:
 
 
 class Newton:
-    """Kullback-Leibler coordinate by coordinate, a scalar Newton step each; a multiplicative step if that should not descend."""
+    """Kullback-Leibler coordinate by coordinate, a scalar Newton step each; `count`: with the value.
+
+    A step may pass the minimum on its way down, so that the caller has to look at the value.
+    """
+
+    def __init__(self, count: bool) -> None:
+        self.count = count
 
     def update(self, half: Entropy, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
         S, extra, lift = half.sums + half.l1, 2.0 * half.l2, TINY * float(X.max())
         if sp.issparse(half.A):
-            new, total = kernels.kl_newton_csr(half.A.indptr, half.A.indices, half.A.data, X, half.V, S, extra, lift)
+            new, total = kernels.kl_newton_csr(half.A.indptr, half.A.indices, half.A.data, X, half.V, S, extra, lift, self.count)
         else:
-            new, total = kernels.kl_newton_dense(half.A, X, np.ascontiguousarray(half.V.T), S, extra, lift)
-        half.logarithms = new, total
+            new, total = kernels.kl_newton_dense(half.A, X, np.ascontiguousarray(half.V.T), S, extra, lift, self.count)
+        if self.count:
+            half.logarithms = new, total
         return np.asarray(new)
 
 
