@@ -223,6 +223,12 @@ def test_missing_entries_are_recovered():
         np.testing.assert_allclose(result.U @ result.V.T, U @ V.T, atol=0.02)
 
 
+def test_a_mask_is_as_good_as_nan():
+    A = with_missing(COUNTS)
+    masked = np.ma.masked_array(COUNTS.astype(int), mask=np.isnan(A))
+    np.testing.assert_array_equal(classical_nmf(masked, 3, max_iter=5).U, classical_nmf(A, 3, max_iter=5).U)
+
+
 @pytest.mark.parametrize(("loss", "symmetric"), [("mse", False), ("mse", True), ("kl", False), ("kl", True)])
 def test_zeros_do_not_lock(loss, symmetric):
     A = np.kron(np.diag([3.0, 2.0]), np.ones((4, 4)))

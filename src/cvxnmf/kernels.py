@@ -267,8 +267,8 @@ def _newton_row(a: Any, H: Any, w: Any, u: Any, S: Any, extra: float, size: int,
 
 
 @_compiled
-def kl_newton_dense(A: Any, X: Any, H: Any, S: Any, extra: float, floor: float) -> Any:
-    """One pass of :func:`_newton_row` over all rows; the new X and ``sum A log(X H)`` there."""
+def kl_newton_dense(A: Any, X: Any, H: Any, S: Any, extra: float, floor: float, count: bool) -> Any:
+    """One pass of :func:`_newton_row` over all rows; the new X and, if `count`, ``sum A log(X H)`` there."""
     m, n = A.shape
     result = X.copy()
     w, logs = np.empty(n), np.empty(n)
@@ -277,16 +277,17 @@ def kl_newton_dense(A: Any, X: Any, H: Any, S: Any, extra: float, floor: float) 
     for i in range(m):
         a = A[i]
         _newton_row(a, H, w, result[i], S, extra, n, floor)
-        _logarithms(w, bits, logs, n)
-        part = 0.0
-        for j in range(n):
-            part += a[j] * logs[j]
-        total += part
+        if count:
+            _logarithms(w, bits, logs, n)
+            part = 0.0
+            for j in range(n):
+                part += a[j] * logs[j]
+            total += part
     return result, total
 
 
 @_compiled
-def kl_newton_csr(indptr: Any, indices: Any, data: Any, X: Any, V: Any, S: Any, extra: float, floor: float) -> Any:
+def kl_newton_csr(indptr: Any, indices: Any, data: Any, X: Any, V: Any, S: Any, extra: float, floor: float, count: bool) -> Any:
     """The same over compressed rows: only nonzero entries have a say beside the sums S."""
     m, k = X.shape
     widest = 1
@@ -305,11 +306,12 @@ def kl_newton_csr(indptr: Any, indices: Any, data: Any, X: Any, V: Any, S: Any, 
             for r in range(k):
                 H[r, j] = v[r]
         _newton_row(a, H, w, result[i], S, extra, size, floor)
-        _logarithms(w, bits, logs, size)
-        part = 0.0
-        for j in range(size):
-            part += a[j] * logs[j]
-        total += part
+        if count:
+            _logarithms(w, bits, logs, size)
+            part = 0.0
+            for j in range(size):
+                part += a[j] * logs[j]
+            total += part
     return result, total
 
 

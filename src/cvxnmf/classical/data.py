@@ -73,6 +73,8 @@ class Data:
 
     @classmethod
     def _from_dense(cls, A: Any, symmetric: bool) -> Data:
+        if np.ma.isMaskedArray(A) and A.dtype.kind in "fiub":
+            A = np.ma.filled(A if A.dtype.kind == "f" else A.astype(np.float64), np.nan)  # masked is missing
         raw = A
         try:
             raw = np.asarray(A)

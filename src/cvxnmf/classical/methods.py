@@ -62,7 +62,9 @@ def _hals(sparseness: Any) -> Rules:
 
 
 def _newton(sparseness: Any) -> Rules:
-    return Rules(Newton(), Newton(), Ahead(wait=3, weight=0.3, keep=0.1), safe=(Multiplicative(), Multiplicative()))
+    return Rules(
+        Newton(count=False), Newton(count=True), Ahead(wait=2, weight=0.3, keep=0.1), safe=(Multiplicative(), Multiplicative())
+    )
 
 
 def _hoyer(sparseness: Any) -> Rules:

@@ -14,6 +14,9 @@ from cvxnmf.classical.objectives import TINY, Entropy, Problem
 from cvxnmf.classical.rules import Rule, Sparseness
 from cvxnmf.results import FloatArray
 
+#: The multiplicative symmetric rule moves this share of the way at least.
+SMALLEST_SHARE = 1e-4
+
 
 class Mover(Protocol):
     """A point and its value, moved by steps."""
@@ -134,16 +137,20 @@ class Symmetric:
         return self.U
 
     def step(self) -> None:
-        """One update."""
+        """One update; after a rise a smaller one, unless the rule knows no smaller one."""
         self.problem.fill(self.U, self.U)
-        for _ in range(20):
-            U = self.rule(self.problem, self.U, self.share)
-            half = self.problem.half(0, U)
-            value = self.problem.value(half, 0, U, U)
-            if value <= self.value:
-                break
+        U, value = self._moved()
+        while value > self.value and self.share > SMALLEST_SHARE:
             self.share /= 2.0
+            before, (U, value) = U, self._moved()
+            if np.array_equal(U, before):
+                break
         self.U, self.value = U, value
+
+    def _moved(self) -> tuple[FloatArray, float]:
+        """What the rule makes of U, and the value there."""
+        U = self.rule(self.problem, self.U, self.share)
+        return U, self.problem.value(self.problem.half(0, U), 0, U, U)
 
 
 def symmetric_multiplicative(problem: Problem, U: FloatArray, share: float) -> FloatArray:

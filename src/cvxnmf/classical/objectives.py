@@ -45,6 +45,8 @@ class Penalty(NamedTuple):
 class Half(Protocol):
     """The objective in one factor X, the other fixed; constant penalties on the other left out."""
 
+    constant: float
+
     def value(self, X: FloatArray) -> float:
         """The objective."""
 
@@ -145,7 +147,7 @@ class Problem:
         U, V = (other, X) if side else (X, other)
         if self.data.missing:
             value -= self.excess(self.data.filled, self.data.model(U, V))
-        if value - self.penalty.value(X, side) < CANCELLING * self.scale:
+        if value - self.penalty.value(X, side) < CANCELLING * max(self.scale, abs(half.constant)):
             return self.evaluate(U, V)
         return value + rest
 
@@ -193,7 +195,7 @@ class SquaredError(Problem):
         self.fill(U, V)
         if self.data.sparse:
             short = self.constant() - 2.0 * float(np.vdot(product(A, V), U)) + float(np.vdot(U.T @ U, V.T @ V))
-            if short > CANCELLING * self.scale or m * n > AFFORDABLE:
+            if short > CANCELLING * self.constant() or m * n > AFFORDABLE:
                 return max(0.0, short)
         total, height = 0.0, max(1, (1 << 20) // n)
         for first in range(0, m, height):
@@ -251,9 +253,11 @@ def _entropy(a: FloatArray) -> float:
 
 
 def _divergence(a: FloatArray, w: FloatArray) -> float:
-    """``sum a log(a/w) - a + w``, accurate where a and w are close."""
-    step = (w - a) / np.where(a > 0, a, 1.0)
-    return float(np.sum(np.where(a > 0, a * (step - np.log1p(step)), w)))
+    """``sum a log(a/w) - a + w``, accurate where a and w are close and where w nearly vanishes."""
+    unit = np.where(a > 0, a, 1.0)
+    step = (w - a) / unit
+    logarithm = np.where(np.abs(step) < 0.5, np.log1p(step), np.log(w) - np.log(unit))
+    return float(np.sum(np.where(a > 0, a * (step - logarithm), w)))
 
 
 LOSSES: dict[str, type[Problem]] = {"mse": SquaredError, "kl": KullbackLeibler}

@@ -139,16 +139,23 @@ class Hals:
 
 
 class Newton:
-    """Kullback-Leibler coordinate by coordinate, a scalar Newton step each; a multiplicative step if that should not descend."""
+    """Kullback-Leibler coordinate by coordinate, a scalar Newton step each; `count`: with the value.
+
+    A step may pass the minimum on its way down, so that the caller has to look at the value.
+    """
+
+    def __init__(self, count: bool) -> None:
+        self.count = count
 
     def update(self, half: Entropy, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
         S, extra, lift = half.sums + half.l1, 2.0 * half.l2, TINY * float(X.max())
         if sp.issparse(half.A):
-            new, total = kernels.kl_newton_csr(half.A.indptr, half.A.indices, half.A.data, X, half.V, S, extra, lift)
+            new, total = kernels.kl_newton_csr(half.A.indptr, half.A.indices, half.A.data, X, half.V, S, extra, lift, self.count)
         else:
-            new, total = kernels.kl_newton_dense(half.A, X, np.ascontiguousarray(half.V.T), S, extra, lift)
-        half.logarithms = new, total
+            new, total = kernels.kl_newton_dense(half.A, X, np.ascontiguousarray(half.V.T), S, extra, lift, self.count)
+        if self.count:
+            half.logarithms = new, total
         return np.asarray(new)
 
 
@@ -159,7 +166,7 @@ class LeastSquares:
         """Exchange all infeasible variables of a row at once, or only the last one when that does not help."""
         P, Q = half.P, half.Q
         m, k = P.shape
-        ridge = 1e-14 * float(np.trace(Q)) / k
+        ridge = max(1e-14 * float(np.trace(Q)) / k, np.finfo(np.float64).tiny)
         passive = X > 0
         new, dual = self._solve(P, Q, passive, ridge)
         best, patience = np.full(m, k + 1), np.full(m, 3)
@@ -180,7 +187,7 @@ class LeastSquares:
             passive[rows] ^= flip
             new[rows], dual[rows] = self._solve(P[rows], Q, passive[rows], ridge)
         new = np.maximum(new, 0.0)
-        worse = _row_values(half, new) > _row_values(half, X)
+        worse = ~(_row_values(half, new) <= _row_values(half, X))
         new[worse] = X[worse]
         return new
 
