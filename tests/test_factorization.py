@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 import cvxnmf
-from cvxnmf.factorization import convex_start, factorize
+from cvxnmf import starts
+from cvxnmf.factorization import factorize
 
 DIGITS = load_digits().data[:200]
 
@@ -142,7 +143,7 @@ def test_the_convex_start_finds_planted_groups():
     P = np.where(labels[:, None] == labels[None, :], 0.5, 0.05)
     A = np.triu(rng.random(P.shape) < P, 1).astype(float)
     A = A + A.T
-    U, _ = convex_start(A, 4)
+    U, _ = starts.convex(A, 4, symmetric=True)
     found = np.argmax(U, axis=1)
     assert all(np.bincount(found[labels == group]).max() >= 18 for group in range(4))
 
@@ -180,3 +181,9 @@ def test_bad_data(spoil, sentence):
     spoil(A)
     with pytest.raises(ValueError, match=sentence):
         cvxnmf.factorize(A, 3)
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_a_classical_method_can_start_from_the_convex_solution(loss):
+    convex, plain = (cvxnmf.classical_nmf(DIGITS, 5, loss=loss, init=init, max_iter=300) for init in ("convex", "nndsvd"))
+    assert convex.value <= 1.05 * plain.value

@@ -21,10 +21,6 @@ Factors = tuple[FloatArray, FloatArray]
 
 #: Convex problems of up to this many rows are solved for a start.
 LARGEST_CONVEX = 1500
-#: Certified gap at which a convex solution is good enough to start from.
-START_TOLERANCE = 1e-2
-#: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's eigenvalue.
-ADMITTING_SHARE = 0.5
 #: The best runs are tried for exchanges of columns, this many pairs in vain and this many times each at most.
 EXCHANGED_RUNS, EXCHANGED_PAIRS, EXCHANGES = 5, 4, 20
 #: Residuals of up to this many entries are looked at as a whole.
@@ -153,7 +149,7 @@ def _portfolio(A: Any, k: int, twofold: bool) -> list[Factors]:
         return simple + [starts.merge(full, k, excess) for excess in (1.5, 2.0)]
     found = [starts.eigen_nndsvd(full, k)]
     if not sp.issparse(full) and len(full) <= LARGEST_CONVEX and k > 1:
-        found.append(convex_start(full, k))
+        found.append(starts.convex(full, k, symmetric=True))
     return found
 
 
@@ -180,48 +176,6 @@ def _found_components(A: Any, twofold: bool) -> int:
     dense = full.toarray() if sp.issparse(full) else full
     problem = symmetric(dense, trace="auto") if twofold else nonsymmetric(dense, trace="auto")
     return int(min(1 + solve(problem, tol=1e-3).rank, *A.shape))
-
-
-def convex_start(A: FloatArray, k: int) -> Factors:
-    """Start from the convex solution: k centres among its positions, ``U_il = exp(v_i + w_i . c_l - |c_l|^2 / 2)``."""
-    problem = symmetric(A, trace="auto")
-    values = np.linalg.eigvalsh(_standardised_residual(problem.A, problem.metric))[::-1]
-    admitted = ADMITTING_SHARE * float(values[min(k - 1, len(values)) - 1])
-    if 0 < admitted < problem.trace:
-        problem = problem.with_trace(admitted)
-    point = solve(problem, tol=START_TOLERANCE, max_iter=50)
-    present = np.isfinite(point.v)
-    W = point.W[present]
-    centres = _centres(W, k)
-    U = np.zeros((len(A), k))
-    logs = point.v[present, None] + W @ centres.T - 0.5 * np.sum(centres**2, axis=1)
-    U[present] = np.exp(np.minimum(logs, 300.0))
-    E = U @ U.T
-    U *= np.sqrt(np.vdot(A, E) / np.vdot(E, E))
-    U[U < 1e-6 * U.max()] = 1e-6 * U.max()
-    return U, U
-
-
-def _standardised_residual(A: FloatArray, metric: FloatArray) -> FloatArray:
-    """What the independent model leaves, in the metric."""
-    degrees = A.sum(axis=1)
-    s = np.where(metric > 0, metric, np.inf)
-    return (A - np.outer(degrees, degrees / degrees.sum())) / s[:, None] / s[None, :]
-
-
-def _centres(W: FloatArray, k: int, rounds: int = 50) -> FloatArray:
-    """K centres of the positions: the farthest points in turn, then the means of those nearest."""
-    centres = W[[int(np.argmax(np.sum(W * W, axis=1)))]]
-    while len(centres) < k:
-        distance = np.min(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
-        centres = np.vstack([centres, W[int(np.argmax(distance))]])
-    for _ in range(rounds):
-        nearest = np.argmin(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
-        means = np.array([W[nearest == c].mean(axis=0) if np.any(nearest == c) else centres[c] for c in range(k)])
-        if np.array_equal(means, centres):
-            break
-        centres = means
-    return centres
 
 
 def _from_dual_point(A: Any, N: FloatArray, twofold: bool) -> Factors | None:

@@ -12,11 +12,16 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from cvxnmf import kernels
+from cvxnmf import kernels, problems
 from cvxnmf.results import FloatArray
+from cvxnmf.solvers import solve
 
 #: Up to this smaller side the Gram matrix is decomposed in full; beyond it, Lanczos.
 FULL_GRAM = 1200
+#: Certified gap at which a convex solution is good enough to start from.
+START_TOLERANCE = 1e-2
+#: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's.
+ADMITTING_SHARE = 0.5
 #: Steps of coordinate descent before the first merge and between two merges.
 SETTLING, BETWEEN = 20, 5
 #: Most sweeps that solve for one side when the other is fixed, and the share of the first change that ends them.
@@ -87,6 +92,53 @@ def merge(A: Any, k: int, excess: float = 2.0) -> tuple[FloatArray, FloatArray]:
         U[:, i], V[:, i] = u, v
         U, V = descend(A, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
     return _balanced(U, V)
+
+
+def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
+    """Start from the convex solution: k centres c among its positions, ``U_il = exp(a_i + w_i . c_l - |c_l|^2 / 2)``, V alike.
+
+    The penalty is at the noise edge, or lower so that k - 1 directions are let in.
+    """
+    state = problems.symmetric if symmetric else problems.nonsymmetric
+    problem: Any = state(A, trace="auto")
+    admitted = ADMITTING_SHARE * _last_direction(A, problem, k, symmetric)
+    if 0 < admitted < problem.trace:
+        problem = problem.with_trace(admitted)
+    solution = solve(problem, tol=START_TOLERANCE, max_iter=100)
+    m = len(A)
+    first, second = (slice(0, m),) * 2 if symmetric else (slice(0, m), slice(m, None))
+    centres = _centres(solution.W[first][np.isfinite(solution.v[first])], k)
+    shift = -0.5 * np.sum(centres**2, axis=1)
+    U, V = (np.exp(np.minimum(solution.v[part, None] + solution.W[part] @ centres.T + shift, 300.0)) for part in (first, second))
+    scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
+    U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
+    return (U, U) if symmetric else _balanced(U, V)
+
+
+def _last_direction(A: FloatArray, problem: Any, k: int, symmetric: bool) -> float:
+    """The trace at which direction k - 1 enters."""
+    residual = A - np.outer(A.sum(axis=1), A.sum(axis=0) / A.sum())
+    if not symmetric:
+        values = np.linalg.svd(residual, compute_uv=False)
+        return 0.5 * float(values[min(k - 1, len(values)) - 1])
+    s = np.where(problem.metric > 0, problem.metric, np.inf)
+    values = np.linalg.eigvalsh(residual / s[:, None] / s[None, :])[::-1]
+    return float(values[min(k - 1, len(values)) - 1])
+
+
+def _centres(W: FloatArray, k: int, rounds: int = 50) -> FloatArray:
+    """K centres of the positions: the farthest points in turn, then the means of those nearest."""
+    centres = W[[int(np.argmax(np.sum(W * W, axis=1)))]]
+    while len(centres) < k:
+        distance = np.min(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
+        centres = np.vstack([centres, W[int(np.argmax(distance))]])
+    for _ in range(rounds):
+        nearest = np.argmin(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
+        means = np.array([W[nearest == c].mean(axis=0) if np.any(nearest == c) else centres[c] for c in range(k)])
+        if np.array_equal(means, centres):
+            break
+        centres = means
+    return centres
 
 
 def exchanged(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:

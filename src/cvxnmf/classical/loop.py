@@ -54,8 +54,9 @@ def classical_nmf(
         "sparse": Hoyer's constraint on the columns by projection. The last three are for "mse".
     loss : {"mse", "kl"}
         Squared error or Kullback-Leibler divergence.
-    init : {"nndsvd", "random"} or pair of arrays (U, V)
-        The start; for a symmetric factorisation an array U. Arrays are not changed.
+    init : {"nndsvd", "convex", "random"} or pair of arrays (U, V)
+        The start: the singular vectors, the convex solution (of data that fit in memory when filled), or random numbers;
+        for a symmetric factorisation an array U. Arrays are not changed.
     symmetric : bool
         Factor a symmetric A as ``UU'``: "multiplicative" (Ding, He & Simon; for "kl" expectation maximisation) or "hals" (exact
         coordinate descent). V is U, so that both penalties fall on it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxnmf import starts, validation
 from cvxnmf.classical.data import Data
@@ -110,8 +111,16 @@ def _random(A: Any, k: int, options: StartOptions) -> tuple[FloatArray, FloatArr
     return (U, U) if options.symmetric else (U, V)
 
 
+def _convex(A: Any, k: int, options: StartOptions) -> tuple[FloatArray, FloatArray]:
+    return starts.convex(np.asarray(A.toarray() if sp.issparse(A) else A), k, options.symmetric)
+
+
 #: Starts by name: ``start(A, k, options) -> (U, V)``, A without missing entries; the same U twice for a symmetric one.
-STARTS: dict[str, Callable[[Any, int, StartOptions], tuple[FloatArray, FloatArray]]] = {"nndsvd": _nndsvd, "random": _random}
+STARTS: dict[str, Callable[[Any, int, StartOptions], tuple[FloatArray, FloatArray]]] = {
+    "nndsvd": _nndsvd,
+    "convex": _convex,
+    "random": _random,
+}
 
 
 def starting_point(data: Data, k: int, init: Any, symmetric: bool, rng: Any) -> tuple[FloatArray, FloatArray]:
