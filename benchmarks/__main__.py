@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 
 import cvxnmf
-from benchmarks import datasets, objective, solvers
+from benchmarks import datasets, objective, rank_k, solvers
 
 
 def table(title: str, header: list[str], rows: list[list[str]]) -> None:
@@ -153,6 +153,7 @@ def main() -> None:
     doubly_nonnegative()
     factors()
     memory()
+    rank_k.main(table)
 
 
 if __name__ == "__main__":

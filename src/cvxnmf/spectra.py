@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
 from scipy.optimize import brentq
 from threadpoolctl import ThreadpoolController
 
@@ -21,6 +23,8 @@ from cvxnmf.results import FloatArray
 SINGLE_THREAD_BELOW = 600
 #: Up to this share of the pairs a range-restricted driver beats a full decomposition.
 PARTIAL_SHARE = 0.1
+#: Up to this many rows a matrix is decomposed by a dense driver; beyond it, few pairs by Lanczos.
+FULL_GRAM = 1200
 #: Singular values below this share of the largest are lost in a Gram matrix.
 SMALLEST_GRAM_SHARE = 1e-5
 
@@ -244,3 +248,20 @@ def rectangular_dispersion(B: FloatArray, row_variance: FloatArray, column_varia
             return float(min(phi, smaller))
         signal, phi = more, smaller
     return 0.0
+
+
+def leading_eigenpairs(B: Any, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of a symmetric matrix, decreasing, and their vectors."""
+    n = B.shape[0]
+    if n > FULL_GRAM and 5 * k < n:
+        return lanczos(B, k, np.asarray(B @ np.ones(n)).ravel())
+    dense = B.toarray() if sp.issparse(B) else B
+    values, vectors = sl.eigh(dense, subset_by_index=[n - k, n - 1], check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def lanczos(B: Any, k: int, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of a symmetric matrix or operator, decreasing, and their vectors, by Lanczos iterations."""
+    values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=1e-6, ncv=min(B.shape[0], max(2 * k + 1, 20)))
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]

@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from cvxnmf import kernels, problems
+from cvxnmf import kernels, problems, spectra
 from cvxnmf.results import FloatArray
 from cvxnmf.solvers import solve
 
-#: Up to this smaller side the Gram matrix is decomposed in full; beyond it, Lanczos.
-FULL_GRAM = 1200
 #: Certified gap at which a convex solution is good enough to start from.
 START_TOLERANCE = 1e-2
 #: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's.
@@ -166,36 +163,20 @@ def leading_triples(A: Any, k: int, symmetric: bool = False) -> tuple[FloatArray
     """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over."""
     m, n = A.shape
     if symmetric:
-        values, vectors = _eigenpairs(A, k)
+        values, vectors = spectra.leading_eigenpairs(A, k)
         return vectors, np.maximum(values, 0.0), vectors
     if m < n:
         right, values, left = leading_triples(A.T, k)
         return left, values, right
-    if n <= FULL_GRAM or 5 * k >= n:
+    if n <= spectra.FULL_GRAM or 5 * k >= n:
         gram = A.T @ A
-        squares, right = _eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
+        squares, right = spectra.leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
     else:
         operator = spl.LinearOperator((n, n), matvec=lambda x: A.T @ (A @ x), dtype=np.float64)
-        squares, right = _lanczos(operator, k, np.asarray(A.T @ (A @ np.ones(n))).ravel())
+        squares, right = spectra.lanczos(operator, k, np.asarray(A.T @ (A @ np.ones(n))).ravel())
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
     return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
-
-
-def _eigenpairs(B: Any, k: int) -> tuple[FloatArray, FloatArray]:
-    """The k largest eigenvalues of a symmetric matrix, decreasing, and their vectors."""
-    n = B.shape[0]
-    if n > FULL_GRAM and 5 * k < n:
-        return _lanczos(B, k, np.asarray(B @ np.ones(n)).ravel())
-    dense = B.toarray() if sp.issparse(B) else B
-    values, vectors = sl.eigh(dense, subset_by_index=[n - k, n - 1], check_finite=False)
-    return values[::-1], vectors[:, ::-1]
-
-
-def _lanczos(B: Any, k: int, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=1e-6, ncv=min(B.shape[0], max(2 * k + 1, 20)))
-    order = np.argsort(-values, kind="stable")
-    return values[order], vectors[:, order]
 
 
 def _parts(A: Any, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
