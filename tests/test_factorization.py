@@ -187,3 +187,62 @@ def test_bad_data(spoil, sentence):
 def test_a_classical_method_can_start_from_the_convex_solution(loss):
     convex, plain = (cvxnmf.classical_nmf(DIGITS, 5, loss=loss, init=init, max_iter=300) for init in ("convex", "nndsvd"))
     assert convex.value <= 1.05 * plain.value
+
+
+def test_ctrl_c_keeps_the_best_run():
+    values = []
+
+    def interrupting(line):
+        values.append(line.value)
+        if len(values) == 120:
+            raise KeyboardInterrupt
+
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        factorize(DIGITS, 5, callback=interrupting)
+    assert stopped.value.solution.value <= min(values) * (1 + 1e-9)
+    assert stopped.value.solution.status is cvxnmf.Status.INTERRUPTED
+
+
+def test_a_true_answer_stops_everything():
+    calls = []
+    result = factorize(DIGITS, 5, callback=lambda line: calls.append(line) or True)
+    assert len(calls) == 1
+    assert result.status is cvxnmf.Status.INTERRUPTED
+
+
+def test_the_start_gives_the_number_of_components_and_is_never_worsened():
+    D = np.array([1e8, 1, 1e-8])
+    start = (np.diag(D), np.diag(1 / D))
+    result = factorize(np.eye(3), loss="kl", symmetric=False, start=start, max_iter=1)
+    assert result.n_components == 3
+    assert result.value == 0
+
+
+def test_as_many_components_as_columns_are_exact():
+    result = factorize(DIGITS[:, 2:10], 8)
+    assert result.value <= 1e-12 * np.sum(DIGITS**2)
+
+
+def test_sparse_data_with_missing_entries():
+    A = np.random.default_rng(0).random((8, 6)) + 0.1
+    A[0, 1] = np.nan
+    sparse, dense = (factorize(data, 2) for data in (sp.csr_array(A), A))
+    assert sparse.value == dense.value
+    assert np.isfinite(cvxnmf.verify(sp.csr_array(A), sparse.U, sparse.V).value)
+
+
+def test_a_pattern_of_missing_entries_can_spoil_symmetry():
+    A = np.array([[1.0, 2, np.nan], [2, 1, 2], [7, 2, 1]])
+    assert factorize(A, 2).V is not factorize(A, 2).U
+    with pytest.raises(ValueError, match="mirror image"):
+        factorize(A, 2, symmetric=True)
+
+
+def test_data_without_noise_have_their_rank():
+    assert factorize(np.ones((3, 4))).n_components == 1
+    assert factorize(np.ones((1, 5))).n_components == 1
+
+
+def test_huge_data_are_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="rescale A"):
+        factorize(DIGITS * 1e200, 2)

@@ -214,3 +214,38 @@ class TestForgeries:
 def test_bad_input(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         cvxnmf.verify(*arguments)
+
+
+def test_divergence_of_exact_and_of_tiny_factors():
+    U, V = factors(4, 3, 2)
+    assert 0 <= cvxnmf.verify(sp.csr_array(U @ V.T), U, V, loss="kl").value <= 1e-12
+    tiny = np.full((2, 1), 1e-160)
+    assert cvxnmf.verify(np.ones((2, 2)), tiny, tiny, loss="kl").value == pytest.approx(4 * (-np.log(1e-320) - 1), rel=1e-3)
+
+
+def test_an_observed_part_of_zeros_proves_nothing():
+    Z = np.zeros((4, 4))
+    Z[3, :3] = Z[:3, 3] = np.nan
+    Z[3, 3] = 5.0
+    assert cvxnmf.verify(Z, np.ones((4, 1)), np.ones((4, 1))).bound == 0
+
+
+def test_negative_eigenvalues_bound_symmetric_factors_of_any_rank():
+    A = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert cvxnmf.verify(A, 0.5 * np.eye(2)).bound == pytest.approx(1.0, rel=1e-9)
+
+
+def test_absurd_witnesses_are_refused():
+    statement = {"form": "rank", "loss": "mse", "n_components": 2, "symmetric": False}
+    A = np.random.default_rng(0).random((5, 6))
+    for N in (np.full((5, 6), 1e200), np.full((5, 6), np.longdouble("1e400"))):
+        with pytest.raises(cvxnmf.CertificateError):
+            checking.prove(A, "dual", statement, {"N": N})
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        checking.prove(A, "tail", {**statement, "n_components": 2.9}, {})
+
+
+def test_a_factorization_can_be_verified_as_it_is():
+    A = np.random.default_rng(0).random((9, 7))
+    result = cvxnmf.classical_nmf(A, 2)
+    assert cvxnmf.verify(A, result).value == pytest.approx(result.value, rel=1e-9)

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 
 from cvxnmf import spectra, starts, validation
 from cvxnmf.certificates import rank_certificate
+from cvxnmf.certificates.rank import factor_loss
 from cvxnmf.classical import classical_nmf
 from cvxnmf.completely_positive import turned_into_orthant
 from cvxnmf.problems import nonsymmetric, symmetric
-from cvxnmf.results import Factorization, FloatArray, Iterate
+from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Status
 from cvxnmf.solvers import solve
 
 Factors = tuple[FloatArray, FloatArray]
@@ -22,7 +23,9 @@ Factors = tuple[FloatArray, FloatArray]
 #: Convex problems of up to this many rows are solved for a start.
 LARGEST_CONVEX = 1500
 #: The best runs are tried for exchanges of columns, this many pairs in vain and this many times each at most.
-EXCHANGED_RUNS, EXCHANGED_PAIRS, EXCHANGES = 5, 4, 20
+EXCHANGED_RUNS, EXCHANGED_PAIRS, EXCHANGES = {"mse": 5, "kl": 1}, 4, 20
+#: Up to this relative gap a result is called globally optimal.
+GLOBAL = 1e-6
 #: Residuals of up to this many entries are looked at as a whole.
 LARGEST_RESIDUAL = 20_000_000
 #: Negative entries of a rank-two matrix up to this share of the largest are rounding of the ascent.
@@ -65,11 +68,20 @@ def factorize(
     effort : int
         Most singular value decompositions to spend on the bound.
     callback : callable, optional
-        Called with an :class:`Iterate` after every step; a true answer stops the descent at hand.
+        Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
 
     Returns
     -------
     Factorization
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best factorisation so far.
+
+    Notes
+    -----
+    Many descents are run, so that this takes about as long as ten random restarts; :func:`classical_nmf` is a single one.
 
     Examples
     --------
@@ -83,27 +95,82 @@ def factorize(
     validation.choice("loss", loss, ("mse", "kl"))
     effort = validation.integer("effort", effort, minimum=0)
     data = validation.partial_matrix(A)
+    validation.magnitude(data.data if sp.issparse(data) else data, loss)
     twofold = _is_symmetric(data) if symmetric is None else _asked_symmetric(data, symmetric)
+    given = None if start is None else _given(start, twofold)
+    if n_components is None and given is not None:
+        n_components = np.shape(given if twofold else given[0])[-1]
     k = _found_components(data, twofold) if n_components is None else validation.components(n_components, data.shape)
-
-    def descended(init: Any) -> Factorization:
-        return classical_nmf(data, k, "hals", loss, init, twofold, max_iter=max_iter, tol=tol, callback=callback)
-
-    if start is not None:
-        best = descended(_given(start, twofold))
-    else:
-        runs = [descended(init[0] if twofold else init) for init in _portfolio(data, k, twofold)]
-        runs.sort(key=lambda run: run.value)
-        if _may_exchange(data, k, twofold):
-            runs = [_exchanged(data, run, descended) for run in runs[:EXCHANGED_RUNS]]
-        best = min(runs, key=lambda run: run.value)
+    search = _Search(data, k, loss, twofold, {"max_iter": max_iter, "tol": tol, "callback": callback})
+    try:
+        search.run(given)
+    except Interrupted as stopped:
+        raise Interrupted(search.best_with(stopped.solution)) from None
+    except _Stopped:
+        effort = 0
+    best = search.best
+    if given is not None:
+        best = _no_worse(best, given, data, loss, twofold)
     certificate = rank_certificate(data, k, best.value, loss, twofold, effort)
     if start is None and k == 2 and "N" in certificate.witness:
         better = _from_dual_point(data, certificate.witness["N"], twofold)
-        run = best if better is None else descended(better[0] if twofold else better)
+        run = best if better is None else search.descended(better)
         if run.value < best.value:
             best, certificate = run, rank_certificate(data, k, run.value, loss, twofold, effort)
-    return dataclasses.replace(best, certificate=certificate)
+    message = best.message
+    if certificate.relative_gap <= GLOBAL:
+        message = "No nonnegative factorisation of this rank is better, up to the certified gap."
+    return dataclasses.replace(best, certificate=certificate, message=message)
+
+
+def _no_worse(run: Factorization, given: Any, A: Any, loss: str, twofold: bool) -> Factorization:
+    """The run, or the start itself if rounding or the lifting of zeros took the run above it."""
+    U, V = validation.nonnegative_factors(given if twofold else given[0], None if twofold else given[1], A.shape)
+    value = factor_loss(A, U, V, loss)
+    return run if run.value <= value else dataclasses.replace(run, U=U, V=V, value=value, message="The start was not improved.")
+
+
+class _Stopped(Exception):
+    """The callback asked to stop."""
+
+
+class _Search:
+    """Descents from several starts, and the best of them."""
+
+    def __init__(self, data: Any, k: int, loss: str, twofold: bool, options: dict[str, Any]) -> None:
+        self.data, self.k, self.loss, self.twofold, self.options = data, k, loss, twofold, options
+        self.runs: list[Factorization] = []
+
+    @property
+    def best(self) -> Factorization:
+        """The best run so far."""
+        return min(self.runs, key=lambda run: run.value)
+
+    def best_with(self, current: Any) -> Factorization:
+        """The best of all runs and the one that was broken off."""
+        best: Factorization = min([*self.runs, current], key=lambda run: run.value)
+        return dataclasses.replace(best, status=Status.INTERRUPTED)
+
+    def descended(self, init: Any) -> Factorization:
+        """Descend from one start to the end."""
+        own = init[0] if self.twofold and isinstance(init, tuple) else init
+        run: Factorization = classical_nmf(self.data, self.k, "hals", self.loss, own, self.twofold, **self.options)
+        self.runs.append(run)
+        if run.status is Status.INTERRUPTED:
+            raise _Stopped
+        return run
+
+    def run(self, given: Any) -> None:
+        """Descend from the given start, or from all of ours; then exchange columns of the best."""
+        if given is not None:
+            self.descended(given)
+            return
+        for init in _portfolio(self.data, self.k, self.twofold):
+            self.descended(init)
+        if _may_exchange(self.data, self.k, self.twofold):
+            first = sorted(self.runs, key=lambda run: run.value)[: EXCHANGED_RUNS[self.loss]]
+            for run in first:
+                _exchanged(self.data, run, self.descended)
 
 
 def _is_symmetric(A: Any) -> bool:
@@ -118,7 +185,7 @@ def _asked_symmetric(A: Any, symmetric: Any) -> bool:
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
     if symmetric:
-        validation.is_symmetric(A)
+        validation.is_symmetric(A, hint="use symmetric=False")
     return bool(symmetric)
 
 
@@ -144,6 +211,8 @@ def _portfolio(A: Any, k: int, twofold: bool) -> list[Factors]:
     full = _filled(A)
     if k == 1:
         return [starts.eigen_nndsvd(full, k) if twofold else starts.nndsvd(full, k)]
+    if not twofold and k >= min(A.shape):
+        return [_exact(full, k)]
     if not twofold:
         simple = [start(full, k) for start in (starts.nndsvd, starts.successive_projection, starts.standing_columns)]
         return simple + [starts.merge(full, k, excess) for excess in (1.5, 2.0)]
@@ -153,12 +222,20 @@ def _portfolio(A: Any, k: int, twofold: bool) -> list[Factors]:
     return found
 
 
+def _exact(A: Any, k: int) -> Factors:
+    """The data next to the identity."""
+    dense = np.asarray(A.toarray() if sp.issparse(A) else A)
+    m, n = dense.shape
+    U, V = (dense, np.eye(n)) if n <= m else (np.eye(m), dense.T)
+    return tuple(np.pad(side, ((0, 0), (0, k - side.shape[1]))) for side in (U, V))  # type: ignore[return-value]
+
+
 def _may_exchange(A: Any, k: int, twofold: bool) -> bool:
     """Whether columns can be exchanged: the residual is looked at as a whole."""
-    return not (twofold or k == 1 or np.prod(A.shape, dtype=np.float64) > LARGEST_RESIDUAL)
+    return not (twofold or k == 1 or k >= min(A.shape) or np.prod(A.shape, dtype=np.float64) > LARGEST_RESIDUAL)
 
 
-def _exchanged(A: Any, run: Factorization, descended: Callable[[Any], Factorization]) -> Factorization:
+def _exchanged(A: Any, run: Factorization, descended: Callable[[Any], Factorization]) -> None:
     """Exchange a column and descend again, as long as that helps."""
     full, choice = A.toarray() if sp.issparse(A) else _filled(A), 0
     for _ in range(EXCHANGES):
@@ -167,14 +244,18 @@ def _exchanged(A: Any, run: Factorization, descended: Callable[[Any], Factorizat
         run, choice = (following, 0) if better else (run, choice + 1)
         if choice == EXCHANGED_PAIRS:
             break
-    return run
 
 
 def _found_components(A: Any, twofold: bool) -> int:
     """One more than the rank of the convex solution at the noise edge."""
     full = _filled(A)
     dense = full.toarray() if sp.issparse(full) else full
-    problem = symmetric(dense, trace="auto") if twofold else nonsymmetric(dense, trace="auto")
+    if min(dense.shape) == 1:
+        return 1
+    try:
+        problem: Any = symmetric(dense, trace="auto") if twofold else nonsymmetric(dense, trace="auto")
+    except ValueError:  # no noise at all
+        return int(np.linalg.matrix_rank(dense))
     return int(min(1 + solve(problem, tol=1e-3).rank, *A.shape))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from cvxnmf import validation
 from cvxnmf.checking import Certificate, CertificateError
+from cvxnmf.checking.certificate import UNREADABLE
 from cvxnmf.results import (
     CPFactor,
     Factorization,
@@ -90,7 +91,7 @@ def load(path: str | PathLike[str]) -> Any:
         return READERS[meta["kind"]](meta, arrays)
     except FileNotFoundError:
         raise
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, CertificateError) as error:
+    except (*UNREADABLE, zipfile.BadZipFile, zlib.error, CertificateError) as error:
         raise ValueError(f"{path} is not a result file written by cvxnmf.save.") from error
 
 
@@ -139,6 +140,10 @@ def _read_solution(meta: dict[str, Any], arrays: dict[str, Any]) -> Solution:
 def _read_factorization(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> Factorization:
     U = arrays["U"]
     V = U if meta["symmetric"] else arrays["V"]
+    if not all(side.dtype.kind == "f" and side.ndim == 2 and np.isfinite(side).all() and (side >= 0).all() for side in (U, V)):
+        raise ValueError("factors that are not finite and nonnegative")
+    if U.shape[1] != V.shape[1] or meta["value"] != meta["certificate"]["value"]:
+        raise ValueError("parts that do not belong together")
     return Factorization(U=U, V=V, value=meta["value"], message=meta["message"], **_outcome(meta, arrays))
 
 

@@ -97,7 +97,10 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArr
     The penalty is at the noise edge, or lower so that k - 1 directions are let in.
     """
     state = problems.symmetric if symmetric else problems.nonsymmetric
-    problem: Any = state(A, trace="auto")
+    try:
+        problem: Any = state(A, trace="auto")
+    except ValueError:  # no noise, or a single row
+        return eigen_nndsvd(A, k) if symmetric else nndsvd(A, k)
     admitted = ADMITTING_SHARE * _last_direction(A, problem, k, symmetric)
     if 0 < admitted < problem.trace:
         problem = problem.with_trace(admitted)

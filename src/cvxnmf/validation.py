@@ -182,12 +182,17 @@ def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
 
 def partial_matrix(A: Any, name: str = "A") -> Any:
     """Return `A` as a float64 array, NaN where entries are missing, or as a scipy.sparse CSR array; never densified."""
+    if isinstance(A, np.ma.MaskedArray):
+        refuse(f"{name} is a masked array; mark missing entries by NaN, for example with {name}.filled(numpy.nan).")
     raw = _numbers(A, name)
     if sp.issparse(raw):
         matrix = sp.csr_array(raw, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         entries = matrix.data
+        if np.isnan(entries).any():  # the missing entries are known one by one, the rest must be filled anyway
+            fits_in_memory(*matrix.shape)
+            return partial_matrix(matrix.toarray(), name)
     else:
         matrix = entries = np.array(raw, dtype=np.float64, order="C")
     if np.isinf(entries).any():
@@ -218,17 +223,16 @@ def components(n_components: object, shape: tuple[int, ...]) -> int:
     return k
 
 
-def is_symmetric(A: Any, name: str = "A") -> None:
+def is_symmetric(A: Any, name: str = "A", hint: str = "give V as well") -> None:
     """Refuse a matrix that is not symmetric up to rounding."""
     if A.shape[0] != A.shape[1]:
-        refuse(f"{name} must be square for symmetric factors, not {A.shape[0]} by {A.shape[1]}; give V as well.")
+        refuse(f"{name} must be square for symmetric factors, not {A.shape[0]} by {A.shape[1]}; {hint}.")
+    if not sp.issparse(A) and not np.array_equal(np.isnan(A), np.isnan(A).T):
+        refuse(f"{name} has NaN at an entry but not at its mirror image, so it is not symmetric; {hint}.")
     difference = abs(A - A.T)
     largest = float(difference.max() if sp.issparse(difference) else np.nanmax(difference, initial=0.0))
     if largest > ASYMMETRY * float(A.max() if sp.issparse(A) else np.nanmax(A)):
-        refuse(
-            f"{name} is not symmetric: mirrored entries differ by up to {largest:g}; give V as well, or pass "
-            f"({name} + {name}.T) / 2."
-        )
+        refuse(f"{name} is not symmetric: mirrored entries differ by up to {largest:g}; {hint}, or pass ({name} + {name}.T) / 2.")
 
 
 def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
@@ -292,7 +296,7 @@ def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
 
 def magnitude(A: FloatArray, loss: str) -> None:
     """Refuse data so large or small that the loss would overflow or vanish."""
-    largest, limit = float(A.max()), 1e100 if loss == "kl" else 1e50
+    largest, limit = float(np.nanmax(A)), 1e100 if loss == "kl" else 1e50
     if not 1 / limit <= largest <= limit:
         refuse(
             f"The largest entry of A is {largest:g}, outside the range {1 / limit:g} to {limit:g} that the "

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cvxnmf import checking, spectra, validation
 from cvxnmf.checking import Certificate
-from cvxnmf.results import FloatArray
+from cvxnmf.results import Factorization, FloatArray
 
 #: Up to this many rows or columns, whichever are fewer, all singular values are computed.
 LARGEST_DENSE_SIDE = 3000
@@ -42,7 +42,7 @@ def verify(A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150) 
     ----------
     A : array-like or scipy.sparse matrix of shape (m, n)
         Nonnegative; NaN stands for missing entries.
-    U : array-like of shape (m, k)
+    U : array-like of shape (m, k), or Factorization
         Nonnegative.
     V : array-like of shape (n, k), optional
         Nonnegative, ``A ≈ UV'`` (the transpose of scikit-learn's ``components_``). Left out, ``A ≈ UU'`` and the bound is about
@@ -68,6 +68,9 @@ def verify(A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150) 
     validation.choice("loss", loss, ("mse", "kl"))
     effort = validation.integer("effort", effort, minimum=0)
     data = validation.partial_matrix(A)
+    validation.magnitude(data.data if sp.issparse(data) else data, loss)
+    if isinstance(U, Factorization):
+        U, V = U.U, None if U.V is U.U else U.V
     U, V = validation.nonnegative_factors(U, V, data.shape)
     symmetric = V is U
     if symmetric:
@@ -90,16 +93,19 @@ def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
 
 def _divergence(a: FloatArray, e: FloatArray) -> FloatArray:
     """``a log(a/e) - a + e``, with ``0 log 0 = 0``; NaN stays NaN."""
-    ratio = np.where(a > 0, a, 1.0) / np.where(a > 0, e, 1.0)
-    return np.asarray(a * np.log(ratio) - a + e)
+    positive = a > 0
+    x, y = np.where(positive, a, 1.0), np.where(positive, e, 1.0)
+    excess = (y - x) / x
+    logs = np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(y) - np.log(x))  # near 1 the terms cancel
+    return np.asarray(np.where(positive, a * (excess - logs), e) + 0.0 * a)  # NaN stays NaN
 
 
 def _sparse_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     e = np.einsum("ij,ij->i", U[rows], V[A.indices])
     if loss == "kl":
-        stored = float(np.sum(_divergence(A.data, e) - e))
-        return stored + float(U.sum(axis=0) @ V.sum(axis=0))
+        elsewhere = float(U.sum(axis=0) @ V.sum(axis=0)) - float(e.sum())
+        return float(np.sum(_divergence(A.data, e))) + max(0.0, elsewhere)
     elsewhere = float(np.sum((U.T @ U) * (V.T @ V))) - float(e @ e)
     return float(np.sum((A.data - e) ** 2)) + max(0.0, elsewhere)
 
@@ -109,7 +115,10 @@ def rank_certificate(A: Any, k: int, value: float, loss: str, symmetric: bool, e
     statement = {"form": "rank", "loss": loss, "n_components": k, "symmetric": symmetric}
     best: tuple[str, dict[str, FloatArray], checking.Proof] = ("zero", {}, checking.prove(A, "zero", statement, {}))
     for kind, witness in _candidates(A, k, value, loss, symmetric, effort):
-        proof = checking.prove(A, kind, statement, witness)
+        try:
+            proof = checking.prove(A, kind, statement, witness)
+        except checking.CertificateError:  # an observed part that is all zero, for instance: nothing is gained
+            continue
         if proof.bound > best[2].bound:
             best = (kind, witness, proof)
     kind, witness, proof = best
@@ -127,13 +136,14 @@ def _candidates(A: Any, k: int, value: float, loss: str, symmetric: bool, effort
     if loss == "kl":
         part = _observed_part(A, symmetric) if k == 1 else None
         return [] if part is None else [("independence", part.witness)]
-    if k >= min(A.shape):
+    if k >= min(A.shape) and not symmetric:
         return []
     if sp.issparse(A) and (min(A.shape) > LARGEST_DENSE_SIDE or np.prod(A.shape, dtype=float) > LARGEST_DENSE_SIZE):
         return [("lanczos", {})]
     part = _observed_part(A, symmetric)
-    if part is None or k >= min(part.A.shape):
+    if part is None or (k >= min(part.A.shape) and not symmetric):
         return []
+    k = min(k, *part.A.shape)
     if k == 1 or effort == 0 or part.A.size > LARGEST_DENSE_SIZE:  # of rank one, the best approximation is nonnegative
         return [("tail", part.witness)]
     return [("tail", part.witness), ("dual", part.witness | {"N": ascended(part.A, k, symmetric, value, effort)})]

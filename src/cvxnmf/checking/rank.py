@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import eigsh, svds
+from scipy.sparse.linalg import ArpackError, eigsh, svds
 
 from cvxnmf.checking.rounding import (
     UNIT,
@@ -47,8 +47,9 @@ class _Terms(NamedTuple):
 
 def _terms(statement: Mapping[str, Any]) -> _Terms:
     try:
-        terms = _Terms(statement["loss"], int(statement["n_components"]), statement["symmetric"])
-        known = terms.loss in ("mse", "kl") and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
+        terms = _Terms(statement["loss"], statement["n_components"], statement["symmetric"])
+        whole = isinstance(terms.n_components, int) and not isinstance(terms.n_components, bool)
+        known = terms.loss in ("mse", "kl") and whole and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
     except (KeyError, TypeError, ValueError, OverflowError):
         known = False
     if not known:
@@ -146,7 +147,10 @@ def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, A
     data = _data(A, terms.symmetric)
     if terms.loss != "mse" or not sp.issparse(data) or np.isnan(data.data).any():
         raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
-    values, residuals = lanczos_values(data, terms.n_components, terms.symmetric)
+    try:
+        values, residuals = lanczos_values(data, terms.n_components, terms.symmetric)
+    except (ArpackError, TypeError, ValueError):
+        raise CertificateError("The singular values of the data could not be computed.") from None
     norm, taken = float(data.data @ data.data), float(np.sum((values + residuals) ** 2))
     return Proof(safe_bound(norm - taken, UNITS_PER_TERM * UNIT * (norm + taken)), False, norm)
 

@@ -67,9 +67,11 @@ def witness_arrays(witness: Mapping[str, Array], *names: str) -> list[Array]:
         raise CertificateError(f"The certificate lacks its witness ({', '.join(names)}).") from None
     if any(array.dtype.kind != "f" for array in arrays):
         raise CertificateError("The witness must hold arrays of real numbers.")
-    if not all(is_finite(array) for array in arrays):
+    with np.errstate(all="ignore"):
+        numbers = [array.astype(np.float64, copy=False) for array in arrays]
+    if not all(is_finite(array) for array in numbers):
         raise CertificateError("The witness is not finite.")
-    return [array.astype(np.float64, copy=False) for array in arrays]
+    return numbers
 
 
 def of_moderate_size(A: Array, loss: str) -> None:
@@ -171,10 +173,15 @@ def largest_eigenvalues(M: Array, count: int) -> Array:
     V may change.
     """
     n = len(M)
-    values, V = sl.eigh(M, driver="evd", check_finite=False)
-    norm = float(np.linalg.norm(M))
-    error = float(np.linalg.norm(M - (V * values) @ V.T)) + 4 * (n + 16) * UNIT * norm
-    skew = float(np.linalg.norm(V.T @ V - np.eye(n))) + 4 * (n + 16) * UNIT * n**0.5
+    if not is_finite(M):
+        raise CertificateError("The witness is too large.")
+    try:
+        values, V = sl.eigh(M, driver="evd", check_finite=False)
+    except sl.LinAlgError:
+        raise CertificateError("The eigenvalues of the witness could not be computed.") from None
+    size = float(np.abs(values) @ np.sum(V * V, axis=0))  # bounds the norm of |V||D||V'|
+    error = float(np.linalg.norm(M - (V * values) @ V.T)) + 4 * (n + 16) * UNIT * size
+    skew = float(np.linalg.norm(V.T @ V - np.eye(n))) + 4 * (n + 16) * UNIT * n
     if not (math.isfinite(error) and skew < 0.5):
         raise CertificateError("The eigenvalues of the witness could not be computed.")
     return np.asarray(np.maximum(values[::-1][:count], 0.0) * (1.0 + skew) + error)
