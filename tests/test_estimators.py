@@ -421,7 +421,7 @@ def test_a_custom_start_is_where_it_begins():
         ({"beta_loss": [2]}, "is not supported"),
         ({"solver": "lbfgs"}, "solver='lbfgs' is not known"),
         ({"init": "zeros"}, "init='zeros' is not known"),
-        ({"n_components": "mle"}, "n_components='mle' is not known"),
+        ({"n_components": "mle"}, "n_components must be an integer of at least 1, 'auto' or None"),
         ({"n_components": 0}, "n_components must be an integer of at least 1"),
         ({"tol": -1.0}, "tol must be a finite number"),
         ({"max_iter": 0}, "max_iter must be an integer"),

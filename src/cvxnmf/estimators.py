@@ -293,7 +293,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             return n_features
         if not isinstance(self.n_components, str):
             return validation.integer("n_components", self.n_components, minimum=1)
-        validation.choice("n_components", self.n_components, ("auto",))
+        if self.n_components != "auto":
+            validation.refuse(f"n_components must be an integer of at least 1, 'auto' or None, not {self.n_components!r}.")
         if start == "custom" and np.ndim(W) == 2:
             return int(np.shape(W)[1])
         return None if start == "convex" and solver == "auto" else n_features
