@@ -107,6 +107,7 @@ def test_kl_of_rank_one_and_above():
     above = cvxnmf.verify(A, *factors(8, 5, 2), loss="kl")
     assert above.kind == "zero"
     assert above.check(A) == 0
+    assert "no bound better than 0 is known" in str(above)
 
 
 @pytest.mark.parametrize("loss", ["mse", "kl"])

@@ -111,12 +111,21 @@ class Certificate:
         """Gap over the value (over a billionth of the data's scale where the value vanishes)."""
         return relative_gap(self.value, self.bound, self.scale)
 
+    @property
+    def explanation(self) -> str:
+        """What the bound rests on, or why there is none better than 0."""
+        if self.kind == "zero" and self.scope == "rank-k":
+            if self.statement.get("loss") == "kl":
+                return "for KL of a rank above one no bound better than 0 is known"
+            return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
+        return KINDS.get(self.kind, self.kind)
+
     def __str__(self) -> str:
         """Value, bound and gap in a few words."""
         rigour = "" if self.rigorous else ", not rigorous"
         return (
             f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
-            f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour}; {KINDS.get(self.kind, self.kind)})"
+            f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour}; {self.explanation})"
         )
 
     def check(self, A: Any) -> float:
