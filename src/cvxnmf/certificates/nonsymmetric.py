@@ -69,7 +69,7 @@ def dual_point(
     return accepted(block.loss.A, problem.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
 
 
-def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 3) -> FloatArray:
+def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> FloatArray:
     """Give Z the margins of the floor to the last digits: scale down what is too heavy, add what is missing."""
     rows, columns = floor.sum(axis=1), _column_sums(floor)
     for _ in range(rounds):
