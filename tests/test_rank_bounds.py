@@ -65,7 +65,7 @@ def test_no_symmetric_factorisation_is_below_the_bound(seed, k):
 
 def test_the_ascent_beats_the_tail_on_real_data():
     A = load_digits().data[:100]
-    model = NMF(5, init="nndsvda", max_iter=500)
+    model = NMF(5, init="nndsvda", max_iter=500, random_state=0)
     U = model.fit_transform(A)
     tail, dual = (cvxnmf.verify(A, U, model.components_.T, effort=effort) for effort in (0, 150))
     assert tail.kind == "tail"
@@ -76,7 +76,7 @@ def test_the_ascent_beats_the_tail_on_real_data():
 
 def test_a_perturbed_factor_has_a_larger_gap():
     A = load_digits().data[:60]
-    model = NMF(4, init="nndsvda", max_iter=500)
+    model = NMF(4, init="nndsvda", max_iter=500, random_state=0)
     U, V = model.fit_transform(A), model.components_.T
     assert cvxnmf.verify(A, U + 0.1, V).relative_gap > cvxnmf.verify(A, U, V).relative_gap
 
@@ -150,7 +150,7 @@ def test_missing_entries():
 
 def test_a_certificate_survives_a_file_and_not_an_alteration(tmp_path):
     A = load_digits().data[:50]
-    model = NMF(3, init="nndsvda", max_iter=1000)
+    model = NMF(3, init="nndsvda", max_iter=1000, random_state=0)
     certificate = cvxnmf.verify(A, model.fit_transform(A), model.components_.T)
     certificate.save(tmp_path / "proof.npz")
     loaded = cvxnmf.Certificate.load(tmp_path / "proof.npz")
