@@ -104,7 +104,7 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArr
     admitted = ADMITTING_SHARE * _last_direction(A, problem, k, symmetric)
     if 0 < admitted < problem.trace:
         problem = problem.with_trace(admitted)
-    solution = solve(problem, tol=START_TOLERANCE, max_iter=100)
+    solution = solve(problem, method="accelerated", tol=START_TOLERANCE, max_iter=100)  # at this tolerance a few steps do
     m = len(A)
     first, second = (slice(0, m),) * 2 if symmetric else (slice(0, m), slice(m, None))
     centres = _centres(solution.W[first][np.isfinite(solution.v[first])], k)
