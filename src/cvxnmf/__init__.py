@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
     from cvxnmf.estimators import NMF, SymmetricNMF
     from cvxnmf.factorization import factorize
-    from cvxnmf.graphs import block_graph
+    from cvxnmf.graphs import block_graph, partition, performance
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
     from cvxnmf.recursion import recursive
-    from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Solution, Status
+    from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Partition, Solution, Status
     from cvxnmf.saving import load, save
     from cvxnmf.solvers import path, solve
 
@@ -29,6 +29,7 @@ __all__ = [
     "Interrupted",
     "Iterate",
     "NMF",
+    "Partition",
     "Problem",
     "Solution",
     "Status",
@@ -41,7 +42,9 @@ __all__ = [
     "factorize",
     "load",
     "nonsymmetric",
+    "partition",
     "path",
+    "performance",
     "recursive",
     "save",
     "solve",
@@ -51,7 +54,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Solution", "Status"),
+    "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Partition", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
     "problems": ("Problem", "nonsymmetric", "sparse", "symmetric"),
     "certificates": ("certify", "verify"),
@@ -61,7 +64,7 @@ _ROOMS = {
     "factorization": ("factorize",),
     "recursion": ("recursive",),
     "saving": ("load", "save"),
-    "graphs": ("block_graph",),
+    "graphs": ("block_graph", "partition", "performance"),
     "estimators": ("NMF", "SymmetricNMF"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

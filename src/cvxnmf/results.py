@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -301,6 +301,89 @@ class Factorization:
     def __str__(self) -> str:
         """Return a summary of a few lines."""
         return f"Factorization with {self.n_components} components\n{self.certificate}\n  {self.message}"
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A partition of a graph: clusters of its nodes, how good they are, and what is proved.
+
+    Attributes
+    ----------
+    nodes : tuple
+        Names of the nodes, in the order of everything below.
+    labels : ndarray of int, shape (n,)
+        The cluster of each node, from 0, by decreasing size: where its row of the memberships is largest.
+    memberships : ndarray of shape (n, n_clusters)
+        Shares of each node in the clusters; rows sum to 1.
+    U : ndarray of shape (n, n_clusters)
+        Nonnegative factors of the adjacency matrix, ``A ≈ UU'``, which the rank certificate is about.
+    performance, off_diagonal_performance : float
+        The paper's share of pairs that the partition gets right, with and without the diagonal; see :func:`performance`.
+    modularity : float
+        Newman's modularity of the labels.
+    order : ndarray of int, shape (n,)
+        Nodes cluster by cluster, within a cluster by decreasing membership: ``A[order][:, order]`` shows the blocks.
+    solution : Solution
+        The solved convex problem.
+    rank_certificate : Certificate
+        That no U with as many columns comes much closer to A, in the squared error over the roots of the degrees.
+    A : scipy.sparse.csr_array of shape (n, n)
+        The symmetric adjacency matrix that was partitioned.
+    spectrum : ndarray
+        Largest eigenvalues of the modularity matrix in the metric, decreasing.
+    noise_edge : float
+        What noise alone can reach in that spectrum.
+    """
+
+    nodes: tuple[Any, ...]
+    labels: NDArray[np.intp]
+    memberships: FloatArray
+    U: FloatArray
+    performance: float
+    off_diagonal_performance: float
+    modularity: float
+    order: NDArray[np.intp]
+    solution: Solution
+    rank_certificate: Certificate
+    A: Any
+    spectrum: FloatArray
+    noise_edge: float
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.memberships.shape[1])
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of scope "model": no model of this form fits the graph better than the bound."""
+        return self.solution.certificate
+
+    @property
+    def status(self) -> Status:
+        """How the solve of the convex problem ended."""
+        return self.solution.status
+
+    def to_dict(self) -> dict[Any, int]:
+        """The cluster of each node by its name."""
+        return dict(zip(self.nodes, self.labels.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return (
+            f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, modularity {self.modularity:.3f}, "
+            f"performance {self.performance:.3f}, gap {self.certificate.relative_gap:.1e}, {self.status.name}>"
+        )
+
+    def __str__(self) -> str:
+        """Return a summary of a few lines."""
+        sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
+        return (
+            f"Partition of {len(self.nodes)} nodes into {self.n_clusters} clusters of {sizes}\n"
+            f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
+            f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
+            f"the model\n{self.certificate}\nits {self.n_clusters} factors\n{self.rank_certificate}"
+        )
 
 
 class Interrupted(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Graphs: the paper's random block graphs."""
+"""The random block graphs of the paper."""
 
 from __future__ import annotations
 
