@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from cvxnmf import spectra, starts, validation
 from cvxnmf.certificates import rank_certificate
-from cvxnmf.certificates.rank import factor_loss
+from cvxnmf.certificates.rank import degree_scaled, factor_loss
+from cvxnmf.checking import Certificate
 from cvxnmf.classical import classical_nmf
 from cvxnmf.completely_positive import turned_into_orthant
 from cvxnmf.problems import nonsymmetric, symmetric
@@ -28,6 +29,8 @@ EXCHANGED_RUNS, EXCHANGED_PAIRS, EXCHANGES = {"mse": 5, "kl": 1}, 4, 20
 GLOBAL = 1e-6
 #: Residuals of up to this many entries are looked at as a whole.
 LARGEST_RESIDUAL = 20_000_000
+#: Decompositions for the bound of a graph of n nodes: this number over n^3, from 5 to 150.
+GRAPH_EFFORT = 4e9
 #: Negative entries of a rank-two matrix up to this share of the largest are rounding of the ascent.
 NEARLY_NONNEGATIVE = 1e-3
 
@@ -111,12 +114,44 @@ def factorize(
     best = search.best
     if given is not None:
         best = _no_worse(best, given, data, loss, twofold)
-    certificate = rank_certificate(data, k, best.value, loss, twofold, effort)
-    if start is None and k == 2 and "N" in certificate.witness:
-        better = _from_dual_point(data, certificate.witness["N"], twofold)
+    return _proved(search, best, lambda value: rank_certificate(data, k, value, loss, twofold, effort), start is None)
+
+
+def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
+    """Factors ``A ≈ UU'`` of a graph of least ``sum (A - UU')_ij^2 / (d_i d_j)``, with a proof.
+
+    A symmetric factorisation of the adjacency matrix over the roots of its degrees d, descended from the given start and from
+    its eigenvectors.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric adjacency matrix.
+    k : int
+        Number of columns.
+    start : ndarray of shape (n, k)
+        First U, nonnegative.
+    """
+    B, roots = degree_scaled(A)
+    search = _Search(B, k, "mse", True, {"max_iter": 1000, "tol": 1e-6, "callback": None})
+    for init in (start / roots[:, None], starts.eigen_nndsvd(B, k)[0]):
+        search.descended(init)
+    effort = int(np.clip(GRAPH_EFFORT / B.shape[0] ** 3, 5, 150))
+    result = _proved(search, search.best, lambda value: rank_certificate(A, k, value, "mse", True, effort, "degree"), True)
+    U = roots[:, None] * result.U
+    return dataclasses.replace(result, U=U, V=U)
+
+
+def _proved(
+    search: _Search, best: Factorization, certificate_of: Callable[[float], Certificate], from_dual: bool
+) -> Factorization:
+    """The best run with its certificate; of two columns, also tried from the dual point, which may close the gap."""
+    certificate = certificate_of(best.value)
+    if from_dual and search.k == 2 and "N" in certificate.witness:
+        better = _from_dual_point(search.data, certificate.witness["N"], search.twofold)
         run = best if better is None else search.descended(better)
         if run.value < best.value:
-            best, certificate = run, rank_certificate(data, k, run.value, loss, twofold, effort)
+            best, certificate = run, certificate_of(run.value)
     message = best.message
     if certificate.relative_gap <= GLOBAL:
         message = "No nonnegative factorisation of this rank is better, up to the certified gap."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -315,8 +315,6 @@ class Partition:
         The cluster of each node, from 0, by decreasing size: where its row of the memberships is largest.
     memberships : ndarray of shape (n, n_clusters)
         Shares of each node in the clusters; rows sum to 1.
-    U : ndarray of shape (n, n_clusters)
-        Nonnegative factors of the adjacency matrix, ``A ≈ UU'``, which the rank certificate is about.
     performance, off_diagonal_performance : float
         The paper's share of pairs that the partition gets right, with and without the diagonal; see :func:`performance`.
     modularity : float
@@ -325,29 +323,28 @@ class Partition:
         Nodes cluster by cluster, within a cluster by decreasing membership: ``A[order][:, order]`` shows the blocks.
     solution : Solution
         The solved convex problem.
-    rank_certificate : Certificate
-        That no U with as many columns comes much closer to A, in the squared error over the roots of the degrees.
     A : scipy.sparse.csr_array of shape (n, n)
         The symmetric adjacency matrix that was partitioned.
     spectrum : ndarray
         Largest eigenvalues of the modularity matrix in the metric, decreasing.
     noise_edge : float
         What noise alone can reach in that spectrum.
+    factors : callable
+        Computes `factorization`.
     """
 
     nodes: tuple[Any, ...]
     labels: NDArray[np.intp]
     memberships: FloatArray
-    U: FloatArray
     performance: float
     off_diagonal_performance: float
     modularity: float
     order: NDArray[np.intp]
     solution: Solution
-    rank_certificate: Certificate
     A: Any
     spectrum: FloatArray
     noise_edge: float
+    factors: Callable[[], Factorization] = field(repr=False)
 
     @property
     def n_clusters(self) -> int:
@@ -363,6 +360,24 @@ class Partition:
     def status(self) -> Status:
         """How the solve of the convex problem ended."""
         return self.solution.status
+
+    @cached_property
+    def factorization(self) -> Factorization:
+        """Nonnegative factors ``A ≈ UU'``, one column per cluster, and their proof; computed when first asked for.
+
+        They are of least ``sum (A - UU')_ij^2 / (d_i d_j)`` with the degrees d, descended from the memberships.
+        """
+        return self.factors()
+
+    @property
+    def U(self) -> FloatArray:
+        """Nonnegative factors of the adjacency matrix, shape (n, n_clusters), see `factorization`."""
+        return self.factorization.U
+
+    @property
+    def rank_certificate(self) -> Certificate:
+        """Of scope "rank-k": no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
+        return self.factorization.certificate
 
     def to_dict(self) -> dict[Any, int]:
         """The cluster of each node by its name."""
@@ -391,13 +406,13 @@ class Interrupted(KeyboardInterrupt):
 
     Attributes
     ----------
-    solution : Solution or Factorization
+    solution : Solution, Factorization or Partition
         The best answer so far with its certificate, status INTERRUPTED.
     finished : list of Solution
         What :func:`path` had finished before.
     """
 
-    def __init__(self, solution: Solution | Factorization) -> None:
+    def __init__(self, solution: Solution | Factorization | Partition) -> None:
         super().__init__("interrupted; the best answer so far is in the exception's `solution`")
         self.solution = solution
         self.finished: list[Solution] = []

@@ -191,6 +191,21 @@ def dispersion(B: FloatArray, variance_sum: float, unit_edge: float) -> float:
         phi = smaller
 
 
+def modularity_spectrum(A: Any, s: FloatArray, count: int) -> FloatArray:
+    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1``, in decreasing order, A sparse."""
+    n = A.shape[0]
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    scaled = sp.diags_array(1.0 / s) @ A @ sp.diags_array(1.0 / s)
+    if n <= FULL_GRAM or 5 * count >= n:
+        B = scaled.toarray()
+        add_outer(B, -expected, expected)
+        values = sl.eigh(B, eigvals_only=True, overwrite_a=True, subset_by_index=[n - count, n - 1], check_finite=False)
+        return np.asarray(values[::-1])
+    operator = spl.LinearOperator((n, n), matvec=lambda x: scaled @ x - expected * (expected @ x), dtype=np.float64)
+    return lanczos(operator, count, np.random.default_rng(0).standard_normal(n))[0]
+
+
 def rectangular_noise_edge(row_variance: FloatArray, column_variance: FloatArray) -> float:
     """Largest singular value that pure noise can show in a rectangular matrix (docs/mathematics.md).
 

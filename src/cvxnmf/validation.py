@@ -215,6 +215,31 @@ def _some_observed(missing: NDArray[np.bool_], name: str) -> None:
                 refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
 
 
+def adjacency_matrix(graph: Any) -> Any:
+    """Return an array-like or sparse adjacency matrix as a new CSR array of float64 without zeros."""
+    raw = _numbers(graph, "The graph")
+    if raw.shape[0] != raw.shape[1]:
+        refuse(f"The adjacency matrix must be square, not {raw.shape[0]} by {raw.shape[1]}.")
+    matrix = sp.csr_array(raw, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
+    if len(bad):
+        coordinates = matrix.tocoo()
+        i, j, value = coordinates.row[bad[0]], coordinates.col[bad[0]], matrix.data[bad[0]]
+        trouble = f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
+        refuse(f"{trouble} at row {i}, column {j}; only finite weights of at least 0 are allowed.")
+    return matrix
+
+
+def clusters(n_clusters: object, n: int) -> int:
+    """Return the number of clusters, from 1 to the number of nodes."""
+    k = integer("n_clusters", n_clusters, minimum=1)
+    if k > n:
+        refuse(f"n_clusters={k} is more than the graph has nodes ({n}); choose at most {n}.")
+    return k
+
+
 def components(n_components: object, shape: tuple[int, ...]) -> int:
     """Return the number of components, at least 1 and no larger than both sides of the data."""
     k = integer("n_components", n_components, minimum=1)

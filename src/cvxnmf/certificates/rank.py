@@ -110,11 +110,27 @@ def _sparse_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     return float(np.sum((A.data - e) ** 2)) + max(0.0, elsewhere)
 
 
-def rank_certificate(A: Any, k: int, value: float, loss: str, symmetric: bool, effort: int) -> Certificate:
-    """The best certificate of the value that the effort allows."""
-    statement = {"form": "rank", "loss": loss, "n_components": k, "symmetric": symmetric}
+def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
+    """``A_ij / sqrt(d_i d_j)`` with the degrees d, and their roots, 1 for nodes without entries."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
+    inverse = sp.diags_array(1.0 / roots)
+    return sp.csr_array(inverse @ A @ inverse), roots
+
+
+def rank_certificate(
+    A: Any, k: int, value: float, loss: str, symmetric: bool, effort: int, scaling: str | None = None
+) -> Certificate:
+    """The best certificate of the value that the effort allows.
+
+    With ``scaling="degree"`` the value and the bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
+    """
+    statement: dict[str, Any] = {"form": "rank", "loss": loss, "n_components": k, "symmetric": symmetric}
+    data = A
+    if scaling is not None:
+        statement["scaling"], data = scaling, degree_scaled(A)[0]
     best: tuple[str, dict[str, FloatArray], checking.Proof] = ("zero", {}, checking.prove(A, "zero", statement, {}))
-    for kind, witness in _candidates(A, k, value, loss, symmetric, effort):
+    for kind, witness in _candidates(data, k, value, loss, symmetric, effort):
         try:
             proof = checking.prove(A, kind, statement, witness)
         except checking.CertificateError:  # an observed part that is all zero, for instance: nothing is gained

@@ -43,13 +43,15 @@ class _Terms(NamedTuple):
     loss: str
     n_components: int
     symmetric: bool
+    scaling: str | None = None
 
 
 def _terms(statement: Mapping[str, Any]) -> _Terms:
     try:
-        terms = _Terms(statement["loss"], statement["n_components"], statement["symmetric"])
+        terms = _Terms(statement["loss"], statement["n_components"], statement["symmetric"], statement.get("scaling"))
         whole = isinstance(terms.n_components, int) and not isinstance(terms.n_components, bool)
         known = terms.loss in ("mse", "kl") and whole and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
+        known = known and (terms.scaling is None or (terms.scaling == "degree" and terms.symmetric and terms.loss == "mse"))
     except (KeyError, TypeError, ValueError, OverflowError):
         known = False
     if not known:
@@ -57,8 +59,31 @@ def _terms(statement: Mapping[str, Any]) -> _Terms:
     return terms
 
 
-def _data(A: Any, symmetric: bool) -> Any:
-    """The data as a float64 array, NaN where entries are missing, or as a sparse matrix."""
+def _data(A: Any, terms: _Terms) -> Any:
+    """The data as a float64 array, NaN where entries are missing, or as a sparse matrix; scaled as the terms say."""
+    data = _given_data(A, terms.symmetric)
+    return data if terms.scaling is None else _degree_scaled(data)
+
+
+def _degree_scaled(A: Any) -> Any:
+    """``A_ij / sqrt(d_i d_j)`` with the row sums d; rows without entries stay as they are.
+
+    Each entry is off by at most the roundings of a row sum, a root, two products and a quotient: `_scaling_error` allows for them.
+    """
+    sums = np.asarray(A.sum(axis=1)).ravel()
+    if not (is_finite(sums) and sums.max(initial=0.0) > 0):
+        raise CertificateError("The row sums of the data must be finite, with some of them positive.")
+    inverse = 1.0 / np.sqrt(np.where(sums > 0, sums, 1.0))
+    return sp.csr_array(sp.diags_array(inverse) @ A @ sp.diags_array(inverse)) if sp.issparse(A) else A * inverse[:, None] * inverse
+
+
+def _scaling_error(A: Any, terms: _Terms) -> float:
+    """Bound on the relative error of every scaled entry."""
+    return 0.0 if terms.scaling is None else (A.shape[0] + 16) * UNIT
+
+
+def _given_data(A: Any, symmetric: bool) -> Any:
+    """The data as they are, made symmetric to the last bit."""
     try:
         real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
         data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
@@ -75,7 +100,7 @@ def _data(A: Any, symmetric: bool) -> Any:
 def scale(A: Any, statement: Mapping[str, Any]) -> float:
     """Size of the observed data, against which rounding is judged."""
     terms = _terms(statement)
-    data = _data(A, terms.symmetric)
+    data = _data(A, terms)
     entries = data.data if sp.issparse(data) else data
     return float(np.nansum(entries) if terms.loss == "kl" else np.nansum(entries * entries))
 
@@ -98,7 +123,7 @@ def _observed_part(data: Any, witness: Mapping[str, Array], symmetric: bool) -> 
 def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
     """The bound of the witness N."""
     terms = _terms(statement)
-    data = _data(A, terms.symmetric)
+    data = _data(A, terms)
     part = _observed_part(data, witness, terms.symmetric)
     (N,) = witness_arrays(witness, "N") if "N" in witness else (np.zeros_like(part),)
     if terms.loss != "mse":
@@ -109,8 +134,9 @@ def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Arra
         raise CertificateError("The witness is not symmetric.")
     of_moderate_size(part, terms.loss)
     norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
-    taken = _taken_energy(part + N, terms)
-    lost = UNITS_PER_TERM * UNIT * (norm + taken)
+    error = _scaling_error(data, terms)
+    taken = _taken_energy(part + N, terms, error * np.sqrt(norm))
+    lost = UNITS_PER_TERM * UNIT * (norm + taken) + 4 * error * norm
     return Proof(safe_bound(norm - taken, lost), True, scale(A, statement))
 
 
@@ -119,11 +145,11 @@ def _prove_tail(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Arra
     return _prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
 
 
-def _taken_energy(Y: Array, terms: _Terms) -> float:
-    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, of the positive eigenvalues for symmetric factors."""
+def _taken_energy(Y: Array, terms: _Terms, error: float) -> float:
+    """An upper bound on ``sum_{i <= k} sigma_i^2`` of Y, known up to the error in norm; of the positive eigenvalues if symmetric."""
     norm = float(np.linalg.norm(Y))
     if terms.symmetric:
-        values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm  # Y was rounded
+        values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
         return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y))
     thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
     squares = largest_eigenvalues(thin.T @ thin, terms.n_components) + 2 * (len(thin) + 16) * UNIT * norm**2
@@ -144,7 +170,7 @@ def lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array
 def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
     """The tail of the singular values of a large sparse matrix, from Lanczos iterations: not rigorous."""
     terms = _terms(statement)
-    data = _data(A, terms.symmetric)
+    data = _data(A, terms)
     if terms.loss != "mse" or not sp.issparse(data) or np.isnan(data.data).any():
         raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
     try:
@@ -160,7 +186,7 @@ def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[s
     terms = _terms(statement)
     if terms.loss != "kl" or terms.n_components != 1:
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
-    data = _data(A, terms.symmetric)
+    data = _data(A, terms)
     part = _observed_part(data, witness, terms.symmetric)
     of_moderate_size(part, terms.loss)
     rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())

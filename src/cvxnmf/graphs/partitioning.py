@@ -1,42 +1,189 @@
-"""Partition a graph: draft."""
+"""Partition a graph: the convex model, its clusters, and what is proved about both."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
-from cvxnmf import starts
-from cvxnmf.certificates.rank import rank_certificate
-from cvxnmf.classical import classical_nmf
+from cvxnmf import spectra, validation
+from cvxnmf.factorization import normalised_factors
+from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.graphs.clusters import Clusters, clustered
 from cvxnmf.graphs.quality import modularity, performance
-from cvxnmf.problems import symmetric
-from cvxnmf.results import Partition
+from cvxnmf.problems import SymmetricProblem, symmetric
+from cvxnmf.problems.square import Noise, noise
+from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Partition, Solution
 from cvxnmf.solvers import solve
 
+#: With k given, the penalty lets k - 1 directions in: it is at most this share of the last one's eigenvalue.
+ADMITTING_SHARE = 0.9
+#: Eigenvalues that are kept for looking at, beyond those above the noise.
+SHOWN = 20
 
-def partition(graph: Any, n_clusters: int | None = None, trace: Any = "auto", *, tol: float = 1e-4, max_iter: int = 1000, callback: Any = None) -> Partition:
-    """Partition a graph into clusters, with a proof (draft)."""
-    if hasattr(graph, "edges") and hasattr(graph, "nodes"):
-        import networkx as nx
 
-        nodes, A = tuple(graph.nodes), nx.to_numpy_array(graph)
-    else:
-        A = graph.toarray() if sp.issparse(graph) else np.asarray(graph, dtype=np.float64)
-        nodes = tuple(range(len(A)))
-    problem = symmetric(A, trace=trace)
-    solution = solve(problem, tol=tol, max_iter=max_iter, callback=callback)
-    k = n_clusters or solution.rank + 1
-    U, _ = starts.convex(A, k, True)
-    run = classical_nmf(A, k, "hals", "kl", U, symmetric=True, max_iter=1000, tol=1e-6)
-    U = run.U
-    memberships = U / U.sum(axis=1, keepdims=True)
-    labels = memberships.argmax(axis=1)
-    order = np.lexsort((-memberships.max(axis=1), labels))
-    s, d = problem.metric, A.sum(axis=1)
-    spectrum = np.linalg.eigvalsh((A - np.outer(d, d) / d.sum()) / np.outer(s, s))[::-1]
+def partition(
+    graph: Any,
+    n_clusters: int | None = None,
+    trace: float | Literal["auto"] = "auto",
+    *,
+    weight: str | None = "weight",
+    loss: str = "kl",
+    cone: str = "conditional",
+    metric: str = "degree",
+    method: str = "auto",
+    refine: bool = True,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    callback: Callable[[Iterate], Any] | None = None,
+) -> Partition:
+    """Divide the nodes of a graph into clusters: the same ones every time, with a proof of how well their model fits.
+
+    The convex problem :func:`symmetric` is solved for the adjacency matrix; its positions W are divided into clusters, which
+    the likelihood of a degree-corrected model then improves (docs/mathematics.md).
+
+    Parameters
+    ----------
+    graph : networkx or igraph graph, scipy.sparse matrix, array-like or data frame
+        An undirected graph with weights of at least 0, or its adjacency matrix. A data frame is an adjacency matrix if rows and
+        columns have the same names, else a list of edges: two columns of names and perhaps one of weights. A directed graph is
+        made undirected with a warning: joined where either direction is, weights averaged.
+    n_clusters : int, optional
+        Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
+        the graph differs from noise (eigenvalues of the modularity matrix above the noise edge).
+    trace : float or "auto"
+        Weight of the penalty of the convex problem. "auto" is the noise edge, or 0.9 times the eigenvalue of direction
+        ``n_clusters - 1`` if that is less, so that as many directions enter.
+    weight : str or None
+        Edge attribute with the weights, where there is one; None counts every edge as 1.
+    loss, cone, metric
+        Terms of the convex problem, see :func:`symmetric`. The paper's are ``loss="kl"`` or "mse", ``cone="psd"``,
+        ``metric="uniform"`` with ``trace=0`` (and ``method="projected-gradient"``).
+    method, tol, max_iter, callback
+        See :func:`solve`.
+    refine : bool
+        Whether clusters are improved by the likelihood; without, a node goes to the nearest centre of its position.
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the Partition that the best point so far gives.
+
+    Notes
+    -----
+    Nodes without edges get shares in proportion to the sizes of the clusters, and the label of the largest. If the graph has no
+    direction that is denser than expected (complete bipartite graphs), nodes are divided in the order of their degrees and then
+    moved one by one while that raises the modularity.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(40, 0.2, 0.8)
+    >>> found = cvxnmf.partition(A)
+    >>> found.n_clusters, found.certificate.relative_gap < 1e-4
+    (2, True)
+    """
+    nodes, A = named_graph(graph, weight)
+    n = len(nodes)
+    if not A.nnz:
+        validation.refuse("The graph has no edges, so there is nothing to partition.")
+    k = None if n_clusters is None else validation.clusters(n_clusters, n)
+    terms = {"loss": loss, "cone": cone, "metric": metric}
+    problem = _stated(A, 0.0 if isinstance(trace, str) else trace, terms)
+    level, spectrum = _noise(A, k)
+    found = 1 + int(np.count_nonzero(spectrum > level.edge))
+    k = min(found, n) if k is None else k
+    if isinstance(trace, str):
+        problem = problem.with_trace(_admitting(trace, level.edge, spectrum, k, terms))
+    divide = partial(_divided, A, k=k, level=level, above_noise=found - 1, refine=refine)
+    describe = partial(_described, nodes, A, spectrum, level)
+    try:
+        solution = solve(problem, method, tol, max_iter, callback)
+    except Interrupted as stopped:
+        raise Interrupted(describe(stopped.solution, divide(stopped.solution))) from None
+    return describe(solution, divide(solution))
+
+
+def _stated(A: Any, trace: float, terms: dict[str, str]) -> SymmetricProblem:
+    if A.shape[0] == 1:
+        validation.refuse("The graph has a single node; there is nothing to partition.")
+    return symmetric(A, trace=trace, **terms)
+
+
+def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray]:
+    """The noise of the graph, and the leading eigenvalues of its modularity matrix in the degree metric."""
+    kept = np.flatnonzero(A.sum(axis=1))
+    part = A[kept][:, kept].tocsr()
+    s = symmetric(part).metric
+    level, count = noise(part.toarray(), s), (0 if k is None else k) + SHOWN
+    while True:
+        spectrum = spectra.modularity_spectrum(part, s, min(count, len(kept)))
+        if count >= len(kept) or spectrum[-1] <= level.edge:
+            return level, spectrum
+        count *= 2
+
+
+def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dict[str, str]) -> float:
+    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive."""
+    if trace != "auto":
+        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
+    if terms != {"loss": "kl", "cone": "conditional", "metric": "degree"}:
+        validation.refuse(
+            "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
+        )
+    last = float(spectrum[min(k - 1, len(spectrum)) - 1]) if k > 1 else np.inf
+    positive = spectrum[spectrum > 1e-9 * max(edge, float(np.abs(spectrum).max()))]
+    if last <= 0 and len(positive):
+        last = float(positive[-1])
+    admitted = ADMITTING_SHARE * last
+    return min(edge, admitted) if 0 < admitted else edge
+
+
+def _divided(A: Any, solution: Solution, k: int, level: Noise, above_noise: int, refine: bool) -> Clusters:
+    return clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
+
+
+def _positions(solution: Solution, k: int) -> FloatArray:
+    """Positions around their mean, the heaviest directions only; separate components apart."""
+    present = np.isfinite(solution.v)
+    W = np.where(present[:, None], solution.W, 0.0)
+    W = W - np.where(present[:, None], W[present].mean(axis=0), 0.0)
+    if solution.groups is None:
+        _, weights, directions = np.linalg.svd(W, full_matrices=False)
+        heavy = int(np.count_nonzero(weights > 1e-9 * max(weights.max(initial=0.0), 1e-9)))
+        return np.asarray(W @ directions[: min(heavy, 2 * k)].T)
+    apart = 2.0 * (1.0 + np.abs(W).max(initial=0.0))
+    return np.column_stack([W, apart * (solution.groups[:, None] == np.unique(solution.groups)[None, :])])
+
+
+def _described(
+    nodes: tuple[Any, ...], A: Any, spectrum: FloatArray, level: Noise, solution: Solution, clusters: Clusters
+) -> Partition:
+    labels, memberships = clusters
     return Partition(
-        nodes, labels, memberships, U, performance(A, labels), performance(A, labels, False), modularity(A, labels), order, solution,
-        rank_certificate(A, k, float(np.sum((A - U @ U.T) ** 2)), "mse", True, 50), sp.csr_array(A), spectrum, problem.trace,
+        nodes=nodes,
+        labels=labels,
+        memberships=memberships,
+        performance=performance(A, labels),
+        off_diagonal_performance=performance(A, labels, diagonal=False),
+        modularity=modularity(A, labels),
+        order=np.lexsort((-memberships[np.arange(len(labels)), labels], labels)).astype(np.intp),
+        solution=solution,
+        A=A,
+        spectrum=spectrum,
+        noise_edge=level.edge,
+        factors=partial(factors_of, A, memberships),
     )
+
+
+def factors_of(A: Any, memberships: FloatArray) -> Factorization:
+    """Factors ``A ≈ UU'`` with a column per cluster, started from the memberships at the best scale of each."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    inside = np.sum((A @ memberships) * memberships, axis=0) / np.maximum((degrees @ memberships) ** 2, 1e-300)
+    return normalised_factors(A, memberships.shape[1], degrees[:, None] * memberships * np.sqrt(inside))

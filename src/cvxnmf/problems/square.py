@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -212,7 +212,7 @@ def _assemble(
     s[kept] = _metric(A, kept, metric)
     if isinstance(trace, str):
         _refuse_auto(trace, loss, cone)
-        weight = _noise_trace(_part(A, kept), s[kept])
+        weight = noise(_part(A, kept), s[kept]).edge
     else:
         weight = validation.penalty_weight(trace, s)
     if diagonal == "ignore":
@@ -282,21 +282,29 @@ def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
             )
 
 
-def _noise_trace(A: FloatArray, s: FloatArray) -> float:
-    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``."""
+class Noise(NamedTuple):
+    """What noise alone does to the spectrum of the modularity matrix in the metric."""
+
+    edge: float
+    dispersion: float
+
+
+def noise(A: FloatArray, s: FloatArray) -> Noise:
+    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``, and the variance per unit of mean."""
     degrees = A.sum(axis=1)
     model = np.outer(degrees, degrees / degrees.sum())
     t = s * s
     top = float(A.max())
     if np.all((A == 0) | (A == top)):
         variance = top * model * np.maximum(0.0, 1.0 - model / top)
-        edge = spectra.noise_edge(_scaled_rows(variance, t))
+        edge, dispersion = spectra.noise_edge(_scaled_rows(variance, t)), float(variance.sum() / model.sum())
     else:
         variance = _scaled_rows(model, t)
         unit_edge = spectra.noise_edge(variance)
         residual = (A - model) / s[:, None] / s[None, :]
-        edge = unit_edge * np.sqrt(spectra.dispersion(residual, float(variance.sum()), unit_edge))
-    return float(edge * (1.0 + len(A) ** (-2.0 / 3.0)))
+        dispersion = spectra.dispersion(residual, float(variance.sum()), unit_edge)
+        edge = unit_edge * np.sqrt(dispersion)
+    return Noise(float(edge * (1.0 + len(A) ** (-2.0 / 3.0))), dispersion)
 
 
 def _scaled_rows(variance: FloatArray, t: FloatArray) -> FloatArray:

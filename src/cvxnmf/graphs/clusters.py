@@ -1,0 +1,271 @@
+"""From positions to clusters: centres, shares by the likelihood of a degree-corrected model, moves of single nodes.
+
+A node of degree d_i in cluster r is joined to node j at the rate ``d_i d_j w_r`` if j is in r too, and ``d_i d_j w_0`` elsewhere,
+``w_r >= w_0``. With shares q of the other nodes, the logarithm of the odds of node i is, in units of the dispersion,
+
+    L_ir = sum_j A_ij q_jr log(w_r / w_0) - d_i (w_r - w_0) sum_j d_j q_jr.
+
+Rates and shares are improved in turn, from centres of the positions that the convex problem found, until they settle (mean
+field); then single nodes are moved as long as that is worth it (Kernighan & Lin). Where nothing stands above the noise, shares
+would all become equal: then the centres themselves are the start of the moves, and all clusters have one rate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sl
+from numpy.typing import NDArray
+
+from cvxnmf import kernels
+from cvxnmf.results import FloatArray
+
+Labels = NDArray[np.intp]
+
+#: Rounds of shares, and the largest change of a share that ends them.
+ROUNDS, SETTLED = 50, 1e-4
+#: Share of a node in its own cluster when the rounds begin.
+FIRST_SHARE = 0.9
+#: Moves of single nodes must raise the log-likelihood by this much in all, or they are left out.
+WORTHWHILE = 0.5
+#: Passes of moves, and moves in vain that end a pass.
+PASSES, PATIENCE = 20, 100
+#: Rounds of nearest centres.
+CENTRE_ROUNDS = 100
+#: Up to this many nodes all pairs are compared to find first centres.
+ALL_PAIRS = 2000
+
+
+class Clusters(NamedTuple):
+    """Labels, and shares whose largest entry in each row is at the label."""
+
+    labels: Labels
+    memberships: FloatArray
+
+
+def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int, refine: bool = True) -> Clusters:
+    """Divide nodes into k clusters, none of them empty.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric adjacency matrix with at least one edge.
+    W : ndarray of shape (n, r)
+        Positions.
+    k : int
+        Number of clusters, from 1 to n.
+    dispersion : float
+        Variance of an entry over its mean.
+    above_noise : int
+        Number of directions that stand out of the noise.
+    refine : bool
+        Whether to improve the nearest centres by the likelihood.
+    """
+    graph = _Graph(A, dispersion)
+    order = canonical_order(A, graph.degrees, W)
+    graph, W = graph.permuted(order), W[order]
+    if k == 1:
+        labels, shares = np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1))
+    else:
+        labels, shares = _best(graph, _first_labels(W, k, graph.degrees), k, above_noise, refine)
+    rank = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
+    back = np.argsort(order, kind="stable")
+    return Clusters(np.argsort(rank)[labels][back], shares[back][:, rank])
+
+
+def canonical_order(A: Any, degrees: FloatArray, W: FloatArray) -> Labels:
+    """An order of the nodes that does not depend on their names, but for nodes that the graph cannot tell apart."""
+    energy = np.sum(W * W, axis=1)
+    keys, x = [degrees, energy], degrees / max(float(degrees.max()), 1e-300) + energy / max(float(energy.max(initial=0.0)), 1e-300)
+    for _ in range(4):
+        x = A @ np.sqrt(x) / max(float(degrees.max()), 1e-300)
+        keys.append(x)
+    rounded = [np.round(key / max(float(key.max(initial=0.0)), 1e-300), 9) for key in keys]
+    return np.lexsort(rounded[::-1]).astype(np.intp)
+
+
+class _Rates(NamedTuple):
+    """``log(w_r / w_0)`` and ``w_r - w_0`` of each cluster."""
+
+    logs: FloatArray
+    excess: FloatArray
+
+
+class _Graph:
+    """The adjacency matrix, its degrees, and what a division into clusters means for them."""
+
+    def __init__(self, A: Any, dispersion: float) -> None:
+        self.A, self.dispersion = A, max(dispersion, 1e-12)
+        self.degrees = np.asarray(A.sum(axis=1)).ravel()
+        self.total = float(self.degrees.sum())
+
+    def permuted(self, order: Labels) -> _Graph:
+        """The same graph with its nodes in another order."""
+        return _Graph(self.A[order][:, order].tocsr(), self.dispersion)
+
+    def rates(self, q: FloatArray, own: bool, joined: FloatArray | None = None) -> _Rates:
+        """The best rates for shares q, one per cluster if `own`, else one for all; nowhere below the rate across."""
+        edges = np.sum((self.A @ q if joined is None else joined) * q, axis=0)
+        pairs = (self.degrees @ q) ** 2
+        tiny = 1e-12 * self.total
+        across = max(self.total - float(edges.sum()), tiny) / max(self.total**2 - float(pairs.sum()), tiny * self.total)
+        if own:
+            inside = (edges + tiny) / (pairs + tiny * self.total)
+        else:
+            inside = np.full(len(edges), float(edges.sum()) / max(float(pairs.sum()), tiny * self.total))
+        inside = np.maximum(inside, 1.0001 * across)
+        return _Rates(np.log(inside / across), inside - across)
+
+    def log_odds(self, q: FloatArray, own: bool) -> FloatArray:
+        """L of the module's formula."""
+        joined = self.A @ q
+        logs, excess = self.rates(q, own, joined)
+        return np.asarray((joined * logs - self.degrees[:, None] * ((self.degrees @ q) * excess)) / self.dispersion)
+
+    def log_likelihood(self, labels: Labels, k: int, own: bool) -> float:
+        """Log-likelihood of a division at its best rates, up to a constant."""
+        q = np.eye(k)[labels]
+        edges, pairs = np.sum((self.A @ q) * q, axis=0), (self.degrees @ q) ** 2
+        if not own:
+            edges, pairs = edges.sum(keepdims=True), pairs.sum(keepdims=True)
+        edges = np.append(edges, self.total - edges.sum())
+        pairs = np.append(pairs, self.total**2 - pairs.sum())
+        some = (edges > 0) & (pairs > 0)
+        if some[-1] and np.max(edges[:-1] / np.maximum(pairs[:-1], 1e-300)) * pairs[-1] <= edges[-1]:
+            return 0.0  # nowhere denser inside than across: no better than a single cluster
+        return float(0.5 * np.sum(edges[some] * np.log(edges[some] * self.total / pairs[some])) / self.dispersion)
+
+
+def _best(graph: _Graph, starts: list[Labels], k: int, above_noise: int, refine: bool) -> Clusters:
+    """The division of the highest likelihood among those that the starts lead to."""
+    own = above_noise > 0
+    if not refine:
+        return _with_shares(graph, max(starts, key=lambda z: graph.log_likelihood(z, k, own)), k, own)
+    candidates = [_without_empty(graph, _settled(graph, z, k), k) for z in starts]
+    if above_noise < k - 1:
+        candidates += [Clusters(z, np.eye(k)[z]) for z in starts]
+    best = max(candidates, key=lambda c: graph.log_likelihood(c.labels, k, own))
+    moved = _moved(graph, best.labels, k, own)
+    return best if moved is best.labels else _with_shares(graph, moved, k, own)
+
+
+def _settled(graph: _Graph, labels: Labels, k: int) -> FloatArray:
+    """Shares after rounds of rates and odds, from almost certain ones."""
+    q = FIRST_SHARE * np.eye(k)[labels] + (1.0 - FIRST_SHARE) / k
+    for _ in range(ROUNDS):
+        before, q = q, _shares(graph.log_odds(q, own=True) + np.log(q.mean(axis=0) + 1e-12))
+        if np.abs(q - before).max() < SETTLED:
+            break
+    return q
+
+
+def _shares(log_odds: FloatArray) -> FloatArray:
+    """Rows of odds as shares that sum to 1."""
+    q = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+    q /= q.sum(axis=1, keepdims=True)
+    return q
+
+
+def _without_empty(graph: _Graph, q: FloatArray, k: int) -> Clusters:
+    """Labels of the largest shares; a cluster left empty takes the node that is least at home where it is."""
+    labels = np.argmax(q, axis=1)
+    sizes = np.bincount(labels, minlength=k)
+    if sizes.all():
+        return Clusters(labels, q)
+    home = q[np.arange(len(q)), labels] + (graph.degrees == 0)  # nodes without edges go last
+    for empty in np.flatnonzero(sizes == 0):
+        node = int(np.argmin(np.where(sizes[labels] > 1, home, np.inf)))
+        sizes[labels[node]] -= 1
+        labels[node], home[node], sizes[empty] = empty, np.inf, 1
+    return _with_shares(graph, labels, k, own=False)
+
+
+def _with_shares(graph: _Graph, labels: Labels, k: int, own: bool) -> Clusters:
+    """Shares of each node when all others are where their labels say; its own label has the largest."""
+    q = _shares(graph.log_odds(np.eye(k)[labels], own))
+    rows, top = np.arange(len(q)), np.argmax(q, axis=1)
+    q[rows, top], q[rows, labels] = q[rows, labels], q[rows, top]
+    tied = np.argmax(q, axis=1) != labels  # equal shares: the label's comes first by a hair
+    q[rows[tied], labels[tied]] *= 1.0 + 1e-9
+    return Clusters(labels, q / q.sum(axis=1, keepdims=True))
+
+
+def _moved(graph: _Graph, labels: Labels, k: int, own: bool) -> Labels:
+    """Labels after passes of moves that are worth it; no cluster is emptied."""
+    A, patience = graph.A, min(len(labels), PATIENCE)
+    for _ in range(PASSES):
+        logs, excess = graph.rates(np.eye(k)[labels], own)
+        moved, gain = kernels.best_moves(A.indptr, A.indices, A.data, graph.degrees, labels, logs, excess, patience)
+        if gain / (2.0 * graph.dispersion) <= WORTHWHILE:
+            return labels
+        labels = moved
+    return labels
+
+
+# First labels from positions ---------------------------------------------------------------------------------------------------
+
+
+def _first_labels(W: FloatArray, k: int, degrees: FloatArray) -> list[Labels]:
+    """Nearest centres, from several first centres that do not depend on names."""
+    n = len(W)
+    if W.shape[1] == 0 or not np.ptp(W, axis=0).any():  # nothing tells the nodes apart but their degrees
+        return [np.arange(n) * k // n]
+    found = [farthest_points(W, k), _pivots(W, k)]
+    if n <= ALL_PAIRS:
+        found.append(_most_covering(W, k))
+    return [_filled(W, nearest_centres(W, centres), k) for centres in found]
+
+
+def nearest_centres(W: FloatArray, centres: FloatArray) -> Labels:
+    """Labels of the nearest centre, centres moved to the mean of theirs until they stay (Lloyd)."""
+    labels = np.zeros(len(W), dtype=np.intp)
+    for _ in range(CENTRE_ROUNDS):
+        before, labels = labels, np.argmin(np.sum(centres**2, axis=1) - 2.0 * (W @ centres.T), axis=1)
+        if np.array_equal(labels, before):
+            break
+        indicator = np.eye(len(centres))[labels]
+        sizes = indicator.sum(axis=0)[:, None]
+        centres = np.where(sizes > 0, indicator.T @ W / np.maximum(sizes, 1.0), centres)
+    return labels
+
+
+def farthest_points(W: FloatArray, k: int) -> FloatArray:
+    """K points, each the farthest from those before it; the first the farthest from the origin."""
+    chosen = [int(np.argmax(np.sum(W * W, axis=1)))]
+    distance = np.sum((W - W[chosen[0]]) ** 2, axis=1)
+    while len(chosen) < k:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.sum((W - W[chosen[-1]]) ** 2, axis=1))
+    return W[chosen]
+
+
+def _pivots(W: FloatArray, k: int) -> FloatArray:
+    """K points that span the positions and a constant best: pivots of an orthogonal decomposition."""
+    spread = np.sqrt(float(np.sum(W * W)) / W.size)
+    _, _, pivots = sl.qr(np.column_stack([np.full(len(W), spread), W]).T, mode="economic", pivoting=True)
+    first = W[pivots[: min(k, W.shape[1] + 1)]]
+    return first if len(first) == k else np.vstack([first, farthest_points(W, k)[: k - len(first)]])
+
+
+def _most_covering(W: FloatArray, k: int) -> FloatArray:
+    """K points, each the one that brings all points nearest to a chosen one."""
+    squares = np.sum(W * W, axis=1)
+    distances = squares[:, None] + squares[None, :] - 2.0 * (W @ W.T)
+    nearest, chosen = np.sum((W - W.mean(axis=0)) ** 2, axis=1), []
+    for _ in range(k):
+        chosen.append(int(np.argmax(np.maximum(nearest[:, None] - distances, 0.0).sum(axis=0))))
+        nearest = np.minimum(nearest, distances[:, chosen[-1]])
+    return W[chosen]
+
+
+def _filled(W: FloatArray, labels: Labels, k: int) -> Labels:
+    """No cluster empty: one that is takes the node farthest from its centre."""
+    sizes = np.bincount(labels, minlength=k)
+    for empty in np.flatnonzero(sizes == 0):
+        centres = np.eye(k)[labels].T @ W / np.maximum(sizes, 1)[:, None]
+        distance = np.sum((W - centres[labels]) ** 2, axis=1)
+        node = int(np.argmax(np.where(sizes[labels] > 1, distance, -1.0)))
+        sizes[labels[node]] -= 1
+        labels[node], sizes[empty] = empty, 1
+    return labels
