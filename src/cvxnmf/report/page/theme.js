@@ -1,0 +1,45 @@
+// Light or dark: what the system prefers until a person chooses.
+const themeButton = document.getElementById('theme');
+const systemDark = matchMedia('(prefers-color-scheme: dark)');
+const redraws = [];
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === 'dark' : systemDark.matches;
+}
+
+function themed() {
+  themeButton.setAttribute('aria-pressed', String(isDark()));
+  for (const redraw of redraws) redraw();
+}
+
+function remembered() {
+  try { return localStorage.getItem('cvxnmf-theme'); } catch { return null; }
+}
+
+function remember(theme) {
+  try { localStorage.setItem('cvxnmf-theme', theme); } catch { /* storage may be closed to files */ }
+}
+
+themeButton.addEventListener('click', () => {
+  document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
+  remember(document.documentElement.dataset.theme);
+  themed();
+});
+systemDark.addEventListener('change', themed);
+const kept = remembered();
+if (kept === 'dark' || kept === 'light') document.documentElement.dataset.theme = kept;
+themeButton.setAttribute('aria-pressed', String(isDark()));
+
+// Paper is light: canvases are drawn anew for it, since style alone does not reach them.
+let beforePrint = null;
+addEventListener('beforeprint', () => {
+  beforePrint = document.documentElement.dataset.theme ?? '';
+  document.documentElement.dataset.theme = 'light';
+  themed();
+});
+addEventListener('afterprint', () => {
+  if (beforePrint) document.documentElement.dataset.theme = beforePrint;
+  else delete document.documentElement.dataset.theme;
+  themed();
+});
