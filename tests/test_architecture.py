@@ -30,6 +30,7 @@ ROOMS = [
     "factorization",
     "saving",
     "graphs",
+    "files",
     "codes",
     "estimators",
     "cli",

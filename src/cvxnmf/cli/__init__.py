@@ -1,0 +1,122 @@
+"""The command line: arguments, files, progress, exit codes.
+
+Results go to stdout, progress and notes to stderr. Exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance.
+Heavy imports wait until a command needs them, so that ``cvxnmf --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from cvxnmf import __version__
+from cvxnmf.cli import terminal
+from cvxnmf.cli.exit_codes import ERROR
+from cvxnmf.cli.interruption import supervised
+
+__all__ = ["main"]
+
+#: Modules with a command each: ``add(commands)`` registers it and sets ``run``.
+COMMANDS = ("demo", "partition", "factorize", "verify")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the program when left out.
+    """
+    terminal.tolerate_encodings()
+    options = _parser().parse_args(arguments)
+    if arguments is not None:  # called from Python, whose own process it is
+        return _run(options)
+    named = (getattr(options, name, None) for name in ("output", "report", "certificate", "save"))
+    return supervised(lambda: _run(options), [path for path in named if path])
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a command; whatever goes wrong becomes a sentence."""
+    try:
+        with _warnings_as_sentences():
+            code = int(options.run(options))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough, as in `cvxnmf demo | head -1`
+        _abandon_stdout()
+        return ERROR
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("CVXNMF_TRACEBACK"):
+            raise
+        _say_last(sentence(error))
+        return ERROR
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, on one line."""
+    words = " ".join(str(error).split())
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted." if hasattr(error, "solution") else words or "interrupted."
+    if isinstance(error, MemoryError) and not isinstance(error, ValueError):
+        return "there is not enough memory for this; take a smaller or coarsened matrix."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    if isinstance(error, ValueError | ImportError | OSError) and words:
+        return words
+    return f"unexpected {type(error).__name__}: {words or 'no message'}; set CVXNMF_TRACEBACK=1 to see where, and report it."
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cvxnmf",
+        description="Nonnegative matrix factorisation with a proof: deterministic, globally solved, certified.",
+        epilog="exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance",
+    )
+    parser.add_argument("--version", action="version", version=f"cvxnmf {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        import_module(f"{__name__}.{name}").add(commands)
+    return parser
+
+
+@contextmanager
+def _warnings_as_sentences() -> Iterator[None]:
+    """Show warnings meant for users as plain sentences, each once, and no others."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        terminal.note(" ".join(str(message).split()))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _say_last(words: str) -> None:
+    """Say what ended the program, if anybody can still hear it."""
+    try:
+        terminal.note(words)
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):  # stdout or stderr is full or closed
+        _abandon_stdout()
+
+
+def _abandon_stdout() -> None:
+    """Point stdout nowhere, so that closing it at the end does not fail."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):  # not a real file, as under a test
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""``cvxnmf factorize``: nonnegative factors of a matrix, with a bound on what is possible."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from cvxnmf.cli import options as arguments
+from cvxnmf.cli import terminal, words
+from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
+from cvxnmf.cli.progress import Progress, gap_reached
+
+if TYPE_CHECKING:
+    from cvxnmf.files import MatrixFile
+    from cvxnmf.results import Factorization
+
+ENDINGS = {"--output": (".npz", ".csv", ".tsv", ".txt"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
+CODES = "exit codes: 0 finished, and the certified gap is within --tol-gap if that is given, 1 error, 2 usage, 3 it is not"
+
+
+def add(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "factorize",
+        help="factor a nonnegative matrix, with a bound on what is possible",
+        description="Factor the nonnegative matrix in a file, A = UV' or A = UU', and bound what any factors could reach.",
+        epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="a matrix; - for standard input")
+    parser.add_argument("-k", "--components", type=arguments.positive, metavar="N", help="number of components (default: found)")
+    parser.add_argument("--loss", choices=("mse", "kl"), default="mse", help="squared error or Kullback-Leibler (default: mse)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--symmetric", dest="symmetric", action="store_const", const=True, help="ask for V = U")
+    form.add_argument("--general", dest="symmetric", action="store_const", const=False, help="U and V even if A is symmetric")
+    parser.add_argument("--tol", type=arguments.tolerance, default=1e-6, help="where descents end (default: %(default)s)")
+    parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps of each (default: %(default)s)")
+    parser.add_argument(
+        "--effort", type=arguments.not_negative, default=150, help="most SVDs for the bound (default: %(default)s)"
+    )
+    parser.add_argument("--tol-gap", type=arguments.tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
+    parser.add_argument("--output", metavar="FILE", help="write everything: .npz; NAME.csv or .tsv writes NAME-U and NAME-V")
+    parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
+    parser.add_argument("--certificate", metavar="FILE", help="write the certificate: .npz")
+    arguments.add_showing(parser)
+    arguments.add_reading(parser, weights=False)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, factor, write and print."""
+    from cvxnmf.factorization import factorize
+    from cvxnmf.files.writing import factor_paths
+    from cvxnmf.results import Interrupted
+
+    paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
+    if options.output and not options.output.lower().endswith(".npz"):
+        paths["--output"], paths["--output (V)"] = factor_paths(options.output, symmetric=False)
+    arguments.check_outputs(paths, [options.file], ENDINGS)
+    data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
+    terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
+    try:
+        result = progress.run(
+            options.file,
+            options.tol_gap or 0.0,
+            lambda: factorize(data.A, options.components, effort=options.effort, callback=progress.hear, **terms),
+        )
+    except Interrupted as stopped:
+        return _interrupted(stopped.solution, data, options, progress)
+    _write(result, data, options)
+    words.print_json(_facts(result, data, options.loss)) if options.json else _print(result, data, options)
+    return exit_code(result.certificate, options.tol_gap)
+
+
+def exit_code(certificate: Any, tol_gap: float | None) -> int:
+    """0, or 3 if a gap was asked for and not reached."""
+    return CERTIFIED if tol_gap is None or certificate.relative_gap <= tol_gap else ABOVE_TOLERANCE
+
+
+def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace) -> None:
+    from cvxnmf.files.writing import write_factors, write_with
+
+    if options.output:
+        write_factors(result, options.output, data.rows, data.columns)
+    if options.certificate:
+        write_with(result.certificate.save, options.certificate)
+    if options.report:
+        from cvxnmf import report
+
+        write_with(lambda name: report.write(result, name), options.report)
+
+
+def _interrupted(result: Any, data: MatrixFile, options: argparse.Namespace, progress: Progress) -> int:
+    """Keep the best answer so far, if there is a place for it."""
+    from cvxnmf.files.writing import write_factors
+
+    best = f"interrupted; the best answer so far{gap_reached(progress, result)}"
+    if options.output is None:
+        terminal.note(f"{best} is lost, since no --output was given.")
+    else:
+        terminal.note(f"{best} is in {' and '.join(write_factors(result, options.output, data.rows, data.columns))}.")
+    return ERROR
+
+
+def _facts(result: Factorization, data: MatrixFile, loss: str) -> dict[str, Any]:
+    return {
+        "rows": data.A.shape[0],
+        "columns": data.A.shape[1],
+        "n_components": result.n_components,
+        "symmetric": result.V is result.U,
+        "loss": loss,
+        "value": result.value,
+        "certificate": words.certificate_facts(result.certificate),
+        "status": result.status.name,
+        "message": result.message,
+    }
+
+
+def _print(result: Factorization, data: MatrixFile, options: argparse.Namespace) -> None:
+    rows, columns = data.A.shape
+    form = "A = UU'" if result.V is result.U else "A = UV'"
+    loss = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}[options.loss]
+    print(
+        words.coloured(
+            f"{rows:,} by {columns:,} matrix, {words.counted(result.n_components, 'component')}, {form}, {loss}", "bold"
+        )
+    )
+    subject = f"{'symmetric ' if result.V is result.U else ''}nonnegative factorisation of this rank"
+    print(words.certificate_words(result.certificate, subject))
+    print(result.message)

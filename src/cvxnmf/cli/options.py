@@ -1,0 +1,130 @@
+"""Arguments that several commands share, and their checks."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cvxnmf.files import GraphFile, MatrixFile
+
+FORMATS = ("edges", "table", "gml", "graphml", "mtx", "npy", "npz")
+SEPARATORS = ("comma", "tab", "semicolon", "blank")
+
+GRAPH_FILES = """\
+files:
+  edge lists   text with two node names on each line and perhaps a weight, between commas, tabs, semicolons or blanks;
+               names with separators inside are quoted; lines that begin with # or % are comments. A header is
+               recognised by its words (source, target, ...) or by being the only line without numbers. The weights are
+               the column headed weight, else a third column if it is a number on every line. Without weights, repeated
+               edges and both directions of an edge count once; with weights they add up, unless every edge stands in
+               both directions with the same weight, which then counts once. Self-loops are kept.
+  GML, GraphML nodes by their labels or ids, weights from the edges' attribute weight, or value
+  matrices     Matrix Market, npy, npz (scipy.sparse too), square tables of numbers: adjacency matrices
+  Any of them may be packed with gzip; - is standard input. Text is UTF-8.
+"""
+MATRIX_FILES = """\
+files:
+  tables       text with a row of numbers on each line, between commas, tabs, semicolons or blanks, with or without a
+               header and a first column of names; empty cells, NA and nan are missing entries
+  matrices     Matrix Market, npy, npz (scipy.sparse too)
+  graphs       GML, GraphML; edge lists (.edges, .edgelist, or with --format edges): their adjacency matrices
+  Any of them may be packed with gzip; - is standard input. Text is UTF-8.
+"""
+
+
+def positive(text: str) -> int:
+    """Read an integer of at least 1."""
+    return _at_least(text, 1)
+
+
+def not_negative(text: str) -> int:
+    """Read an integer of at least 0."""
+    return _at_least(text, 0)
+
+
+def _at_least(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"an integer of at least {least} is needed, not {text}")
+    return value
+
+
+def tolerance(text: str) -> float:
+    """Read a finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"a finite number of at least 0 is needed, not {text}")
+    return value
+
+
+def trace(text: str) -> float | str:
+    """Read "auto" or a number."""
+    return text if text == "auto" else tolerance(text)
+
+
+def add_reading(parser: argparse.ArgumentParser, *, weights: bool) -> None:
+    """Arguments that say how files are to be read."""
+    group = parser.add_argument_group("reading")
+    group.add_argument("--format", choices=FORMATS, help="format of the data, where content and name do not tell")
+    group.add_argument("--separator", choices=SEPARATORS, help="what stands between the cells of text")
+    group.add_argument("--header", action=argparse.BooleanOptionalAction, help="whether text begins with a header")
+    if weights:
+        group.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="ignore: every edge counts 1")
+
+
+def add_showing(parser: argparse.ArgumentParser) -> None:
+    """Arguments that say what is shown."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="show no progress and no notes on reading")
+
+
+def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
+    """Read the graph that the arguments speak of, saying what was decided."""
+    from cvxnmf.files import read_graph
+
+    ways = {"separator": options.separator, "header": options.header, "weights": options.weights == "auto"}
+    graph = read_graph(path, options.format, **ways)
+    _say(graph.notes, path, options.quiet)
+    return graph
+
+
+def matrix_from(options: argparse.Namespace, path: str, format: str | None = None) -> MatrixFile:
+    """Read the matrix that the arguments speak of, saying what was decided."""
+    from cvxnmf.files import read_matrix
+
+    matrix = read_matrix(path, format, separator=options.separator, header=options.header)
+    _say(matrix.notes, path, options.quiet)
+    return matrix
+
+
+def _say(notes: Any, path: str, quiet: bool) -> None:
+    from cvxnmf.cli.terminal import note
+
+    for sentence in () if quiet else notes:
+        note(f"{'standard input' if path == '-' else path}: {sentence}")
+
+
+def check_outputs(paths: dict[str, str | None], inputs: list[str], endings: dict[str, tuple[str, ...]]) -> None:
+    """Refuse files that cannot be written, that would overwrite the data, or that are named twice."""
+    from cvxnmf.files.source import FileError
+    from cvxnmf.files.writing import check_writable
+
+    taken = {os.path.realpath(path): "the data" for path in inputs if path != "-"}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        check_writable(path, endings.get(option, ()))
+        place = os.path.realpath(path)
+        if place in taken:
+            raise FileError(f"{option} {path} would overwrite {taken[place]}; choose another name.")
+        if os.path.isfile(place) or not os.path.exists(place):  # pipes and devices can be written twice
+            taken[place] = f"the file of {option}"

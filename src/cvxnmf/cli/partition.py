@@ -1,0 +1,103 @@
+"""``cvxnmf partition``: clusters of a graph, with a proof."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from cvxnmf.cli import options as arguments
+from cvxnmf.cli import terminal, words
+from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
+from cvxnmf.cli.progress import Progress, gap_reached
+
+if TYPE_CHECKING:
+    from cvxnmf.results import Partition
+
+ENDINGS = {
+    "--output": (".csv", ".tsv", ".txt", ".json", ".npz"),
+    "--report": (".html", ".htm"),
+    "--certificate": (".npz",),
+}
+#: The paper's own formulation and method.
+PAPER = {"cone": "psd", "metric": "uniform", "method": "projected-gradient"}
+
+
+def add(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "partition",
+        help="find the clusters of a graph, with a proof",
+        description="Find the clusters of a graph in a file, and prove how good the model behind them is.",
+        epilog=f"{arguments.GRAPH_FILES}\nexit codes: 0 the certified gap is within --tol, 1 error, 2 usage, 3 it is not",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="a graph; - for standard input")
+    parser.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="number of clusters (default: found)")
+    parser.add_argument("--trace", type=arguments.trace, metavar="auto|NUMBER", help="weight of the trace (default: auto)")
+    parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
+    parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
+    parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
+    parser.add_argument("--output", metavar="FILE", help="write node, cluster and membership: .csv, .tsv, .txt, .json; all: .npz")
+    parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
+    parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
+    arguments.add_showing(parser)
+    arguments.add_reading(parser, weights=True)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, partition, write and print."""
+    from cvxnmf.files.writing import renamed
+    from cvxnmf.graphs import partition
+    from cvxnmf.results import Interrupted, Partition
+
+    paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
+    arguments.check_outputs(paths, [options.file], ENDINGS)
+    graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
+    terms: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
+    terms["trace"] = options.trace if options.trace is not None else 0.0 if options.paper else "auto"
+    try:
+        found = progress.run(
+            options.file, options.tol, lambda: partition(graph.A, options.clusters, callback=progress.hear, **terms)
+        )
+    except Interrupted as stopped:
+        if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
+            raise
+        return _interrupted(renamed(stopped.solution, graph.nodes), options, progress)
+    found = renamed(found, graph.nodes)
+    write(found, options)
+    words.print_json(words.partition_facts(found)) if options.json else words.print_partition(found, _title(options.file))
+    return CERTIFIED if found.certificate.relative_gap <= options.tol else ABOVE_TOLERANCE
+
+
+def write(found: Partition, options: argparse.Namespace) -> None:
+    """Write what the arguments ask for."""
+    from cvxnmf.files.writing import write_partition, write_with
+
+    if options.output:
+        write_partition(found, options.output)
+    if options.certificate:
+        write_with(found.certificate.save, options.certificate)
+    if options.report:
+        from cvxnmf import report
+
+        write_with(lambda name: report.write(found, name, title=_title(options.file)), options.report)
+
+
+def _interrupted(found: Partition, options: argparse.Namespace, progress: Progress) -> int:
+    """Keep the best answer so far, if there is a place for it."""
+    from cvxnmf.files.writing import write_partition
+
+    gap = gap_reached(progress, found)
+    if options.output is None:
+        terminal.note(f"interrupted; the best answer so far{gap} is lost, since no --output was given.")
+    else:
+        write_partition(found, options.output)
+        terminal.note(f"interrupted; the best answer so far{gap} is in {options.output}.")
+    return ERROR
+
+
+def _title(path: str) -> str:
+    import os
+
+    return "standard input" if path == "-" else os.path.basename(path)

@@ -1,0 +1,142 @@
+"""Where data come from: the bytes of a file or of standard input, unpacked, and their lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, BinaryIO, NoReturn
+
+from cvxnmf import validation
+
+#: Lines are taken in pieces of this many: small enough for the caches, large enough to spend little on the loop.
+PIECE = 2000
+#: Bytes are taken in blocks of this many.
+BLOCK = 1 << 24
+GZIP = b"\x1f\x8b"
+
+
+class FileError(ValueError):
+    """A file that cannot be read, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The unpacked content of a file.
+
+    Attributes
+    ----------
+    name : str
+        What sentences call it.
+    data : bytes
+        Its content, unpacked.
+    ending : str
+        The ending of its name in small letters, such as ".csv"; of a packed file, the one before ".gz".
+    """
+
+    name: str
+    data: bytes
+    ending: str
+
+    def refuse(self, what: str, line: int | None = None) -> NoReturn:
+        """Raise a FileError that names the file and the line."""
+        raise FileError(f"{self.name}, line {line}: {what}" if line else f"{self.name} {what}")
+
+    def pieces(self) -> Iterator[tuple[int, list[str]]]:
+        """Its lines, some thousands at a time, with the number of the first; any line ends, byte order mark left out."""
+        self.must_be_text()
+        stream, first = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline=None), 1
+        while lines := list(itertools.islice(stream, PIECE)):
+            yield first, lines
+            first += len(lines)
+
+    def text(self) -> str:
+        """The whole content as text."""
+        self.must_be_text()
+        return self.data.decode("utf-8-sig")
+
+    def must_be_text(self) -> None:
+        """Refuse what is empty, binary or not UTF-8."""
+        if not self.data.strip():
+            self.refuse("is empty; give a file with data in it.")
+        if self.data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            self.refuse("is encoded as UTF-16; save it as UTF-8.")
+        if b"\0" in self.data:
+            self.refuse("is neither text nor in a binary format known here; name its format with --format.")
+        try:
+            self.data.decode()
+        except UnicodeDecodeError as error:
+            line = self.data.count(b"\n", 0, error.start) + 1
+            byte = self.data[error.start]
+            self.refuse(f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -t utf-8.", line)
+
+
+def opened(path: str | os.PathLike[str]) -> Source:
+    """Read a file, or standard input for ``-``, and unpack it."""
+    shown = os.fspath(path)
+    if shown == "-":
+        return unpacked("standard input", _standard_input(), "")
+    try:
+        if os.path.isdir(shown):
+            raise FileError(f"{shown} is a folder; give a file.")
+        with open(shown, "rb") as stream:
+            data = _blocks(stream, shown)
+    except FileNotFoundError:
+        raise FileError(f"{shown} does not exist; check the name and the folder.") from None
+    except OSError as error:
+        raise FileError(f"{shown} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:  # a name with a NUL in it
+        raise error if isinstance(error, FileError) else FileError(f"{shown!r} is not the name of a file.") from None
+    return unpacked(shown, data, "".join(PurePath(shown).suffixes[-2:]).lower())
+
+
+def unpacked(name: str, data: bytes, endings: str) -> Source:
+    """A source from bytes; what is packed with gzip is unpacked."""
+    ending = PurePath(f"x{endings.removesuffix('.gz')}").suffix
+    if not data.startswith(GZIP):
+        if endings.endswith(".gz") and data:
+            raise FileError(f"{name} is not packed with gzip, although its name says so; rename or pack it.")
+        return Source(name, data, ending)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            return Source(name, _blocks(stream, name), ending)
+    except (OSError, EOFError, zlib.error):
+        raise FileError(f"{name} is a damaged or incomplete gzip file; pack or fetch it again.") from None
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise FileError("standard input is closed; give a file.")
+    binary: Any = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read().encode() if binary is None else _blocks(binary, "standard input")
+
+
+def _blocks(stream: BinaryIO | gzip.GzipFile, name: str) -> bytes:
+    """Everything in the stream, unless it could fill the memory."""
+    limit, parts, size = validation.physical_memory() / 4, [], 0
+    while part := stream.read(BLOCK):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise FileError(f"{name} holds more than {limit / 2**30:,.1f} GiB, too much for this machine; take a part of it.")
+    return b"".join(parts)
+
+
+@contextmanager
+def reading(source: Source, kind: str) -> Iterator[None]:
+    """Turn whatever a parser raises on a broken file into one sentence."""
+    try:
+        yield
+    except (FileError, MemoryError, ImportError):
+        raise
+    except Exception as error:  # parsers of others raise all sorts of exceptions on broken files
+        words = " ".join(str(error).split()).rstrip(".")
+        reason = f": {words[:200]}" if words else ""
+        raise FileError(f"{source.name} cannot be read as {kind}{reason}.") from None
