@@ -258,6 +258,12 @@ def test_odd_graphs_give_a_page(club, n, edges, k):
     assert numbers(data_of(report.html(odd))["share"]).max() == 0
 
 
+def test_a_penalty_below_the_noise_edge_is_shown(club):
+    below = dataclasses.replace(club, noise_edge=2 * club.certificate.statement["trace"], factors=lambda: club.factorization)
+    assert "past a penalty of" in read(report.html(below)).text
+    assert "past a penalty of" not in read(report.html(dataclasses.replace(below, noise_edge=below.noise_edge / 2))).text
+
+
 def test_the_layout_is_finite_and_keeps_clusters_together():
     A = sp.csr_array(planted(60, 3, 0.5, 0.02))
     labels = np.random.default_rng(0).integers(0, 3, 60)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.report import colours, layout, words
+from cvxnmf.report import colours, layout, steps
 from cvxnmf.report.packing import shares
 from cvxnmf.report.payload import Graph, grid
 from cvxnmf.results import Iterate, Partition
@@ -98,7 +98,7 @@ def gap_closing(history: Sequence[Iterate], bound: float | None = None) -> Figur
     -------
     matplotlib.figure.Figure
     """
-    drawn = words.finite_steps(list(history))
+    drawn = steps.finite(list(history))
     own = any(math.isfinite(step.bound) and step.bound > 0 for step in drawn)
     bounds = [_finite(step.bound) if own else (math.nan if bound is None else bound) for step in drawn]
     figure, (left, right) = _panels(8.4, 3.2, 2)
@@ -152,7 +152,7 @@ def _finite(value: float) -> float:
 
 def _gap(value: float, lower: float) -> float:
     """Return the relative gap, what is below rounding as rounding."""
-    return _finite(max(words.relative(value, lower), 1e-16))
+    return _finite(max(steps.relative_gap(value, lower), 1e-16))
 
 
 def spectrum(partition: Partition) -> Figure:

@@ -53,7 +53,7 @@ def html(result: Partition | Factorization, title: str | None = None) -> str:
         The heading of the page; the size of the result when left out.
     """
     own_title, body, data = _parts(result)
-    return document(own_title if title is None else title, body, data)
+    return document(own_title, "", body, data) if title is None else document(title, own_title, body, data)
 
 
 def _parts(result: object) -> tuple[str, str, dict[str, Any]]:

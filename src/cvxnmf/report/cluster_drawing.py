@@ -43,10 +43,11 @@ def _lines(weights: FloatArray, places: FloatArray) -> str:
     """Return a line for each pair of joined clusters, as wide as the root of its weight."""
     first, second = np.nonzero(np.triu(weights, 1) > 0)
     most = float(weights[first, second].max(initial=0.0)) or 1.0
+    widest = float(np.clip(70.0 / len(weights), 3.0, 14.0))
     drawn = []
     for i, j in zip(first.tolist(), second.tolist(), strict=True):
         ends = f"M{places[i, 0]:.0f} {places[i, 1]:.0f}L{places[j, 0]:.0f} {places[j, 1]:.0f}"
-        width = max(1.0, 14.0 * float(np.sqrt(weights[i, j] / most)))
+        width = max(1.0, widest * float(np.sqrt(weights[i, j] / most)))
         title = f"clusters {i} and {j}: edges of weight {words.number(float(weights[i, j]), 4)} between them"
         drawn.append(f'<path class="edges" style="stroke-width:{width:.1f}" d="{ends}"><title>{title}</title></path>')
     return f'<g opacity="0.45">{"".join(drawn)}</g>'

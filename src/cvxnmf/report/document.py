@@ -17,7 +17,7 @@ SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "downloa
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def document(title: str, body: str, payload: dict[str, Any]) -> str:
+def document(title: str, subtitle: str, body: str, payload: dict[str, Any]) -> str:
     """Return a page that needs nothing but itself.
 
     A policy inside the page lets only its own script run and nothing be fetched.
@@ -26,6 +26,7 @@ def document(title: str, body: str, payload: dict[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return Template(asset("page.html")).substitute(
         title=escape(packing.text(title)),
+        subtitle=f"<p>{escape(subtitle)}</p>" if subtitle else "",
         policy=f"{POLICY}; script-src 'sha256-{digest}'",
         style=colours.stylesheet() + asset("page.css"),
         body=body,

@@ -55,7 +55,7 @@ def _edges(partition: Partition, places: FloatArray) -> str:
     written = []
     for kind in np.unique(kinds).tolist():
         pairs = np.column_stack([upper.row, upper.col])[kinds == kind]
-        colour = "" if kind < 0 else f' style="--c:var(--c{kind % len(colours.LIGHT)})"'
+        colour = "" if kind < 0 else f' data-cluster="{kind}" {tone(kind)}'
         for part in range(min(PATHS, len(pairs))):
             data = "".join(
                 f"M{whole[i, 0]} {whole[i, 1]}L{whole[j, 0]} {whole[j, 1]}" for i, j in pairs[part :: min(PATHS, len(pairs))]

@@ -24,20 +24,32 @@ def spectrum(partition: Partition) -> str:
     rank = min(partition.solution.rank, len(values))
     positive = max(int(np.count_nonzero(values > 0)), rank, 1)
     shown = values[: min(positive, max(SHOWN, rank + 12))]
-    return svg.picture(_parts(shown, rank, partition.noise_edge), WIDTH, HEIGHT, _sentence(partition, values)) + (
-        f'<p class="note">{_sentence(partition, values)}{_left_out(len(shown), len(values))}</p>'
-    )
+    lines = [(partition.noise_edge, "noise edge", "edge"), (penalty(partition), "penalty", "penalty")]
+    return svg.picture(
+        _parts(shown, rank, [line for line in lines if math.isfinite(line[0])]), WIDTH, HEIGHT, _sentence(partition, values)
+    ) + (f'<p class="note">{_sentence(partition, values)}{_left_out(len(shown), len(values))}</p>')
+
+
+def penalty(partition: Partition) -> float:
+    """Return the weight of the penalty where it lies in the scale of the spectrum and apart from the noise edge, else NaN."""
+    terms = partition.certificate.statement
+    trace = float(terms.get("trace", math.nan))
+    if (terms.get("loss"), terms.get("cone"), terms.get("metric")) != ("kl", "conditional", "degree"):
+        return math.nan
+    return math.nan if abs(trace - partition.noise_edge) <= 0.02 * partition.noise_edge else trace
 
 
 def _sentence(partition: Partition, values: np.ndarray) -> str:
     """Return what the picture shows."""
     rank = partition.solution.rank
-    entered = f"{words.count(rank, 'direction')} entered X" if rank else "No direction entered X"
+    entered = f"{words.count(rank, 'direction')} entered the model X" if rank else "No direction entered the model X"
     if not math.isfinite(partition.noise_edge):
         return f"{entered}. No noise edge is known."
     above = int(np.count_nonzero(values > partition.noise_edge))
     stand = "1 eigenvalue stands" if above == 1 else f"{above:,} eigenvalues stand"
-    return f"{stand} out of the noise, whose edge is at {words.number(partition.noise_edge, 4)}. {entered}."
+    lowered = penalty(partition)
+    why = f", past a penalty of {words.number(lowered, 4)}" if math.isfinite(lowered) else ""
+    return f"{stand} out of the noise, whose edge is at {words.number(partition.noise_edge, 4)}. {entered}{why}."
 
 
 def _left_out(shown: int, known: int) -> str:
@@ -45,10 +57,10 @@ def _left_out(shown: int, known: int) -> str:
     return f" The {shown:,} largest of {known:,} are drawn." if shown < known else ""
 
 
-def _parts(values: np.ndarray, rank: int, edge: float) -> list[str]:
-    """Return a dot on a stem for each eigenvalue, and the edge."""
-    finite_edge = edge if math.isfinite(edge) else 0.0
-    up = svg.Axis(min(0.0, float(values.min())), 1.06 * max(float(values.max()), finite_edge, 1e-300), _BOTTOM, _TOP)
+def _parts(values: np.ndarray, rank: int, lines: list[tuple[float, str, str]]) -> list[str]:
+    """Return a dot on a stem for each eigenvalue, and level lines with their names and classes."""
+    top = max(float(values.max()), *(height for height, _, _ in lines), 1e-300)
+    up = svg.Axis(min(0.0, float(values.min())), 1.06 * top, _BOTTOM, _TOP)
     across = svg.Axis(0.5, len(values) + 0.5, _LEFT, _RIGHT)
     radius = min(5.0, max(2.2, 100.0 / len(values)))
     parts = [svg.line(_LEFT, up(tick), _RIGHT, up(tick), "grid") for tick in up.ticks(5)]
@@ -57,9 +69,10 @@ def _parts(values: np.ndarray, rank: int, edge: float) -> list[str]:
         kind = "entered" if place <= rank else "noise"
         parts.append(svg.line(across(place), up(0.0), across(place), up(value), f"stem {kind}"))
         parts.append(svg.element("circle", cx=across(place), cy=up(value), r=radius, class_=f"dot {kind}"))
-    if math.isfinite(edge):
-        parts.append(svg.line(_LEFT, up(edge), _RIGHT, up(edge), "edge"))
-        parts.append(svg.label(_RIGHT, up(edge) - 6, "noise edge", "edge-text", "end"))
+    for height, name, kind in lines:
+        parts.append(svg.line(_LEFT, up(height), _RIGHT, up(height), kind))
+        below = kind == "penalty" and height < lines[0][0]
+        parts.append(svg.label(_RIGHT, up(height) + (15 if below else -6), name, f"{kind}-text", "end"))
     parts += [svg.label(across(tick), _BOTTOM + 16, f"{tick:.0f}", "tick", "middle") for tick in _places(across)]
     parts.append(svg.label((_LEFT + _RIGHT) / 2, HEIGHT - 4, "eigenvalue, largest first", "axis", "middle"))
     return [*parts, *_legend(rank, len(values))]

@@ -40,7 +40,19 @@ def places(A: Any, labels: NDArray[np.intp]) -> FloatArray:
         move = np.einsum("ij,ijk->ik", force, apart) - 0.35 * spots
         length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
         spots = spots + move / length * np.minimum(length, cooling)
-    return _framed(spots)
+    return _separated(_framed(spots))
+
+
+def _separated(spots: FloatArray) -> FloatArray:
+    """Push nodes apart that would cover one another."""
+    room = min(0.075, 0.9 / np.sqrt(len(spots)))
+    for _ in range(60):
+        apart = spots[:, None, :] - spots[None, :, :]
+        distance = np.maximum(np.linalg.norm(apart, axis=2), 1e-6)
+        overlap = np.maximum(room - distance, 0.0) / distance
+        np.fill_diagonal(overlap, 0.0)
+        spots = spots + 0.4 * np.einsum("ij,ijk->ik", overlap, apart)
+    return np.asarray(spots / max(float(np.abs(spots).max()), 1e-12), dtype=np.float64)
 
 
 def _pull(A: Any, labels: NDArray[np.intp]) -> FloatArray:

@@ -30,7 +30,7 @@ def closing(history: Sequence[Iterate], final_bound: float) -> str:
     final_bound : float
         The proved bound; it stands in for the steps' own bounds where they have none.
     """
-    steps = words.finite_steps(list(history))
+    steps = finite(list(history))
     if not steps:
         return '<p class="note">No steps were recorded.</p>'
     bounds, own = _bounds(steps, final_bound)
@@ -39,7 +39,7 @@ def closing(history: Sequence[Iterate], final_bound: float) -> str:
 
 def listed(history: Sequence[Iterate], final_bound: float) -> str:
     """Return a table of a few of many steps; nothing when :func:`closing` lists them all."""
-    steps = words.finite_steps(list(history))
+    steps = finite(list(history))
     if len(steps) <= LISTED:
         return ""
     chosen = np.unique(np.geomspace(1, len(steps), LISTED).astype(int)) - 1
@@ -65,7 +65,7 @@ def _table(steps: list[Iterate], bounds: list[float]) -> str:
 
 def _row(step: Iterate, lower: float) -> str:
     """Return one step."""
-    gap = words.relative(step.value, lower)
+    gap = relative_gap(step.value, lower)
     cells = [str(step.iteration), words.number(step.value, 8), words.bound(lower, 8), words.number(gap, 2)]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, words.number(step.seconds, 2)]) + "</tr>"
 
@@ -81,7 +81,7 @@ def _bars(steps: list[Iterate], bounds: list[float]) -> str:
     parts.append(svg.label(across(-16.0), height - 12, "rounding", "axis", "middle"))
     parts.append(svg.label(_RIGHT, height - 12, "nothing known", "axis", "end"))
     for place, (step, lower) in enumerate(zip(steps, bounds, strict=True)):
-        gap = words.relative(step.value, lower)
+        gap = relative_gap(step.value, lower)
         end, y = across(math.log10(min(max(gap, FLOOR), 1.0))), 39.0 + 30 * place
         parts.append(svg.label(_LEFT - 12, y + 4, f"step {step.iteration}", "tick", "end"))
         parts.append(svg.line(_LEFT, y, end, y, "gap thick"))
@@ -135,7 +135,7 @@ def _values(steps: list[Iterate], bounds: list[float], across: svg.Axis, own: bo
 
 def _gaps(steps: list[Iterate], bounds: list[float], across: svg.Axis) -> list[str]:
     """Return the lower panel."""
-    gaps = [words.relative(step.value, lower) for step, lower in zip(steps, bounds, strict=True)]
+    gaps = [relative_gap(step.value, lower) for step, lower in zip(steps, bounds, strict=True)]
     logs = [math.log10(max(gap, FLOOR)) if math.isfinite(gap) else math.nan for gap in gaps]
     known = [log for log in logs if not math.isnan(log)]
     if not known:
@@ -146,3 +146,15 @@ def _gaps(steps: list[Iterate], bounds: list[float], across: svg.Axis) -> list[s
     parts += [svg.label(_LEFT - 6, up(tick) + 4, words.power(tick), "tick", "end") for tick in ticks]
     places = [(across(step.iteration), up(log)) for step, log in zip(steps, logs, strict=True) if not math.isnan(log)]
     return [*parts, svg.polyline(places, "gap"), svg.label(_LEFT, 184, "relative gap, logarithmic", "gap-text")]
+
+
+def finite(history: list[Iterate]) -> list[Iterate]:
+    """Return the steps whose value can be drawn."""
+    return [step for step in history if math.isfinite(step.value)]
+
+
+def relative_gap(value: float, lower: float) -> float:
+    """Return the gap over the value, at least 0, for a picture; infinite where no bound is known."""
+    if not (math.isfinite(value) and math.isfinite(lower)):
+        return math.inf
+    return max(value - lower, 0.0) / abs(value) if value else 0.0

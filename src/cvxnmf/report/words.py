@@ -6,8 +6,6 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
-from cvxnmf.results import Iterate
-
 if TYPE_CHECKING:
     from cvxnmf.checking import Certificate
 
@@ -130,15 +128,3 @@ def verdict(certificate: Certificate) -> tuple[str, str]:
     prefix = "" if certificate.rigorous else "not rigorous: "
     state = "tight" if certificate.rigorous and gap <= 1e-3 else "loose"
     return state, f"{prefix}at most {percent(gap)} to gain"
-
-
-def finite_steps(history: list[Iterate]) -> list[Iterate]:
-    """Return the steps whose value can be drawn."""
-    return [step for step in history if math.isfinite(step.value)]
-
-
-def relative(value: float, lower: float) -> float:
-    """Return the gap over the value, at least 0, for a picture; infinite where no bound is known."""
-    if not (math.isfinite(value) and math.isfinite(lower)):
-        return math.inf
-    return max(value - lower, 0.0) / abs(value) if value else 0.0

@@ -62,6 +62,6 @@ if (drawing && nodeCount) {
   });
 }
 
-for (const mark of document.querySelectorAll('.graph .node')) {
+for (const mark of document.querySelectorAll('.graph .node, .graph .edges')) {
   onChoice(() => mark.classList.toggle('faint', state.cluster !== null && Number(mark.dataset.cluster) !== state.cluster));
 }
