@@ -80,3 +80,24 @@ def project_conditional(X, s, threshold=0.0):
 def degree_metric(A):
     d = A.sum(axis=1)
     return np.array([math.sqrt((di + d.mean()) / math.sqrt(sum(d + d.mean()))) for di in d])
+
+
+def naive_performance(A, labels):
+    """1 - #{(i, j) : [A_ij != 0] != [same cluster]} / n^2, pair by pair."""
+    n = len(A)
+    return 1 - sum((A[i, j] != 0) != (labels[i] == labels[j]) for i in range(n) for j in range(n)) / n**2
+
+
+def naive_modularity(A, labels):
+    """sum_ij (A_ij - d_i d_j / 2m) [same cluster] / 2m, pair by pair."""
+    n, d, total = len(A), A.sum(axis=1), A.sum()
+    if total == 0:
+        return 0.0
+    return sum(A[i, j] - d[i] * d[j] / total for i in range(n) for j in range(n) if labels[i] == labels[j]) / total
+
+
+def naive_gain(A, labels, logs, excess):
+    """sum_r logs_r edges_r - excess_r degrees_r^2 over ordered pairs inside clusters."""
+    d = A.sum(axis=1)
+    inside = [np.flatnonzero(labels == r) for r in range(len(logs))]
+    return sum(a * A[np.ix_(c, c)].sum() - b * d[c].sum() ** 2 for a, b, c in zip(logs, excess, inside, strict=True))

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 import cvxnmf  # noqa: E402
 from cvxnmf import codes  # noqa: E402
 from cvxnmf.classical import classical_nmf  # noqa: E402
-from cvxnmf.estimators import NMF, SymmetricNMF, encode  # noqa: E402
+from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF, encode  # noqa: E402
 from cvxnmf.factorization import factorize  # noqa: E402
 
 LOSSES = {"frobenius": "mse", "kullback-leibler": "kl"}
@@ -62,7 +62,7 @@ def sklearn_objective(X, W, H, loss, alpha_W, alpha_H, l1_ratio):
 
 def exceptions(estimator):
     """Checks that cannot hold, each with its reason."""
-    if isinstance(estimator, SymmetricNMF) and estimator.affinity == "precomputed":
+    if isinstance(estimator, SymmetricNMF | GraphPartitioner) and estimator.affinity == "precomputed":
         return {"check_clustering": "it passes features, also to estimators that take precomputed similarities"}
     return {}
 
@@ -77,6 +77,10 @@ def exceptions(estimator):
         NMF(3, init="random", random_state=0),
         SymmetricNMF(3, affinity="rbf", tol=1e-3, max_iter=100),
         SymmetricNMF(2, tol=1e-3, max_iter=100),
+        GraphPartitioner(3, affinity="nearest_neighbors"),
+        GraphPartitioner(3, affinity="rbf"),
+        GraphPartitioner(),
+        GraphPartitioner(2),
     ],
     expected_failed_checks=exceptions,
 )
@@ -556,3 +560,39 @@ def test_only_precomputed_similarities_are_pairwise():
     assert tags.input_tags.sparse
     assert tags.input_tags.allow_nan
     assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+
+
+# Graphs ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_partitioner_is_the_function():
+    A, _ = cvxnmf.block_graph(60, 0.3, 0.7)
+    model, found = GraphPartitioner().fit(A), cvxnmf.partition(A)
+    np.testing.assert_array_equal(model.labels_, found.labels)
+    np.testing.assert_array_equal(model.memberships_, found.memberships)
+    assert model.n_clusters_ == found.n_clusters == 2
+    assert model.certificate_.bound == found.certificate.bound
+    assert model.certificate_.check(A) == model.certificate_.bound
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "nearest_neighbors"])
+def test_clouds_of_points_become_clusters(affinity):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(centre, 0.3, (25, 2)) for centre in ((0, 0), (3, 0), (0, 3))])
+    labels = GraphPartitioner(3, affinity=affinity).fit_predict(X)
+    assert [len(set(labels[i : i + 25])) for i in (0, 25, 50)] == [1, 1, 1]
+    assert len(set(labels)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"affinity": "cosine"}, "affinity='cosine' is not known"),
+        ({"affinity": "rbf", "gamma": -1.0}, "gamma must be a finite number of at least 0"),
+        ({"affinity": "nearest_neighbors", "n_neighbors": 0}, "n_neighbors must be an integer of at least 1"),
+        ({"n_clusters": 11}, "n_clusters=11 is more than the graph has nodes"),
+    ],
+)
+def test_bad_parameters_of_the_partitioner_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        GraphPartitioner(**options).fit(np.ones((10, 10)))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.classical import classical_nmf
     from cvxnmf.completely_positive import exp_factor, factor_rank_two
-    from cvxnmf.estimators import NMF, SymmetricNMF
+    from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF
     from cvxnmf.factorization import factorize
     from cvxnmf.graphs import block_graph, partition, performance
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
@@ -26,6 +26,7 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "Factorization",
+    "GraphPartitioner",
     "Interrupted",
     "Iterate",
     "NMF",
@@ -65,7 +66,7 @@ _ROOMS = {
     "recursion": ("recursive",),
     "saving": ("load", "save"),
     "graphs": ("block_graph", "partition", "performance"),
-    "estimators": ("NMF", "SymmetricNMF"),
+    "estimators": ("NMF", "GraphPartitioner", "SymmetricNMF"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -227,7 +227,9 @@ def adjacency_matrix(graph: Any) -> Any:
     if len(bad):
         coordinates = matrix.tocoo()
         i, j, value = coordinates.row[bad[0]], coordinates.col[bad[0]], matrix.data[bad[0]]
-        trouble = f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
+        trouble = (
+            f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
+        )
         refuse(f"{trouble} at row {i}, column {j}; only finite weights of at least 0 are allowed.")
     return matrix
 

@@ -68,13 +68,15 @@ def _data(A: Any, terms: _Terms) -> Any:
 def _degree_scaled(A: Any) -> Any:
     """``A_ij / sqrt(d_i d_j)`` with the row sums d; rows without entries stay as they are.
 
-    Each entry is off by at most the roundings of a row sum, a root, two products and a quotient: `_scaling_error` allows for them.
+    Each entry is off by the roundings of a row sum, a root, a quotient and two products, which `_scaling_error` allows for.
     """
     sums = np.asarray(A.sum(axis=1)).ravel()
     if not (is_finite(sums) and sums.max(initial=0.0) > 0):
         raise CertificateError("The row sums of the data must be finite, with some of them positive.")
     inverse = 1.0 / np.sqrt(np.where(sums > 0, sums, 1.0))
-    return sp.csr_array(sp.diags_array(inverse) @ A @ sp.diags_array(inverse)) if sp.issparse(A) else A * inverse[:, None] * inverse
+    if sp.issparse(A):
+        return sp.csr_array(sp.diags_array(inverse) @ A @ sp.diags_array(inverse))
+    return A * inverse[:, None] * inverse[None, :]
 
 
 def _scaling_error(A: Any, terms: _Terms) -> float:
@@ -146,7 +148,7 @@ def _prove_tail(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Arra
 
 
 def _taken_energy(Y: Array, terms: _Terms, error: float) -> float:
-    """An upper bound on ``sum_{i <= k} sigma_i^2`` of Y, known up to the error in norm; of the positive eigenvalues if symmetric."""
+    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, of the positive eigenvalues if symmetric; Y is off by `error` in norm."""
     norm = float(np.linalg.norm(Y))
     if terms.symmetric:
         values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded

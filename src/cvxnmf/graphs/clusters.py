@@ -27,7 +27,7 @@ Labels = NDArray[np.intp]
 ROUNDS, SETTLED = 50, 1e-4
 #: Share of a node in its own cluster when the rounds begin.
 FIRST_SHARE = 0.9
-#: Moves of single nodes must raise the log-likelihood by this much in all, or they are left out.
+#: Moves of single nodes must raise the log-likelihood by this much in all, or settled clusters are left as they are.
 WORTHWHILE = 0.5
 #: Passes of moves, and moves in vain that end a pass.
 PASSES, PATIENCE = 20, 100
@@ -77,7 +77,10 @@ def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int
 def canonical_order(A: Any, degrees: FloatArray, W: FloatArray) -> Labels:
     """An order of the nodes that does not depend on their names, but for nodes that the graph cannot tell apart."""
     energy = np.sum(W * W, axis=1)
-    keys, x = [degrees, energy], degrees / max(float(degrees.max()), 1e-300) + energy / max(float(energy.max(initial=0.0)), 1e-300)
+    keys, x = (
+        [degrees, energy],
+        degrees / max(float(degrees.max()), 1e-300) + energy / max(float(energy.max(initial=0.0)), 1e-300),
+    )
     for _ in range(4):
         x = A @ np.sqrt(x) / max(float(degrees.max()), 1e-300)
         keys.append(x)
@@ -144,7 +147,7 @@ def _best(graph: _Graph, starts: list[Labels], k: int, above_noise: int, refine:
         return _with_shares(graph, max(starts, key=lambda z: graph.log_likelihood(z, k, own)), k, own)
     candidates = [_without_empty(graph, _settled(graph, z, k), k) for z in starts]
     if above_noise < k - 1:
-        candidates += [Clusters(z, np.eye(k)[z]) for z in starts]
+        candidates = [Clusters(z, np.eye(k)[z]) for z in starts] + candidates
     best = max(candidates, key=lambda c: graph.log_likelihood(c.labels, k, own))
     moved = _moved(graph, best.labels, k, own)
     return best if moved is best.labels else _with_shares(graph, moved, k, own)
@@ -162,7 +165,7 @@ def _settled(graph: _Graph, labels: Labels, k: int) -> FloatArray:
 
 def _shares(log_odds: FloatArray) -> FloatArray:
     """Rows of odds as shares that sum to 1."""
-    q = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+    q: FloatArray = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
     return q
 
@@ -186,8 +189,7 @@ def _with_shares(graph: _Graph, labels: Labels, k: int, own: bool) -> Clusters:
     q = _shares(graph.log_odds(np.eye(k)[labels], own))
     rows, top = np.arange(len(q)), np.argmax(q, axis=1)
     q[rows, top], q[rows, labels] = q[rows, labels], q[rows, top]
-    tied = np.argmax(q, axis=1) != labels  # equal shares: the label's comes first by a hair
-    q[rows[tied], labels[tied]] *= 1.0 + 1e-9
+    q[rows, labels] *= 1.0 + 1e-9  # of equal shares the label's is the largest by a hair
     return Clusters(labels, q / q.sum(axis=1, keepdims=True))
 
 
@@ -197,7 +199,7 @@ def _moved(graph: _Graph, labels: Labels, k: int, own: bool) -> Labels:
     for _ in range(PASSES):
         logs, excess = graph.rates(np.eye(k)[labels], own)
         moved, gain = kernels.best_moves(A.indptr, A.indices, A.data, graph.degrees, labels, logs, excess, patience)
-        if gain / (2.0 * graph.dispersion) <= WORTHWHILE:
+        if gain / (2.0 * graph.dispersion) <= (WORTHWHILE if own else 1e-9):
             return labels
         labels = moved
     return labels

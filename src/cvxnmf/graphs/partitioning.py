@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from cvxnmf import spectra, validation
 from cvxnmf.factorization import normalised_factors
 from cvxnmf.graphs.adapters import named_graph
-from cvxnmf.graphs.clusters import Clusters, clustered
+from cvxnmf.graphs.clusters import clustered
 from cvxnmf.graphs.quality import modularity, performance
 from cvxnmf.problems import SymmetricProblem, symmetric
-from cvxnmf.problems.square import Noise, noise
+from cvxnmf.problems.square import Noise, degree_metric, noise
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Partition, Solution
 from cvxnmf.solvers import solve
 
@@ -101,13 +101,15 @@ def partition(
     k = min(found, n) if k is None else k
     if isinstance(trace, str):
         problem = problem.with_trace(_admitting(trace, level.edge, spectrum, k, terms))
-    divide = partial(_divided, A, k=k, level=level, above_noise=found - 1, refine=refine)
-    describe = partial(_described, nodes, A, spectrum, level)
+    describe = partial(_described, nodes, A, spectrum, level, k, found - 1)
     try:
         solution = solve(problem, method, tol, max_iter, callback)
     except Interrupted as stopped:
-        raise Interrupted(describe(stopped.solution, divide(stopped.solution))) from None
-    return describe(solution, divide(solution))
+        raise Interrupted(describe(cast(Solution, stopped.solution), refine)) from None
+    try:
+        return describe(solution, refine)
+    except KeyboardInterrupt:
+        raise Interrupted(describe(solution, False)) from None
 
 
 def _stated(A: Any, trace: float, terms: dict[str, str]) -> SymmetricProblem:
@@ -120,7 +122,7 @@ def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray]:
     """The noise of the graph, and the leading eigenvalues of its modularity matrix in the degree metric."""
     kept = np.flatnonzero(A.sum(axis=1))
     part = A[kept][:, kept].tocsr()
-    s = symmetric(part).metric
+    s = degree_metric(np.asarray(part.sum(axis=1)).ravel())
     level, count = noise(part.toarray(), s), (0 if k is None else k) + SHOWN
     while True:
         spectrum = spectra.modularity_spectrum(part, s, min(count, len(kept)))
@@ -145,10 +147,6 @@ def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dic
     return min(edge, admitted) if 0 < admitted else edge
 
 
-def _divided(A: Any, solution: Solution, k: int, level: Noise, above_noise: int, refine: bool) -> Clusters:
-    return clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
-
-
 def _positions(solution: Solution, k: int) -> FloatArray:
     """Positions around their mean, the heaviest directions only; separate components apart."""
     present = np.isfinite(solution.v)
@@ -163,9 +161,17 @@ def _positions(solution: Solution, k: int) -> FloatArray:
 
 
 def _described(
-    nodes: tuple[Any, ...], A: Any, spectrum: FloatArray, level: Noise, solution: Solution, clusters: Clusters
+    nodes: tuple[Any, ...],
+    A: Any,
+    spectrum: FloatArray,
+    level: Noise,
+    k: int,
+    above_noise: int,
+    solution: Solution,
+    refine: bool,
 ) -> Partition:
-    labels, memberships = clusters
+    """The partition that a solution gives, with its measures."""
+    labels, memberships = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
     return Partition(
         nodes=nodes,
         labels=labels,
@@ -186,4 +192,5 @@ def factors_of(A: Any, memberships: FloatArray) -> Factorization:
     """Factors ``A ≈ UU'`` with a column per cluster, started from the memberships at the best scale of each."""
     degrees = np.asarray(A.sum(axis=1)).ravel()
     inside = np.sum((A @ memberships) * memberships, axis=0) / np.maximum((degrees @ memberships) ** 2, 1e-300)
+    inside = np.maximum(inside, 1.0 / degrees.sum())  # a cluster without edges starts as if at random
     return normalised_factors(A, memberships.shape[1], degrees[:, None] * memberships * np.sqrt(inside))

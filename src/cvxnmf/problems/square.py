@@ -246,7 +246,11 @@ def _metric(A: FloatArray, kept: Index, metric: str | FloatArray) -> FloatArray:
         return metric[kept]
     if metric == "uniform":
         return np.ones(len(kept))
-    degrees = A.sum(axis=1)[kept]
+    return degree_metric(A.sum(axis=1)[kept])
+
+
+def degree_metric(degrees: FloatArray) -> FloatArray:
+    """``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``."""
     raised = degrees + degrees.mean()
     return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
 

@@ -1,4 +1,4 @@
-"""The scikit-learn face: :class:`NMF` and :class:`SymmetricNMF` over :func:`factorize` and :func:`classical_nmf`.
+"""NMF with scikit-learn's parameters over :func:`factorize` and :func:`classical_nmf`.
 
 scikit-learn halves the squared error and scales penalties by the sides of the data; :meth:`NMF._plan` is the one place where
 its parameters become ours. Codes of data, ``X ≈ WH`` with H fixed, are a convex problem per row, solved by :func:`encode`,
@@ -7,43 +7,29 @@ which `transform` and `fit_transform` share.
 
 from __future__ import annotations
 
-import dataclasses
-import sys
 import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import (  # type: ignore[import-untyped]
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
-from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.certificates.rank import factor_loss, rank_certificate
 from cvxnmf.checking import Certificate
 from cvxnmf.classical import classical_nmf
 from cvxnmf.codes import encode
+from cvxnmf.estimators.shared import certified, loss_name, norm, progress, require_nonnegative, warn_if_unfinished
 from cvxnmf.factorization import factorize
-from cvxnmf.results import Factorization, Iterate, Status
+from cvxnmf.results import Factorization
 
-#: scikit-learn's names of the losses.
-BETA_LOSSES = {"frobenius": "mse", 2: "mse", "kullback-leibler": "kl", 1: "kl"}
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
 METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
 #: Names of starts; the engine fills the zeros of "nndsvd" itself, by which scikit-learn's three forms differ.
 STARTS = {name: name for name in ("nndsvd", "random", "convex", "custom")} | {"nndsvda": "nndsvd", "nndsvdar": "nndsvd"}
 #: Singular value decompositions to spend on a bound: "cd" and "mu" are asked for speed, and take the singular values alone.
 EFFORTS = {"auto": 150, "cd": 0, "mu": 0}
-#: Steps that tell whether a descent was still going when it stopped.
-LAST_STEPS = 10
 
 
 class Plan(NamedTuple):
@@ -209,9 +195,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         codes = encode(X, components, plan.loss, plan.l1[0], plan.l2[0])
         self.components_, self.n_components_ = components, k
         self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = _certified(data, codes, components.T, plan.loss, bound, EFFORTS[self.solver])
-        self.reconstruction_err_ = _norm(self.certificate_.value, plan.loss)
-        _warn_if_unfinished(result, self.max_iter, self.tol)
+        self.certificate_ = certified(data, codes, components.T, plan.loss, bound, EFFORTS[self.solver])
+        self.reconstruction_err_ = norm(self.certificate_.value, plan.loss)
+        warn_if_unfinished(result, self.max_iter, self.tol)
         return codes
 
     def transform(self, X: Any) -> Any:
@@ -266,13 +252,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         X = validate_data(
             self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
         )
-        _require_nonnegative(X, type(self).__name__)
+        require_nonnegative(X, type(self).__name__)
         return X.toarray() if sp.issparse(X) and np.isnan(X.data).any() else X
 
     def _plan(self, shape: tuple[int, int], W: Any) -> Plan:
         """Check the parameters and translate them; twice scikit-learn's objective for the squared error, itself for KL."""
         solver = validation.choice("solver", self.solver, METHODS)
-        loss = _loss(self.beta_loss)
+        loss = loss_name(self.beta_loss)
         default = "convex" if solver == "auto" else "nndsvd"
         start = STARTS[validation.choice("init", default if self.init is None else self.init, STARTS)]
         validation.number("tol", self.tol, minimum=0.0)
@@ -301,7 +287,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _factors(self, data: Any, plan: Plan, W: Any, H: Any) -> tuple[Factorization, Certificate | None]:
         """Factors from the engine that the plan asks for, and a certificate of the plain loss at their rank if there is one."""
-        callback = _progress(type(self).__name__, self.verbose)
+        callback = progress(type(self).__name__, self.verbose)
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
         k = None if plan.n_components is None else min(plan.n_components, max(data.shape))
         if plan.start != "convex" or min(data.shape) == 1:  # one row or column is a matter of scale
@@ -324,205 +310,3 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if W is None or H is None:
             validation.refuse("init='custom' needs both W and H; pass them to fit or fit_transform.")
         return np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64).T
-
-
-class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Symmetric nonnegative factorisation of similarities, ``A ≈ UU'``, and its clusters: deterministic, with a certificate.
-
-    Parameters
-    ----------
-    n_components : int or None
-        Number of columns of U; None takes the rank that the convex problem finds.
-    affinity : {"precomputed", "rbf"}
-        "precomputed": `fit` takes A itself, symmetric and nonnegative. "rbf": it takes features x, and A_ij is
-        ``exp(-gamma |x_i - x_j|²)``.
-    gamma : float or None
-        For "rbf"; None is one over the number of features.
-    loss : {"mse", "kl"}
-        ``||A - UU'||²`` or the Kullback-Leibler divergence.
-    tol : float
-        Tolerance of the stopping rule.
-    max_iter : int
-        Most iterations.
-    verbose : int
-        Whether to report every iteration on the standard error stream.
-
-    Attributes
-    ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        U.
-    components_ : ndarray of shape (n_components, n_samples)
-        ``U'``.
-    labels_ : ndarray of shape (n_samples,)
-        The column in which the row of U is largest.
-    n_components_ : int
-        Number of columns of U.
-    reconstruction_err_ : float
-        ``||A - UU'||``, or the square root of twice the divergence.
-    n_iter_ : int
-        Iterations taken.
-    certificate_ : Certificate
-        The loss at U and a bound that no symmetric nonnegative factorisation with as many columns can beat.
-    n_features_in_ : int
-        Number of columns of the data.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if the data have any.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cvxnmf.estimators import SymmetricNMF
-    >>> A = np.kron(np.diag([3.0, 2.0]), np.ones((4, 4)))
-    >>> SymmetricNMF(n_components=2).fit_predict(A)
-    array([0, 0, 0, 0, 1, 1, 1, 1])
-    """
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        affinity: str = "precomputed",
-        gamma: float | None = None,
-        loss: str = "mse",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.affinity = affinity
-        self.gamma = gamma
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factor similarities.
-
-        Parameters
-        ----------
-        X : array-like or scipy.sparse matrix of shape (n_samples, n_samples) or (n_samples, n_features)
-            Similarities if they are precomputed, else features.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        affinity = validation.choice("affinity", self.affinity, ("precomputed", "rbf"))
-        loss = validation.choice("loss", self.loss, ("mse", "kl"))
-        if self.n_components is not None:
-            validation.integer("n_components", self.n_components, minimum=1)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2)
-        data = validation.partial_matrix(self._similarities(X, affinity), "X")
-        callback = _progress(type(self).__name__, self.verbose)
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
-        result = factorize(data, self.n_components, loss, symmetric=True, **options)
-        U = result.U.astype(X.dtype)
-        self.embedding_, self.components_, self.n_components_ = U, U.T, U.shape[1]
-        self.labels_ = np.argmax(U, axis=1)
-        self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = _certified(data, U, U, loss, result.certificate, EFFORTS["auto"])
-        self.reconstruction_err_ = _norm(self.certificate_.value, loss)
-        _warn_if_unfinished(result, self.max_iter, self.tol)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Factor similarities and return U.
-
-        Parameters
-        ----------
-        X : array-like or scipy.sparse matrix of shape (n_samples, n_samples) or (n_samples, n_features)
-            Similarities if they are precomputed, else features.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            `embedding_`.
-        """
-        return self.fit(X).embedding_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        precomputed = self.affinity == "precomputed"
-        tags.input_tags.pairwise = tags.input_tags.positive_only = precomputed
-        tags.input_tags.sparse = True
-        return tags
-
-    def _similarities(self, X: Any, affinity: str) -> Any:
-        """A, checked if it is the user's."""
-        if affinity == "rbf":
-            gamma = None if self.gamma is None else validation.number("gamma", self.gamma, minimum=0.0)
-            return _exactly_symmetric(rbf_kernel(X, gamma=gamma))
-        _require_nonnegative(X, type(self).__name__)
-        return _exactly_symmetric(X)
-
-
-# What both share ---------------------------------------------------------------------------------------------------------------
-
-
-def _loss(beta_loss: Any) -> str:
-    """Our name of scikit-learn's loss."""
-    known = isinstance(beta_loss, str | int | float | np.number) and not isinstance(beta_loss, bool)
-    if not known or beta_loss not in BETA_LOSSES:
-        validation.refuse(
-            f"beta_loss={beta_loss!r} is not supported; choose 'frobenius' (2) or 'kullback-leibler' (1), for which there are "
-            "certificates."
-        )
-    return BETA_LOSSES[beta_loss]
-
-
-def _require_nonnegative(X: Any, name: str) -> None:
-    """Refuse negative entries, missing ones aside."""
-    lowest = np.nanmin(X.data if sp.issparse(X) else X, initial=0.0)
-    if lowest < 0:
-        validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
-
-
-def _exactly_symmetric(A: Any) -> Any:
-    """A without the rounding that makes mirrored entries differ; refused if more than that does."""
-    if A.shape[0] != A.shape[1]:
-        validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
-    difference, precision = abs(A - A.T).max(), 8 * float(np.finfo(A.dtype).eps)
-    if difference > max(validation.ASYMMETRY, precision) * A.max():
-        validation.refuse(f"X is not symmetric: mirrored entries differ by up to {difference:g}; pass (X + X.T) / 2.")
-    return (A + A.T) / 2 if difference else A
-
-
-def _progress(name: str, verbose: int) -> Callable[[Iterate], None] | None:
-    """A callback that reports iterations, None if nobody asked."""
-    if not verbose:
-        return None
-
-    def report(iterate: Iterate) -> None:
-        sys.stderr.write(f"{name}: iteration {iterate.iteration}, value {iterate.value:.8g}\n")
-
-    return report
-
-
-def _certified(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None, effort: int) -> Certificate:
-    """The certificate of these very factors, with the bound of an earlier one for the same data and rank if there is one."""
-    symmetric, k = V is U, U.shape[1]
-    U, V = (np.asarray(factor, dtype=np.float64) for factor in (U, V))
-    with np.errstate(all="ignore"):
-        value = factor_loss(data, U, V, loss)
-        if earlier is None or earlier.statement.get("n_components") != k:
-            return rank_certificate(data, k, value, loss, symmetric, effort)
-    return dataclasses.replace(earlier, value=value, bound=min(earlier.bound, value), digest="")
-
-
-def _norm(value: float, loss: str) -> float:
-    """What scikit-learn calls the reconstruction error."""
-    return float(np.sqrt(value if loss == "mse" else 2.0 * max(0.0, value)))
-
-
-def _warn_if_unfinished(result: Factorization, max_iter: int, tol: float) -> None:
-    """Warn if the last steps were still worth more than the tolerance of the first value, scikit-learn's measure."""
-    values = [iterate.value for iterate in result.history]
-    falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
-    if result.status is Status.MAX_ITER and tol > 0 and falling:
-        warnings.warn(f"Stopped after max_iter={max_iter} iterations; increase it for more.", ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,86 @@
+"""What the estimators share."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+
+from cvxnmf import validation
+from cvxnmf.certificates.rank import factor_loss, rank_certificate
+from cvxnmf.checking import Certificate
+from cvxnmf.results import Factorization, Iterate, Status
+
+#: scikit-learn's names of the losses.
+BETA_LOSSES = {"frobenius": "mse", 2: "mse", "kullback-leibler": "kl", 1: "kl"}
+#: Steps that tell whether a descent was still going when it stopped.
+LAST_STEPS = 10
+
+
+def loss_name(beta_loss: Any) -> str:
+    """Our name of scikit-learn's loss."""
+    known = isinstance(beta_loss, str | int | float | np.number) and not isinstance(beta_loss, bool)
+    if not known or beta_loss not in BETA_LOSSES:
+        validation.refuse(
+            f"beta_loss={beta_loss!r} is not supported; choose 'frobenius' (2) or 'kullback-leibler' (1), for which there are "
+            "certificates."
+        )
+    return BETA_LOSSES[beta_loss]
+
+
+def require_nonnegative(X: Any, name: str) -> None:
+    """Refuse negative entries, missing ones aside."""
+    lowest = np.nanmin(X.data if sp.issparse(X) else X, initial=0.0)
+    if lowest < 0:
+        validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
+
+
+def exactly_symmetric(A: Any) -> Any:
+    """A without the rounding that makes mirrored entries differ; refused if more than that does."""
+    if A.shape[0] != A.shape[1]:
+        validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
+    difference, precision = abs(A - A.T).max(), 8 * float(np.finfo(A.dtype).eps)
+    if difference > max(validation.ASYMMETRY, precision) * A.max():
+        validation.refuse(f"X is not symmetric: mirrored entries differ by up to {difference:g}; pass (X + X.T) / 2.")
+    return (A + A.T) / 2 if difference else A
+
+
+def progress(name: str, verbose: int) -> Callable[[Iterate], None] | None:
+    """A callback that reports iterations, None if nobody asked."""
+    if not verbose:
+        return None
+
+    def report(iterate: Iterate) -> None:
+        sys.stderr.write(f"{name}: iteration {iterate.iteration}, value {iterate.value:.8g}\n")
+
+    return report
+
+
+def certified(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None, effort: int) -> Certificate:
+    """The certificate of these very factors, with the bound of an earlier one for the same data and rank if there is one."""
+    symmetric, k = V is U, U.shape[1]
+    U, V = (np.asarray(factor, dtype=np.float64) for factor in (U, V))
+    with np.errstate(all="ignore"):
+        value = factor_loss(data, U, V, loss)
+        if earlier is None or earlier.statement.get("n_components") != k:
+            return rank_certificate(data, k, value, loss, symmetric, effort)
+    return dataclasses.replace(earlier, value=value, bound=min(earlier.bound, value), digest="")
+
+
+def norm(value: float, loss: str) -> float:
+    """What scikit-learn calls the reconstruction error."""
+    return float(np.sqrt(value if loss == "mse" else 2.0 * max(0.0, value)))
+
+
+def warn_if_unfinished(result: Factorization, max_iter: int, tol: float) -> None:
+    """Warn if the last steps were still worth more than the tolerance of the first value, scikit-learn's measure."""
+    values = [iterate.value for iterate in result.history]
+    falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
+    if result.status is Status.MAX_ITER and tol > 0 and falling:
+        warnings.warn(f"Stopped after max_iter={max_iter} iterations; increase it for more.", ConvergenceWarning, stacklevel=3)
