@@ -23,7 +23,7 @@ from cvxnmf.cli.interruption import supervised
 __all__ = ["main"]
 
 #: Modules with a command each: ``add(commands)`` registers it and sets ``run``.
-COMMANDS = ("demo", "partition", "factorize", "verify")
+COMMANDS = ("demo", "partition", "factorize", "verify", "reproduce")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,147 @@
+"""``cvxnmf reproduce``: the paper's figures, as tables and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cvxnmf.cli import options as arguments
+from cvxnmf.cli import terminal, words
+from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED
+
+if TYPE_CHECKING:
+    from cvxnmf.reproduction import Reproduction
+
+#: The experiments, written here too so that ``--help`` need not import them.
+NAMES = ("figure1", "figure2-left", "figure2-right", "rank-two")
+#: Options of the experiments that the command line passes on.
+PASSED = ("size", "sizes", "repeats", "deltas", "tol", "seed")
+#: Cells of the bar, and seconds between two of its states and between two plain lines.
+CELLS, REFRESH, BETWEEN = 24, 0.1, 10.0
+
+EPILOG = """\
+figures:
+  figure1        a block graph before and after its clusters are put together
+  figure2-left   steps to a certified gap against the size of the graph
+  figure2-right  performance against spectral methods, from near-bipartite graphs (beta - alpha < 0) to clear clusters
+  rank-two       how precise the paper's 2^r columns are, beside its series and the lattice
+Each comes as tables (CSV) and as a picture (PNG, SVG). Graph number i = 0, 1, ... is drawn with the seed SEED + i.
+Rows are written as they are finished, so Ctrl-C keeps them.
+exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is not"""
+
+
+def add(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="redo the paper's figures",
+        description="Redo the experiments of the paper with the code of this package.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("figure", choices=(*NAMES, "all"), help="what to redo; see below")
+    parser.add_argument(
+        "--output", dest="folder", metavar="FOLDER", default="cvxnmf-paper", help="where files go (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--size", type=arguments.positive, metavar="N", help="nodes of a graph (figure1, figure2-right; default 100)"
+    )
+    parser.add_argument(
+        "--sizes", type=arguments.positive, nargs="+", metavar="N", help="numbers of nodes (figure2-left; default 20 to 200)"
+    )
+    parser.add_argument("--repeats", type=arguments.positive, metavar="N", help="graphs per point (figure 2; default 10 and 50)")
+    parser.add_argument(
+        "--deltas", type=float, nargs="+", metavar="D", help="values of beta - alpha in [-1, 1] (figures 1 and 2)"
+    )
+    parser.add_argument("--tol", type=arguments.tolerance, help="certified gap to reach (default 1e-4; figure2-left 1e-6)")
+    parser.add_argument("--seed", type=arguments.not_negative, help="seed of the first graph (default 0)")
+    parser.add_argument("--quick", action="store_true", help="small sizes and few graphs, where not given: under a minute")
+    arguments.add_showing(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the experiments one after another and print what was written."""
+    chosen = NAMES if options.figure == "all" else (options.figure,)
+    finished = [_one(name, options) for name in chosen]
+    if options.json:
+        words.print_json({"figures": [_facts(result) for result in finished]})
+    else:
+        for path in (path for result in finished for path in result.files):
+            print(path)
+    return CERTIFIED if all(result.certified for result in finished) else ABOVE_TOLERANCE
+
+
+def _one(name: str, options: argparse.Namespace) -> Reproduction:
+    from cvxnmf.reproduction import EXPERIMENTS, reproduce
+
+    given = {key: getattr(options, key) for key in PASSED if getattr(options, key) is not None}
+    if options.figure == "all":
+        given = {key: value for key, value in given.items() if key in EXPERIMENTS[name].defaults}
+    bar = Bar(name, options.quiet)
+    try:
+        return reproduce(name, options.folder, quick=options.quick, progress=bar.hear, **given)
+    except KeyboardInterrupt:
+        bar.clear()
+        terminal.note(f"the rows that were finished are in {Path(options.folder) / name}.csv.")
+        raise
+    finally:
+        bar.clear()
+
+
+class Bar:
+    """A bar on a terminal, a line now and then elsewhere, nothing when quiet.
+
+    Parameters
+    ----------
+    name : str
+        The experiment.
+    quiet : bool
+        Show nothing.
+    """
+
+    def __init__(self, name: str, quiet: bool) -> None:
+        self.name, self.quiet, self.live = name, quiet, not quiet and terminal.is_terminal(sys.stderr)
+        self.began, self.due, self.shown = time.monotonic(), 0.0, False
+
+    def hear(self, done: int, total: int, task: str) -> None:
+        """Show how far the work is, as often as is fit."""
+        elapsed = time.monotonic() - self.began
+        if self.quiet or elapsed < self.due:
+            return
+        line = self.line(done, total, task, elapsed)
+        if self.live:
+            room = terminal.width() - 1
+            print(f"\r{line[:room].ljust(room)}", end="", file=sys.stderr, flush=True)
+            self.due, self.shown = elapsed + REFRESH, True
+        else:
+            print(line, file=sys.stderr, flush=True)
+            self.due = elapsed + BETWEEN
+
+    def line(self, done: int, total: int, task: str, elapsed: float) -> str:
+        """The state on one line."""
+        full, empty = ("█", "░") if terminal.can_show("█░", sys.stderr) else ("#", "-")
+        cells = CELLS * done // total
+        left = f", about {elapsed * (total - done) / done:.0f} s left" if done else ""
+        return f"{self.name} [{full * cells}{empty * (CELLS - cells)}] {done} of {total}, {elapsed:.0f} s{left}: {task}"
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self.shown:
+            print(f"\r{' ' * (terminal.width() - 1)}\r", end="", file=sys.stderr, flush=True)
+            self.shown = False
+
+
+def _facts(result: Reproduction) -> dict[str, Any]:
+    """A finished experiment for machines."""
+    tables = result.summaries or {"rows": result.rows}
+    return {
+        "figure": result.name,
+        "options": dict(result.options),
+        "certified": result.certified,
+        "files": [str(path) for path in result.files],
+        **tables,
+    }
