@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import naive_modularity, naive_performance
 
 import cvxnmf
 from cvxnmf.graphs import modularity
 from cvxnmf.graphs.adapters import named_graph
+from naive import naive_modularity, naive_performance
 
 
 def test_block_graphs_are_symmetric_zero_one_and_repeatable():

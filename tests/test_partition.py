@@ -8,7 +8,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from naive import naive_gain
 from sklearn.cluster import SpectralClustering
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -16,6 +15,7 @@ import cvxnmf
 from cvxnmf import kernels
 from cvxnmf.graphs.clusters import clustered
 from cvxnmf.graphs.cuts import min_max_cut
+from naive import naive_gain
 
 
 def planted(n, k, degree, mixing, tail=None, seed=0):
