@@ -329,6 +329,22 @@ def test_an_interrupted_answer_is_kept(blocks, tmp_path, capsys, monkeypatch):
     assert "no --output was given" in one_sentence(capsys)
 
 
+def test_labels_are_kept_when_the_proof_of_the_factors_is_interrupted(blocks, tmp_path, capsys, monkeypatch):
+    path, truth = blocks
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cvxnmf.graphs.partitioning.factors_of", interrupted)
+    target = tmp_path / "best.npz"
+    assert cli.main(["partition", str(path), "--quiet", "--output", str(target)]) == 1
+    assert f"is in {target}." in one_sentence(capsys)
+    with np.load(target) as file:
+        assert set(file["nodes"]) == set(truth)
+    assert cli.main(["partition", str(path), "--quiet", "--no-factors", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rank_certificate"] is None
+
+
 # --- factorize and verify ------------------------------------------------------------------------------------------------
 
 
@@ -413,7 +429,7 @@ def test_a_terminal_shows_the_gap_closing(monkeypatch, capsys):
     assert progress.line(0.1) == "karate: step 1, value 10, 0 s"
     progress.hear(cvxnmf.Iterate(2, 0.2, 10.0, 9.9, 1))
     assert "step 2, value 10, bound 9.9, gap 1e-02 [" in progress.line(0.2)
-    assert "goal 1e-04" in progress.line(0.2)
+    assert "goal 0.0001" in progress.line(0.2)
     progress.tick()
     assert progress.run("next", 1e-4, lambda: 7) == 7
     assert capsys.readouterr().err.endswith("\r")
@@ -515,6 +531,47 @@ def test_ctrl_c_ends_within_a_second(tmp_path, wait):
     assert "cvxnmf: interrupted" in err
     assert (tmp_path / "o.csv").exists() is (f"is in {tmp_path / 'o.csv'}" in err)
     assert not list(tmp_path.glob("*.part"))
+
+
+SLEEPER = """
+import os, sys, time
+from pathlib import Path
+from cvxnmf.cli.interruption import supervised
+
+def work():
+    Path(sys.argv[1]).write_text("done")
+    Path(sys.argv[2] + ".part").write_text("half")
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+sys.exit(supervised(work, sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_work_that_does_not_hear_is_ended_and_what_is_kept_is_said(tmp_path):
+    kept, lost = str(tmp_path / "kept.csv"), str(tmp_path / "lost.csv")
+    with subprocess.Popen([sys.executable, "-c", SLEEPER, kept, lost], stderr=subprocess.PIPE, text=True) as process:
+        while not Path(f"{lost}.part").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
+    assert process.returncode == 1
+    rest = f"{lost} could not be written; what was finished before is in {kept}."
+    assert err == f"cvxnmf: interrupted in a step too long to wait for; {rest}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_work_that_crashes_is_a_sentence():
+    code = "import os, signal, sys\nfrom cvxnmf.cli.interruption import supervised\n"
+    code += "sys.exit(supervised(lambda: os.kill(os.getpid(), signal.SIGKILL), []))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr == "cvxnmf: the work was ended by SIGKILL, perhaps for want of memory.\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cvxnmf.files import FileError, read_graph, read_matrix
+from cvxnmf.files import FileError, edges, plain, read_graph, read_matrix
 from cvxnmf.files.reading import read_factors
 from cvxnmf.files.writing import write_with
 
@@ -218,8 +218,18 @@ def test_line_numbers_hold_in_long_files(tmp_path, number):
         ("g.gml", b"graph [ ]", "no nodes"),
         ("g.graphml", b"<graphml><graph>", "a GraphML file"),
         ("g.graphml", b"<graphml></graphml>", "a GraphML file"),
-        ("g.mtx", b"%%MatrixMarket matrix coordinate real general\n9 9 999999999\n1 1 1\n", "incomplete"),
-        ("g.mtx", b"%%MatrixMarket matrix coordinate real general\nx\n", "a Matrix Market file"),
+        ("g.mtx", b"%%MatrixMarket matrix coordinate real general\n9 9 999999999\n1 1 1\n", "999999999 entries"),
+        ("g.mtx", b"%%MatrixMarket matrix coordinate real general\nx\n", ", line 2: expected 3 sizes, found 'x'."),
+        ("g.mtx", b"%%MatrixMarket matrix coordinate real general\n", "no line of sizes"),
+        ("g.mtx", b"%%MatrixMarket matrix coordinate complex general\n1 1 0\n", "complex"),
+        ("g.mtx", b"%%MatrixMarket vector\n1 1 0\n", ", line 1: expected"),
+        (
+            "g.mtx",
+            b"%%MatrixMarket matrix coordinate real general\n% c\n2 2 2\n1 1 1\n% c\n1 y 1\n",
+            ", line 6: expected numbers",
+        ),
+        ("g.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "outside of its 2 rows"),
+        ("g.mtx", b"%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", "is square"),
         ("g.npy", b"\x93NUMPY\x01\x00", "a numpy .npy file"),
         ("g.npz", b"PK\x03\x04junk", "a numpy .npz file"),
     ],
@@ -269,6 +279,21 @@ def test_edges_with_impossible_weights_are_named(tmp_path):
     nx.write_gml(nx.Graph([("a", "b", {"weight": -1})]), tmp_path / "g.gml")
     assert "'a' and 'b' of weight -1" in sentence_of(tmp_path / "g.gml")
     assert dense(read_graph(tmp_path / "g.gml", weights=False)).sum() == 2
+
+
+MARKET = [(s, f, d) for s in ("general", "symmetric", "skew-symmetric") for f in ("real", "integer") for d in (True, False)]
+
+
+@pytest.mark.parametrize(("symmetry", "field", "sparse"), [*MARKET, ("general", "pattern", True), ("symmetric", "pattern", True)])
+def test_matrix_market_is_read_as_scipy_reads_it(tmp_path, symmetry, field, sparse):
+    A = np.random.default_rng(1).integers(0, 3, (5, 5))
+    A = A if symmetry == "general" else A + A.T if symmetry == "symmetric" else A - A.T
+    kind = float if field == "real" else int
+    matrix = sp.coo_array(A.astype(kind)) if sparse else A.astype(kind)
+    scipy.io.mmwrite(tmp_path / "a.mtx", matrix, field=field, symmetry=symmetry, comment="a comment")
+    expected, found = scipy.io.mmread(tmp_path / "a.mtx"), read_matrix(tmp_path / "a.mtx").A
+    expected = expected.toarray() if sparse else expected
+    np.testing.assert_array_equal(found.toarray() if sparse else found, expected)
 
 
 def matrix_files(folder, A):
@@ -401,6 +426,19 @@ def test_files_take_their_place_only_when_complete(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_names_that_look_like_comments_are_pointed_out(tmp_path):
+    graph = read_graph(written(tmp_path, "g.csv", '# edges\ncats,dogs\n\n#cats,#birds\n"#cats",birds\n%x,y\n'))
+    assert graph.nodes == ("cats", "dogs", "#cats", "birds")
+    assert graph.notes == ("2 lines from 4 on begin with # or % and are skipped; quote names that begin so.",)
+
+
+@pytest.mark.parametrize("start", [" " * 3000, "\n" * 3000, " \n" * 1500, "Creator x\n" * 400, "# \n " * 900])
+def test_no_beginning_takes_long_to_recognise(tmp_path, start):
+    began = time.perf_counter()
+    assert read_graph(written(tmp_path, "g.edges", f"{start}a b\n"), header=False).nodes[-2:] == ("a", "b")
+    assert time.perf_counter() - began < 2.0
+
+
 def test_large_edge_lists_are_read_at_speed(tmp_path):
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 20_000, (100_000, 2))
@@ -418,18 +456,49 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 9)), min_size=1, max_size=8), st.sampled_from(",;\t"), st.booleans())
-def test_any_quoted_edge_list_reads_back(tmp_path_factory, edges, separator, weighted):
+def test_any_quoted_edge_list_reads_back(tmp_path_factory, listed, separator, weighted):
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerows(edge if weighted else edge[:2] for edge in edges)
+    writer.writerows(edge if weighted else edge[:2] for edge in listed)
     path = tmp_path_factory.mktemp("edges") / "g.csv"
     path.write_text(text.getvalue(), encoding="utf8")
     graph = read_graph(path, "edges", separator={",": "comma", ";": "semicolon", "\t": "tab"}[separator], header=False)
-    assert graph.nodes == tuple(dict.fromkeys(name for edge in edges for name in edge[:2]))
+    assert graph.nodes == tuple(dict.fromkeys(name for edge in listed for name in edge[:2]))
     A = dense(graph)
     np.testing.assert_array_equal(A, A.T)
     if not weighted:
-        assert {frozenset(edge[:2]) for edge in edges} == {frozenset((graph.nodes[i], graph.nodes[j])) for i, j in np.argwhere(A)}
+        assert {frozenset(edge[:2]) for edge in listed} == {
+            frozenset((graph.nodes[i], graph.nodes[j])) for i, j in np.argwhere(A)
+        }
+
+
+ODD = st.sampled_from(["", "#", "x#", "a b", '"a"', "long name", "1_0", "0.5", "nan"])
+CELLS = st.one_of(st.text("ab1é", min_size=1, max_size=3), ODD)
+WEIGHTS = st.sampled_from(["1", "0.5", "2e1"])
+LINES = st.one_of(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("abcde"), WEIGHTS), max_size=9),
+    st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6),
+)
+SEPARATED = st.sampled_from([",", ";", "\t", " ", "  "])
+ENDS = st.sampled_from(["\n", "\r\n", "\n\n", "\r"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES, SEPARATED, ENDS, st.booleans(), st.integers(2, 3))
+def test_reading_bytes_is_reading_lines(tmp_path_factory, lines, separator, end, marked, width):
+    text = end.join(separator.join(line[:width]) for line in lines)
+    path = written(tmp_path_factory.mktemp("plain"), "g.txt", "\ufeff" * marked + text)
+    outcomes = []
+    for large in (0, 1 << 60):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(edges, "LARGE", large)
+            patch.setattr(plain, "BLOCK", 5)
+            try:
+                graph = read_graph(path, "edges")
+                outcomes.append((graph.nodes, dense(graph).tolist(), graph.notes))
+            except FileError as error:
+                outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
 
 
 @settings(max_examples=300, deadline=None)

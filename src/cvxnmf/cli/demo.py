@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
         words.print_json({"partition": words.partition_facts(club), "solves": solves, "report": page})
     else:
         _print_rows(rows)
-        print(f"\nThe page about the karate club is {page}" if page else "", end="\n" if page else "")
+        if page:
+            print(f"\nThe page about the karate club is {page}")
     gaps = [club.certificate.relative_gap, *(row.solution.certificate.relative_gap for row in rows)]
     return CERTIFIED if max(gaps) <= options.tol else ABOVE_TOLERANCE
 

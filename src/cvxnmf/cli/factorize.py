@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cvxnmf.cli import options as arguments
 from cvxnmf.cli import terminal, words
 from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
-from cvxnmf.cli.progress import Progress, gap_reached
+from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
     from cvxnmf.files import MatrixFile
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             lambda: factorize(data.A, options.components, effort=options.effort, callback=progress.hear, **terms),
         )
     except Interrupted as stopped:
-        return _interrupted(stopped.solution, data, options, progress)
+        return _interrupted(stopped.solution, data, options)
     _write(result, data, options)
     words.print_json(_facts(result, data, options.loss)) if options.json else _print(result, data, options)
     return exit_code(result.certificate, options.tol_gap)
@@ -90,11 +90,11 @@ def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace)
         write_with(lambda name: report.write(result, name), options.report)
 
 
-def _interrupted(result: Any, data: MatrixFile, options: argparse.Namespace, progress: Progress) -> int:
+def _interrupted(result: Any, data: MatrixFile, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
     from cvxnmf.files.writing import write_factors
 
-    best = f"interrupted; the best answer so far{gap_reached(progress, result)}"
+    best = f"interrupted; the best answer so far (value {result.value:.6g})"
     if options.output is None:
         terminal.note(f"{best} is lost, since no --output was given.")
     else:

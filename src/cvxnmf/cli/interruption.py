@@ -88,7 +88,8 @@ class _Supervisor:
     """The program that waits for its child."""
 
     def __init__(self, child: int, ear: int, outputs: list[str]) -> None:
-        self.child, self.ear, self.outputs = child, ear, outputs
+        self.child, self.ear = child, ear
+        self.before = {path: _state(path) for path in outputs}
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and so it stays
                 signal.signal(number, self._pass_on)
@@ -131,10 +132,12 @@ class _Supervisor:
         """End the child in the middle of its work."""
         os.kill(self.child, signal.SIGKILL)
         os.waitpid(self.child, 0)
-        for path in self.outputs:
+        for path in self.before:
             Path(f"{os.path.realpath(path)}.part").unlink(missing_ok=True)
-        lost = [path for path in self.outputs if not os.path.isdir(path)]
+        lost = [path for path, state in self.before.items() if _state(path) == state]
+        kept = [path for path in self.before if path not in lost]
         rest = f"; {' and '.join(lost)} could not be written" if lost else ""
+        rest += f"; what was finished before is in {' and '.join(kept)}" if kept else ""
         terminal.note(f"interrupted in a step too long to wait for{rest}.")
         return ERROR
 
@@ -146,3 +149,12 @@ class _Supervisor:
         name = signal.Signals(-code).name
         terminal.note(f"the work was ended by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}.")
         return ERROR
+
+
+def _state(path: str) -> tuple[int, ...] | None:
+    """What changes when a file is written."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

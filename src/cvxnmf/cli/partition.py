@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cvxnmf.cli import options as arguments
 from cvxnmf.cli import terminal, words
 from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
-from cvxnmf.cli.progress import Progress, gap_reached
+from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
     from cvxnmf.results import Partition
@@ -37,6 +37,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
     parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
+    parser.add_argument("--no-factors", action="store_true", help="leave out the factors of the clusters and their proof")
     parser.add_argument("--output", metavar="FILE", help="write node, cluster and membership: .csv, .tsv, .txt, .json; all: .npz")
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
@@ -63,37 +64,46 @@ def run(options: argparse.Namespace) -> int:
     except Interrupted as stopped:
         if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
             raise
-        return _interrupted(renamed(stopped.solution, graph.nodes), options, progress)
-    found = renamed(found, graph.nodes)
-    write(found, options)
-    words.print_json(words.partition_facts(found)) if options.json else words.print_partition(found, _title(options.file))
-    return CERTIFIED if found.certificate.relative_gap <= options.tol else ABOVE_TOLERANCE
+        return _interrupted(renamed(stopped.solution, graph.nodes), options)
+    return _finish(renamed(found, graph.nodes), options, progress)
 
 
-def write(found: Partition, options: argparse.Namespace) -> None:
-    """Write what the arguments ask for."""
+def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:
+    """Write and print; labels first, since the proof of the factors may take long and be interrupted."""
     from cvxnmf.files.writing import write_partition, write_with
 
-    if options.output:
+    try:
+        if options.output:
+            write_partition(found, options.output, factors=False)
+        if options.certificate:
+            write_with(found.certificate.save, options.certificate)
+        if not options.no_factors:
+            progress.run(f"{options.file}, factors", 0.0, lambda: found.factorization)
+    except KeyboardInterrupt:
+        return _interrupted(found, options)
+    if options.output and not options.no_factors:
         write_partition(found, options.output)
-    if options.certificate:
-        write_with(found.certificate.save, options.certificate)
     if options.report:
         from cvxnmf import report
 
         write_with(lambda name: report.write(found, name, title=_title(options.file)), options.report)
+    if options.json:
+        words.print_json(words.partition_facts(found, factors=not options.no_factors))
+    else:
+        words.print_partition(found, _title(options.file), factors=not options.no_factors)
+    return CERTIFIED if found.certificate.relative_gap <= options.tol else ABOVE_TOLERANCE
 
 
-def _interrupted(found: Partition, options: argparse.Namespace, progress: Progress) -> int:
+def _interrupted(found: Partition, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
     from cvxnmf.files.writing import write_partition
 
-    gap = gap_reached(progress, found)
+    best = f"interrupted; the best answer so far (gap {found.certificate.relative_gap:.0e})"
     if options.output is None:
-        terminal.note(f"interrupted; the best answer so far{gap} is lost, since no --output was given.")
+        terminal.note(f"{best} is lost, since no --output was given.")
     else:
-        write_partition(found, options.output)
-        terminal.note(f"interrupted; the best answer so far{gap} is in {options.output}.")
+        write_partition(found, options.output, factors=False)
+        terminal.note(f"{best} is in {options.output}.")
     return ERROR
 
 

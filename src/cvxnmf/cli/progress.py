@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cvxnmf.cli import terminal
 from cvxnmf.cli.interruption import interruptible
@@ -77,7 +77,7 @@ class Progress:
         text = f"{task}: step {step.iteration}, value {step.value:.6g}"
         if step.bound > 0:
             gap = max(0.0, step.gap / step.value)
-            text += f", bound {step.bound:.6g}, gap {gap:.0e} {self._bar(gap)} goal {self.tol:.0e}"
+            text += f", bound {step.bound:.6g}, gap {gap:.0e} {self._bar(gap)} goal {self.tol:.0g}"
         return f"{text}, {elapsed:.0f} s"
 
     def _bar(self, gap: float) -> str:
@@ -92,12 +92,3 @@ class Progress:
         if self.shown:
             print(f"\r{' ' * (terminal.width() - 1)}\r", end="", file=sys.stderr, flush=True)
             self.shown = False
-
-
-def gap_reached(progress: Progress, solution: Any = None) -> str:
-    """The gap of an interrupted answer in a few words, if one is known."""
-    certificate = getattr(solution, "certificate", None)
-    if certificate is not None and certificate.bound > 0:
-        return f" (gap {certificate.relative_gap:.0e})"
-    step = progress.latest
-    return f" (gap {step.gap / step.value:.0e})" if step is not None and step.bound > 0 else ""

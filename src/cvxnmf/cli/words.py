@@ -82,7 +82,7 @@ def print_table(header: Sequence[str], lines: Sequence[Sequence[str]], left: Seq
         print("  ".join(cells).rstrip())
 
 
-def partition_facts(partition: Partition) -> dict[str, Any]:
+def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any]:
     """A partition for machines."""
     import numpy as np
 
@@ -97,7 +97,7 @@ def partition_facts(partition: Partition) -> dict[str, Any]:
         "off_diagonal_performance": partition.off_diagonal_performance,
         "status": partition.status.name,
         "certificate": certificate_facts(partition.certificate),
-        "rank_certificate": certificate_facts(partition.rank_certificate),
+        "rank_certificate": certificate_facts(partition.rank_certificate) if factors else None,
         "trace": partition.certificate.statement.get("trace"),
         "iterations": partition.solution.n_iter,
         "seconds": partition.solution.seconds,
@@ -112,7 +112,7 @@ def n_edges(A: Any) -> int:
     return int(A.count_nonzero() + np.count_nonzero(A.diagonal())) // 2
 
 
-def print_partition(partition: Partition, title: str) -> None:
+def print_partition(partition: Partition, title: str, factors: bool = True) -> None:
     """Print a summary of a partition."""
     print(
         coloured(f"{terminal.printable(title)}: {counted(len(partition.nodes), 'node')}, ", "bold")
@@ -125,8 +125,9 @@ def print_partition(partition: Partition, title: str) -> None:
     _print_clusters(partition)
     k = partition.n_clusters
     print(f"\nThe model: {certificate_words(partition.certificate, 'model of this form')}")
-    factors = f"set of {k} nonnegative factors" if k > 1 else "single nonnegative factor"
-    print(f"\nIts {counted(k, 'factor')}: {certificate_words(partition.rank_certificate, factors)}")
+    if factors:
+        subject = f"set of {k} nonnegative factors" if k > 1 else "single nonnegative factor"
+        print(f"\nIts {counted(k, 'factor')}: {certificate_words(partition.rank_certificate, subject)}")
 
 
 def _print_clusters(partition: Partition) -> None:

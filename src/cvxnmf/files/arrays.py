@@ -1,4 +1,4 @@
-"""Matrices in binary and exchange formats: numpy's npy and npz, scipy's sparse npz, Matrix Market."""
+"""Matrices in binary formats: numpy's npy and npz, and scipy's sparse npz."""
 
 from __future__ import annotations
 
@@ -56,25 +56,3 @@ def saved_kind(source: Source) -> str | None:
         return str(meta.get("kind", "")) if "format" in meta else "Certificate" if "digest" in meta else None
     except Exception:  # damaged files of all sorts: reading them as matrices will say what is wrong
         return None
-
-
-def read_mtx(source: Source) -> Any:
-    """Read a Matrix Market file, sparse as a CSR array."""
-    from scipy.io import mmread
-
-    with reading(source, "a Matrix Market file"):
-        _plausible(source)
-        matrix = mmread(io.BytesIO(source.data))
-        return sp.csr_array(matrix) if sp.issparse(matrix) else matrix
-
-
-def _plausible(source: Source) -> None:
-    """Refuse sizes that the file cannot hold, before memory is taken for them."""
-    header, *lines = source.data[: 1 << 20].split(b"\n")
-    sizes = next((line.split() for line in lines if line.strip() and not line.startswith(b"%")), [])
-    numbers = [int(size) for size in sizes]
-    entries = numbers[2] if len(numbers) == 3 else int(np.prod(numbers, dtype=object)) if b"array" in header.lower() else 0
-    if b"symmetric" in header.lower() and len(numbers) == 2:
-        entries //= 2
-    if entries > len(source.data):
-        source.refuse(f"is incomplete: it announces {entries} entries and holds only {len(source.data)} bytes.")

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf.files.graph import GraphFile, adjacency
+from cvxnmf.files.plain import read_plain
 from cvxnmf.files.separated import BLANKS, Piece, abridged, data_pieces, found_separator, is_number, rows_of
 from cvxnmf.files.source import Source
 from cvxnmf.results import FloatArray
 
 EXPECTED, FINITE = "expected two node names and perhaps a weight", "weights are finite and at least 0"
+#: From this many bytes on, regular files are read as arrays of bytes.
+LARGE = 1 << 16
 #: Headings of the columns of names, in pairs, without blanks, dashes and underscores.
 ENDS = (
     {"source", "src", "from", "fromnodeid", "node1", "id1", "nodeid1", "vertex1", "v1", "tail", "start"},
@@ -77,7 +80,8 @@ def read_edges(source: Source, separator: str | None = None, header: bool | None
     GraphFile
         With names in the order in which they first occur.
     """
-    pieces = data_pieces(source)
+    comments: list[int] = []
+    pieces = data_pieces(source, comments)
     first = next(pieces, None)
     if first is None:
         source.refuse("has no data, only comments or empty lines; give a file with at least one edge.")
@@ -86,9 +90,13 @@ def read_edges(source: Source, separator: str | None = None, header: bool | None
     if layout.header is not None:
         first = Piece(first.numbers[1:], first.lines[1:])
         reader.notes.append(f"Line {layout.header} is taken as a header; say --no-header if it is an edge.")
-    for piece in itertools.chain([first], pieces):
-        if piece.lines:
-            reader.take(_bare(piece))
+    if not (len(source.data) >= LARGE and first.lines and reader.take_plainly(first.numbers[0])):
+        for piece in itertools.chain([first], pieces):
+            if piece.lines:
+                reader.take(_bare(piece))
+    if comments:
+        lines = f"{len(comments)} line{'s' if len(comments) > 1 else ''}"
+        reader.notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
     return reader.graph()
 
 
@@ -158,6 +166,19 @@ class _Edges:
         others = layout.width - 2 - (layout.weight is not None)
         if others and layout.width > 3:
             self.notes.append(f"{others} further column{'s are' if others > 1 else ' is'} ignored.")
+
+    def take_plainly(self, first_line: int) -> bool:
+        """Read all lines at once, if they are regular enough."""
+        layout = self.layout
+        if (layout.tail, layout.head) != (0, 1) or layout.width not in (2, 3) or layout.weight not in (None, 2):
+            return False
+        found = read_plain(self.source.data, first_line, layout.separator, layout.width, layout.weight is not None)
+        if found is None:
+            return False
+        self.numbering.update({name: number for number, name in enumerate(found.names)})
+        self.ends = [found.ends.ravel()]
+        self.weights = None if found.weights is None else [found.weights]
+        return True
 
     def take(self, piece: Piece) -> None:
         """Read some lines."""

@@ -33,7 +33,7 @@ WORDS = {
 }
 #: How files of a format begin.
 BEGINNINGS = {"npy": b"\x93NUMPY", "npz": b"PK", "mtx": b"%%MatrixMarket"}
-GML = re.compile(rb"\A(?:\s*(?:Creator|Version|comment)\b[^\n]*|\s*#[^\n]*|\s+)*\s*graph\s*\[", re.IGNORECASE)
+GML = re.compile(rb"\A\s*(?:(?:Creator|Version|comment|#)[^\n]*\n\s*)*graph\s*\[", re.IGNORECASE)
 XML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|graphml|!)")
 
 

@@ -13,6 +13,7 @@ from cvxnmf import saving
 from cvxnmf.files import arrays, edges, networks, tables
 from cvxnmf.files.formats import recognised
 from cvxnmf.files.graph import GraphFile
+from cvxnmf.files.market import read_mtx
 from cvxnmf.files.separated import SEPARATORS, cells, data_pieces, found_separator
 from cvxnmf.files.source import FileError, Source, opened
 from cvxnmf.files.tables import MatrixFile
@@ -63,7 +64,10 @@ def read_graph(
         return networks.read_graphml(source, weights)
     if kind == "edges":
         square = None if format else _square_table(source, cut, header)
-        return edges.read_edges(source, cut, header, weights) if square is None else _named(source, square, weights)
+        if square is None:
+            return edges.read_edges(source, cut, header, weights)
+        note = f"The table is read as an adjacency matrix of {len(square.A)} nodes; --format edges reads it as an edge list."
+        return _named(source, square._replace(notes=(*square.notes, note)), weights)
     return _named(source, _matrix(source, kind, cut, header), weights)
 
 
@@ -111,7 +115,7 @@ def _matrix(source: Source, kind: str, separator: str | None, header: bool | Non
         source.refuse("is empty; give a file with data in it.")
     if kind == "npz" and (saved := arrays.saved_kind(source)):
         source.refuse(f"is a {saved} written by cvxnmf, not a matrix; give the data that it was made from.")
-    readers = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": arrays.read_mtx}
+    readers = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": read_mtx}
     A = readers[kind](source)
     if A.ndim != 2 or 0 in A.shape:
         source.refuse(f"holds an array of shape {A.shape}; a matrix of at least one row and one column is needed.")
@@ -146,7 +150,4 @@ def _named(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
     nodes = matrix.rows or matrix.columns or tuple(map(str, range(A.shape[0])))
     if len(set(nodes)) != len(nodes):
         raise FileError(f"{source.name} names two nodes alike; names must be different.")
-    notes = [*matrix.notes]
-    if source.ending not in (".npy", ".npz", ".mtx"):
-        notes.append(f"The table is read as an adjacency matrix of {len(nodes)} nodes; --format edges reads it as an edge list.")
-    return GraphFile(nodes, A, tuple(notes))
+    return GraphFile(nodes, A, matrix.notes)

@@ -26,15 +26,21 @@ class Piece(NamedTuple):
     lines: list[str]
 
 
-def data_pieces(source: Source) -> Iterator[Piece]:
-    """The data lines of a source, some thousands at a time."""
+def data_pieces(source: Source, comments: list[int] | None = None) -> Iterator[Piece]:
+    """The data lines of a source, some thousands at a time; the numbers of comments between or after them go to `comments`."""
+    begun = False
     for first, lines in source.pieces():
         skipped = [SKIPPED(line) is not None for line in lines]
         if any(skipped):
             kept = [index for index, skip in enumerate(skipped) if not skip]
+            if comments is not None and (begun or kept):
+                after = -1 if begun else kept[0]
+                comments += [first + i for i, skip in enumerate(skipped) if skip and i > after and lines[i].strip()]
+            begun = begun or bool(kept)
             if kept:
                 yield Piece([first + index for index in kept], [lines[index] for index in kept])
         else:
+            begun = True
             yield Piece(range(first, first + len(lines)), lines)
 
 
