@@ -15,6 +15,7 @@ ROOMS = [
     "validation",
     "losses",
     "spectra",
+    "streaming",
     "cones",
     "effects",
     "problems",
@@ -33,6 +34,9 @@ ROOMS = [
     "files",
     "codes",
     "estimators",
+    "report",
+    "plots",
+    "reproduction",
     "cli",
 ]
 SOURCE = Path(cvxnmf.__file__).parent

@@ -2,7 +2,7 @@
 
 projected-gradient   the paper's: a gradient step in the metric, projected; backtracking
 accelerated          the same step from an extrapolated point, momentum halved when it points uphill
-factored             quasi-Newton descent over the factors (v, W), then a projected step
+factored             quasi-Newton descent over the factors (v, W), then a projected step; streamed for large sparse data
 adaptive             accelerated at first, then factored
 splitting            alternating directions, for a lower limit on X (the paper's squared error) and for two sets at once
 """
@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from cvxnmf import spectra
 from cvxnmf.losses import SquaredError
-from cvxnmf.problems import Block
+from cvxnmf.problems import Block, StreamedBlock
 from cvxnmf.problems.doubly_nonnegative import Projection
 from cvxnmf.results import FloatArray, MatrixPoint, Point
 
@@ -155,48 +155,93 @@ class Factored(ProjectedGradient):
         most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // (15 * self.block.size)
         del self.X  # the descent needs the room
         with spectra.single_thread():
-            point = self._descend(most)
+            point = descended(self.block, self.point, most, self.descent_steps)
         self.X = point.dense()
         if not self.block.objective(point, self.X) < self.value:
             self.X = self.point.dense()
         super().step()
 
-    def _descend(self, most: int) -> Any:
-        """Lower the objective over at most that many columns, variables scaled by the metric; the projection brings the rest."""
-        block, cone = self.block, self.block.cone
-        v, W = self.point.v, self.point.W[:, :most]
-        n, rank = W.shape
-        size = float(np.sqrt(np.mean(cone.s**2)))
-        unit = block.average_curvature * size**4  # of the objective, so that A -> cA changes nothing below
-        s, effects = cone.s / size, cone.free_effects
-        if not effects and rank == 0:
-            return self.point
 
-        def unpack(x: FloatArray) -> Any:
-            x = x.reshape(n, -1) / s[:, None]
-            return cone.point(x[:, 0], x[:, 1:]) if effects else cone.point(np.zeros(n), x)
+def descended(block: Any, point: Any, most: int, steps: int, precision: float = 1e-15) -> Any:
+    """Lower the objective over at most `most` columns by L-BFGS, variables scaled by the metric.
 
-        def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            here = unpack(x)
-            loss, G = block.loss.value_and_gradient(here.dense())
-            value = loss + block.trace * cone.factor_penalty(here) if block.trace else loss
-            if not np.isfinite(value):
-                return 1e300, np.zeros_like(x)
-            slope = np.empty((n, rank + effects))
-            over_effects, slope[:, effects:] = cone.pulled_back(G, here.W)
-            if block.trace:
-                slope[:, effects:] += block.trace * cone.penalty_gradient(here.W)
-            if effects:
-                slope[:, 0] = over_effects
-            slope *= (2.0 / unit) / s[:, None]
-            return value / unit, slope.ravel()
+    Parameters
+    ----------
+    block : Block or StreamedBlock
+        What is minimised.
+    point : Point or PairedPoint
+        Where to start.
+    most : int
+        Columns of W beyond it are left out.
+    steps : int
+        Most steps.
+    precision : float
+        Relative decrease of the objective in one step that ends the descent.
+    """
+    cone, effects = block.cone, block.cone.free_effects
+    v, W = point.v, point.W[:, :most]
+    n, rank = W.shape
+    size = float(np.sqrt(np.mean(cone.s**2)))
+    unit = block.average_curvature * size**4  # of the objective, so that A -> cA changes nothing below
+    s = cone.s / size
+    if not effects and rank == 0:
+        return point
 
-        first = np.column_stack([v, W]) if effects else W
-        memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
-        steps = {"maxiter": self.descent_steps, "maxfun": 2 * self.descent_steps}
-        options = {**steps, "maxcor": memory, "ftol": 1e-15, "gtol": 0.0}
-        found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
-        return unpack(found.x)
+    def unpack(x: FloatArray) -> Any:
+        x = x.reshape(n, -1) / s[:, None]
+        return cone.point(x[:, 0], x[:, 1:]) if effects else cone.point(np.zeros(n), x)
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        here = unpack(x)
+        slope = np.empty((n, rank + effects))
+        loss, over_effects, slope[:, effects:] = block.slopes(here)
+        value = loss + block.trace * cone.factor_penalty(here) if block.trace else loss
+        if not np.isfinite(value):
+            return 1e300, np.zeros_like(x)
+        if block.trace:
+            slope[:, effects:] += block.trace * cone.penalty_gradient(here.W)
+        if effects:
+            slope[:, 0] = over_effects
+        slope *= (2.0 / unit) / s[:, None]
+        return value / unit, slope.ravel()
+
+    first = np.column_stack([v, W]) if effects else W
+    memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
+    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": memory, "ftol": precision, "gtol": 0.0}
+    found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
+    return unpack(found.x)
+
+
+class Streamed:
+    """Descent over ``(v, W)`` with the model streamed: first the directions that enter are added, found by Lanczos iterations.
+
+    A point that no direction enters and no descent lowers is the global optimum.
+    """
+
+    check_every = 1
+    patience = 3
+    descent_steps = 100
+
+    def __init__(self, block: StreamedBlock, point: Point) -> None:
+        self.block, self.point = block, point
+        self.value = block.objective(point)
+        self.precision = 1e-7
+
+    def settle(self) -> None:
+        """Nothing to do: every step sets both."""
+
+    def multiplier(self) -> FloatArray | None:
+        """None: the gradient itself is the dual candidate."""
+        return None
+
+    def step(self) -> None:
+        """Let directions in, then descend, more precisely each time."""
+        raised = self.block.with_entering(self.point)
+        point = descended(self.block, raised, raised.W.shape[1], self.descent_steps, self.precision)
+        value = self.block.objective(point)
+        self.precision *= 1e-2
+        if value <= self.value:
+            self.point, self.value = point, value
 
 
 class Adaptive:
@@ -346,10 +391,15 @@ def splitting(block: Any, point: Any) -> Method:
     return ProjectionSplitting(block, point) if isinstance(block, Projection) else LimitSplitting(block, point)
 
 
+def factored(block: Any, point: Any) -> Method:
+    """The descent over factors for this kind of block."""
+    return Streamed(block, point) if isinstance(block, StreamedBlock) else Factored(block, point)
+
+
 METHODS: dict[str, Callable[[Any, Any], Method]] = {
     "projected-gradient": ProjectedGradient,
     "accelerated": Accelerated,
-    "factored": Factored,
+    "factored": factored,
     "adaptive": Adaptive,
     "splitting": splitting,
 }

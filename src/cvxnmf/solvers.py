@@ -15,7 +15,7 @@ from cvxnmf.certificates import Dual
 from cvxnmf.certificates.symmetric import constraint_multiplier
 from cvxnmf.checking import NEGLIGIBLE, relative_gap
 from cvxnmf.methods import METHODS, Method
-from cvxnmf.problems import Block, Problem
+from cvxnmf.problems import Block, Problem, StreamedBlock
 from cvxnmf.results import Interrupted, Iterate, MatrixPoint, Solution, Status
 
 Callback = Callable[[Iterate], Any]
@@ -78,7 +78,9 @@ def solve(
     tol = validation.number("tol", tol, minimum=0.0)
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
     given = None if start is None else problem.starting_point(start)
-    run = _Run(problem, METHODS[names[0] if method == "auto" else method], tol, max_iter, callback)
+    name = names[0] if method == "auto" else method
+    problem = problem.arranged(name)
+    run = _Run(problem, METHODS[name], tol, max_iter, callback)
     with spectra.single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
         try:
             for block in problem.blocks:
@@ -150,7 +152,8 @@ class _Run:
         self.search = _Search(self.problem, block, self.method(block, block.best_start(self.problem.restricted(given, block))))
         stopped = Status.INTERRUPTED in self.statuses
         try:
-            self.search.certify()
+            if not isinstance(block, StreamedBlock):  # there a certificate costs as much as a step, which is needed anyway
+                self.search.certify()
             self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
         except LinAlgError:  # eigensolvers do not survive infinities
             self._finish(Status.NONFINITE)
@@ -278,17 +281,14 @@ class _Search:
         """Balance the effects of the method's point, and keep the better value and bound."""
         self.method.settle()
         self.accept()
-        block, point = self.block, self.method.point
-        X = point.dense()
-        if isinstance(block, Block) and block.cone.free_effects and block.lower is None:
-            point = block.balanced(point, X)
-            X = point.dense()
-            value = block.objective(point, X)
-            if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
-                self.point, self.value = point, value
-        self._keep(certificates.dual_point(self.problem, block, X, self.method.multiplier()))
+        point, value, dual = certificates.at_point(
+            self.problem, self.block, self.method.point, self.method.value, self.method.multiplier()
+        )
+        if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
+            self.point, self.value = point, value
+        self._keep(dual)
         gap = self.value - self.bound
-        moved = self.gap_before - gap > 1e-15 * block.scale
+        moved = self.gap_before - gap > 1e-15 * self.block.scale
         self.idle, self.gap_before = 0 if moved else self.idle + 1, gap
 
     def tighten(self) -> None:

@@ -6,6 +6,7 @@ when at most a tenth of the pairs is wanted; small thin products are faster on o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -25,6 +26,8 @@ SINGLE_THREAD_BELOW = 600
 PARTIAL_SHARE = 0.1
 #: Up to this many rows a matrix is decomposed by a dense driver; beyond it, few pairs by Lanczos.
 FULL_GRAM = 1200
+#: Up to this many rows an operator is written out.
+SMALL_OPERATOR = 60
 #: Singular values below this share of the largest are lost in a Gram matrix.
 SMALLEST_GRAM_SHARE = 1e-5
 
@@ -40,6 +43,12 @@ def single_thread(n: int = 0) -> AbstractContextManager[Any]:
         return nullcontext()
     limit: AbstractContextManager[Any] = _threads().limit(limits=1, user_api="blas")
     return limit
+
+
+def thread_count() -> int:
+    """Threads that BLAS may use now, so that one setting governs all."""
+    counts = [int(library["num_threads"]) for library in _threads().info() if library["user_api"] == "blas"]
+    return max([1, *counts])
 
 
 def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:
@@ -174,21 +183,33 @@ def noise_edge(variance: FloatArray) -> float:
     return float(t * np.sqrt(np.sum(a / (t - a))))
 
 
-def dispersion(B: FloatArray, variance_sum: float, unit_edge: float) -> float:
+def dispersion(A: Any, s: FloatArray, variance_sum: float, unit_edge: float) -> float:
     """Noise variance per unit of model variance, from the energy outside the signal.
 
-    The eigenvalues of the standardised residual `B` above ``unit_edge * sqrt(phi)`` are signal; phi is
-    the energy of the rest over the model's `variance_sum`, iterated down to its fixed point.
+    Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal; phi is the
+    energy of the rest over the model's `variance_sum`, iterated down to its fixed point. A is sparse.
     """
-    values = sl.eigh(B, eigvals_only=True, driver="evd", check_finite=False)
-    energy = float(np.sum(values * values))
-    phi = energy / variance_sum
+    energy = _modularity_energy(A, s)
+    phi, values = energy / variance_sum, np.full(1, np.inf)
     while True:
-        signal = values[values > unit_edge * np.sqrt(phi)]
+        threshold = unit_edge * np.sqrt(phi)
+        while values[-1] > threshold and len(values) < A.shape[0]:
+            values = modularity_spectrum(A, s, min(max(16, 2 * len(values)), A.shape[0]))
+        signal = values[values > threshold]
         smaller = max(0.0, energy - float(np.sum(signal * signal))) / variance_sum
         if not smaller < phi:
             return phi
         phi = smaller
+
+
+def _modularity_energy(A: Any, s: FloatArray) -> float:
+    """``||S^-1 (A - dd'/1'd) S^-1||^2`` of a sparse A."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    coordinates = A.tocoo()
+    entries = coordinates.data / (s[coordinates.row] * s[coordinates.col])
+    there = expected[coordinates.row] * expected[coordinates.col]
+    return float(np.sum((entries - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
 
 
 def modularity_spectrum(A: Any, s: FloatArray, count: int) -> FloatArray:
@@ -275,8 +296,18 @@ def leading_eigenpairs(B: Any, k: int) -> tuple[FloatArray, FloatArray]:
     return values[::-1], vectors[:, ::-1]
 
 
-def lanczos(B: Any, k: int, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: int) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of a symmetric operator, decreasing, and their vectors; of a small one by a full decomposition."""
+    if n <= SMALL_OPERATOR or 3 * count >= n:
+        B = np.column_stack([product(column) for column in np.eye(n)])
+        values, vectors = sl.eigh((B + B.T) / 2, check_finite=False)
+        return values[::-1][:count], vectors[:, ::-1][:, :count]
+    operator = spl.LinearOperator((n, n), matvec=product, dtype=np.float64)
+    return lanczos(operator, count, np.random.default_rng(0).standard_normal(n), 1e-4)
+
+
+def lanczos(B: Any, k: int, start: FloatArray, tol: float = 1e-6) -> tuple[FloatArray, FloatArray]:
     """The k largest eigenvalues of a symmetric matrix or operator, decreasing, and their vectors, by Lanczos iterations."""
-    values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=1e-6, ncv=min(B.shape[0], max(2 * k + 1, 20)))
+    values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=tol, ncv=min(B.shape[0], max(2 * k + 1, 20)))
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]

@@ -321,8 +321,27 @@ def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
     return dense
 
 
-def magnitude(A: FloatArray, loss: str) -> None:
+def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
+    """Return a sparse `A` as a new, exactly symmetric CSR array of float64 without zeros."""
+    matrix = partial_matrix(A, name)
+    if not sp.issparse(matrix):
+        refuse(f"{name} has NaN; replace missing values first (for example with 0).")
+    is_symmetric(matrix, name, "for rectangular data use cvxnmf.nonsymmetric")
+    return sp.csr_array((matrix + matrix.T) / 2)
+
+
+def filled(A: Any) -> FloatArray:
+    """Return square sparse data as a dense matrix, if this machine can hold the work on it."""
+    if not sp.issparse(A):
+        return np.asarray(A)
+    fits_in_memory(A.shape[0])
+    return np.asarray(A.toarray())
+
+
+def magnitude(A: Any, loss: str) -> None:
     """Refuse data so large or small that the loss would overflow or vanish."""
+    if sp.issparse(A):
+        A = A.data
     largest, limit = float(np.nanmax(A)), 1e100 if loss == "kl" else 1e50
     if not 1 / limit <= largest <= limit:
         refuse(

@@ -13,14 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import spectra, validation
-from cvxnmf.certificates import doubly_nonnegative, nonsymmetric, symmetric
+from cvxnmf.certificates import doubly_nonnegative, nonsymmetric, streamed, symmetric
 from cvxnmf.certificates.dual import Dual
 from cvxnmf.certificates.rank import rank_certificate, verify
 from cvxnmf.checking import Certificate, CertificateError
-from cvxnmf.problems import DoublyNonnegativeProblem, NonsymmetricProblem, PaperNonsymmetricProblem, Problem, SymmetricProblem
+from cvxnmf.problems import (
+    Block,
+    DoublyNonnegativeProblem,
+    NonsymmetricProblem,
+    PaperNonsymmetricProblem,
+    Problem,
+    StreamedBlock,
+    SymmetricProblem,
+)
 from cvxnmf.results import FloatArray, Solution
 
-__all__ = ["Dual", "assemble", "certify", "dual_point", "rank_certificate", "verify"]
+__all__ = ["Dual", "assemble", "at_point", "certify", "dual_point", "rank_certificate", "verify"]
 
 #: A bound may exceed a value by rounding, which is then taken off the bound; by more it is a contradiction.
 CONTRADICTION = 1e-6
@@ -77,6 +85,30 @@ def dual_point(problem: Problem, block: Any, X: FloatArray, multiplier: FloatArr
     """
     dual: Dual | None = FORMS[type(problem)].dual_point(problem, block, X, multiplier)
     return dual
+
+
+def at_point(
+    problem: Problem, block: Any, point: Any, value: float, multiplier: FloatArray | None
+) -> tuple[Any, float, Dual | None]:
+    """The point with its effects balanced where they are free, its value, and a dual point for it.
+
+    Parameters
+    ----------
+    problem, block : Problem, Block
+        The block belongs to the problem.
+    point, value : Point, float
+        An admissible point and the objective there.
+    multiplier : ndarray, optional
+        See :func:`dual_point`.
+    """
+    if isinstance(block, StreamedBlock):
+        return streamed.at_point(problem, block, point)
+    X = point.dense()
+    if isinstance(block, Block) and block.cone.free_effects and block.lower is None:
+        point = block.balanced(point, X)
+        X = point.dense()
+        value = block.objective(point, X)
+    return point, value, dual_point(problem, block, X, multiplier)
 
 
 def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], restored: bool = False) -> Certificate:

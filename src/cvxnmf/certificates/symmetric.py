@@ -19,11 +19,12 @@ import scipy.linalg as sl
 from numpy.typing import ArrayLike
 
 from cvxnmf import checking, spectra, validation
+from cvxnmf.certificates import streamed
 from cvxnmf.certificates.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
 from cvxnmf.checking import CertificateError
 from cvxnmf.cones import Cone
 from cvxnmf.effects import balancing_effects
-from cvxnmf.problems import Block, Problem, SymmetricProblem
+from cvxnmf.problems import Block, Problem, StreamedBlock, SymmetricProblem
 from cvxnmf.results import FloatArray, Point, Solution
 
 #: An entry of X closer than this to its lower limit counts as touching it.
@@ -32,6 +33,10 @@ TOUCHING = 1e-3
 
 def examined(problem: SymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
     """Value, dual points of all blocks, and whether X had to be restored."""
+    if isinstance(problem.blocks[0], StreamedBlock):
+        if isinstance(X, Solution) and isinstance(X.point, Point) and len(X.v) == problem.size and X.groups is None:
+            return streamed.examined(problem, X.point)
+        problem = problem.dense()
     if isinstance(X, Solution):
         return _examined_factors(problem, X)
     whole = problem.matrix(X)

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from cvxnmf.checking.factors import factors, is_named_metric, large, prove_streamed
 from cvxnmf.checking.rounding import (
     BLOCK_ENTRIES,
     LARGEST,
@@ -47,18 +48,41 @@ SCOPE = "model"
 
 def scale(A: Any, statement: Mapping[str, Any]) -> float:
     """Size of the data, against which rounding is judged."""
-    return _terms(statement).size(square_matrix(A))
+    terms = _terms(statement)
+    if large(A) and sp.issparse(A) and terms.loss == "kl" and terms.fits_diagonal:
+        return float(A.sum())
+    return terms.size(square_matrix(A))
 
 
 def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """Return the bound that ``Z`` and the metric prove."""
-    data, terms = square_matrix(A), _terms(statement)
+    """Return the bound that ``Z`` and the metric prove; Z may be given by factors."""
+    terms, in_factors = _terms(statement), isinstance(witness, Mapping) and "W" in witness
+    if in_factors and large(A):
+        return prove_streamed(A, terms, witness)
+    data = square_matrix(A)
     of_moderate_size(data, terms.loss)
-    Z, metric = witness_arrays(witness, "Z", "metric")
+    metric, Z = _from_factors(data, witness) if in_factors else witness_arrays(witness, "metric", "Z")
     dual = _DualPoint(data, terms, Z, metric.astype(np.float64))
     dual.in_domain()
     dual.in_dual_cone()
     return Proof(dual.bound(), dual.rigorous, terms.size(data))
+
+
+def _from_factors(A: Array, witness: Mapping[str, Array]) -> tuple[Array, Array]:
+    """The metric, and ``Z = (1 - share) A + share exp(v1' + 1v' + WW') + Diag(diagonal)`` on the nodes that carry data.
+
+    Whatever rounding does to these numbers, they are the dual point that is proved.
+    """
+    kept = A.any(axis=1)
+    metric, v, W, share, diagonal = factors(witness, int(np.count_nonzero(kept)))
+    Z = np.ascontiguousarray(W @ W.T)
+    Z += v[:, None]
+    Z += v[None, :]
+    np.exp(Z, out=Z)
+    Z *= share
+    Z += (1.0 - share) * (A if kept.all() else A[np.ix_(kept, kept)])
+    Z.flat[:: len(Z) + 1] += diagonal
+    return metric, Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2
 
 
 class _Terms(NamedTuple):
@@ -89,14 +113,6 @@ def _terms(statement: Mapping[str, Any]) -> _Terms:
     raise CertificateError("The certificate's statement of the problem is not understood.")
 
 
-def _named_metric(name: str, A: Array) -> Array:
-    """The metric s that a name stands for."""
-    if name == "uniform":
-        return np.ones(len(A))
-    raised = A.sum(axis=1) + A.sum() / len(A)
-    return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
-
-
 class _DualPoint:
     """The witness of a model bound, seen against its data: ``W = Z - f``, its diagonal kept apart.
 
@@ -115,7 +131,7 @@ class _DualPoint:
             raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
         if not (is_finite(Z) and np.array_equal(Z, Z.T) and np.all((metric >= 1 / LARGEST) & (metric <= LARGEST))):
             raise CertificateError("The witness is not a finite symmetric matrix with a positive metric of moderate size.")
-        if metric_name != "own" and not np.allclose(metric, _named_metric(metric_name, self.A), rtol=1e-9, atol=0.0):
+        if metric_name != "own" and not is_named_metric(metric, metric_name, self.A.sum(axis=1)):
             raise CertificateError(f"The metric is not the {metric_name!r} metric of these data.")
         self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
         self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W

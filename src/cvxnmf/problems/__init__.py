@@ -10,6 +10,7 @@ from cvxnmf.problems.block import Block
 from cvxnmf.problems.doubly_nonnegative import DoublyNonnegativeProblem, sparse
 from cvxnmf.problems.rectangular import NonsymmetricProblem, PaperNonsymmetricProblem, nonsymmetric
 from cvxnmf.problems.square import SymmetricProblem, symmetric
+from cvxnmf.problems.streamed import StreamedBlock
 
 __all__ = [
     "Block",
@@ -17,6 +18,7 @@ __all__ = [
     "NonsymmetricProblem",
     "PaperNonsymmetricProblem",
     "Problem",
+    "StreamedBlock",
     "SymmetricProblem",
     "nonsymmetric",
     "sparse",

@@ -32,7 +32,7 @@ class Problem(ABC):
         Names of the methods that can solve it, the best first.
     """
 
-    A: FloatArray
+    A: Any
     trace: float
     metric: FloatArray
     blocks: tuple[Any, ...]
@@ -59,6 +59,10 @@ class Problem(ABC):
     @abstractmethod
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
         """Return the same problem with another trace weight."""
+
+    def arranged(self, method: str) -> Problem:
+        """The same problem in the form that a method works on."""
+        return self
 
     @abstractmethod
     def matrix(self, X: Any, name: str = "X") -> FloatArray:

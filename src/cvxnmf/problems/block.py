@@ -53,6 +53,11 @@ class Block(Generic[C]):
         loss = self.loss.value(point.dense() if X is None else X)
         return loss + self.trace * self.cone.penalty(point) if self.trace else loss
 
+    def slopes(self, point: FactorPoint) -> tuple[float, FloatArray, FloatArray]:
+        """Loss at a point, and half its gradients over v and W."""
+        loss, G = self.loss.value_and_gradient(point.dense())
+        return loss, *self.cone.pulled_back(G, point.W)
+
     def start(self) -> FactorPoint:
         """The best model without positions."""
         start: FactorPoint = self.cone.point(self.cone.independent_effects(self.loss.A), np.zeros((self.size, 0)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import spectra, validation
@@ -16,7 +16,15 @@ from cvxnmf.cones import CONES, Cone
 from cvxnmf.losses import LOG_2, LOSSES, Loss
 from cvxnmf.problems.base import Index, Problem
 from cvxnmf.problems.block import Block
+from cvxnmf.problems.streamed import StreamedBlock
 from cvxnmf.results import FloatArray, Point
+
+#: From this many nodes on, sparse data stay sparse and the model is streamed.
+STREAMED_FROM = 400
+#: Data with a larger share of entries that are not zero are faster dense.
+STREAMED_DENSITY = 0.6
+#: Methods that work without dense matrices.
+STREAMING = ("factored",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,29 +33,41 @@ class SymmetricProblem(Problem):
 
     Attributes
     ----------
-    A : ndarray of shape (n, n)
-        The checked data (its diagonal is zero when the diagonal is ignored).
+    A : ndarray or csr_array of shape (n, n)
+        The checked data (its diagonal is zero when the diagonal is ignored); large sparse data stay sparse.
     trace : float
         Weight of the penalty, resolved to its number.
     metric : ndarray of shape (n,)
         The vector s; 0 for nodes that carry no data and were set aside.
-    blocks : tuple of Block
+    blocks : tuple of Block, or of one StreamedBlock
         The independent pieces to solve.
     """
 
-    A: FloatArray = field(repr=False)
+    A: Any = field(repr=False)
     loss_name: str
     cone_name: str
     diagonal: str
     trace: float
     metric_name: str
     metric: FloatArray = field(repr=False)
-    blocks: tuple[Block[Cone], ...] = field(repr=False)
+    blocks: tuple[Any, ...] = field(repr=False)
 
     @property
     def size(self) -> int:
         """Number of rows of A."""
-        return len(self.A)
+        return int(self.A.shape[0])
+
+    def arranged(self, method: str) -> SymmetricProblem:
+        """The same problem in the form that a method works on: dense, unless it streams the model and this is possible."""
+        if method in STREAMING or not isinstance(self.blocks[0], StreamedBlock):
+            return self
+        return self.dense()
+
+    def dense(self) -> SymmetricProblem:
+        """The same problem on dense matrices."""
+        A = validation.filled(self.A)
+        metric = self.metric if self.metric_name == "own" else self.metric_name
+        return _assemble(A, self.loss_name, self.cone_name, metric, self.trace, self.diagonal, streamed=False)
 
     @property
     def methods(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -106,6 +126,8 @@ class SymmetricProblem(Problem):
 
         X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``, and under a penalty have an infinite value.
         """
+        if isinstance(self.blocks[0], StreamedBlock):
+            return self.dense().value(X)
         Y = self.matrix(X)
         parts = [(b, Y[np.ix_(b.nodes, b.nodes)]) for b in self._penalised()]
         if not all(np.isfinite(part).all() for _, part in parts):
@@ -116,6 +138,8 @@ class SymmetricProblem(Problem):
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X, shape (n, n)."""
+        if isinstance(self.blocks[0], StreamedBlock):
+            return self.dense().gradient(X)
         _, G = self._whole_loss().value_and_gradient(self.matrix(X))
         for b in self._penalised():
             square = np.ix_(b.nodes, b.nodes)
@@ -133,7 +157,8 @@ class SymmetricProblem(Problem):
     def _whole_loss(self) -> Loss:
         first = self.blocks[0]
         if first.size == self.size:
-            return first.loss
+            loss: Loss = first.loss
+            return loss
         return LOSSES[self.loss_name](self.A, self.ignore_diagonal)
 
 
@@ -192,24 +217,27 @@ def symmetric(
     validation.choice("diagonal", diagonal, ("fit", "ignore"))
     if isinstance(metric, str):
         validation.choice("metric", metric, ("degree", "uniform"))
-    checked = validation.symmetric_matrix(A)
+    keep_sparse = sp.issparse(A) and A.ndim == 2 and A.shape[0] >= STREAMED_FROM
+    checked = validation.sparse_symmetric_matrix(A) if keep_sparse else validation.symmetric_matrix(A)
     validation.magnitude(checked, loss)
     if diagonal == "ignore":
+        checked = validation.filled(checked)
         np.fill_diagonal(checked, 0.0)
         if not checked.any():
             validation.refuse("A has no entries off the diagonal, so nothing is left to fit; use diagonal='fit'.")
-    weights = metric if isinstance(metric, str) else validation.metric_vector(metric, len(checked))
+    weights = metric if isinstance(metric, str) else validation.metric_vector(metric, checked.shape[0])
     return _assemble(checked, loss, cone, weights, trace, diagonal)
 
 
 def _assemble(
-    A: FloatArray, loss: str, cone: str, metric: str | FloatArray, trace: float | Literal["auto"], diagonal: str
+    A: Any, loss: str, cone: str, metric: str | FloatArray, trace: float | Literal["auto"], diagonal: str, streamed: bool = True
 ) -> SymmetricProblem:
     """Build a problem from checked data: metric, trace and independent blocks."""
     free_effects = CONES[cone].free_effects
-    kept = np.flatnonzero(A.any(axis=1)) if free_effects else np.arange(len(A))
-    s = np.zeros(len(A))
-    s[kept] = _metric(A, kept, metric)
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    kept = np.flatnonzero(degrees) if free_effects else np.arange(len(degrees))
+    s = np.zeros(len(degrees))
+    s[kept] = _metric(degrees, kept, metric)
     if isinstance(trace, str):
         _refuse_auto(trace, loss, cone)
         weight = noise(_part(A, kept), s[kept]).edge
@@ -217,11 +245,22 @@ def _assemble(
         weight = validation.penalty_weight(trace, s)
     if diagonal == "ignore":
         _refuse_unbounded(A, weight, free_effects)
-    whole = [kept] if weight or not free_effects else _components(A, kept)
-    blocks = tuple(_block(A, nodes, loss, cone, s, weight, diagonal) for nodes in whole)
-    for array in (A, s):
+    blocks: tuple[Any, ...]
+    if streamed and loss == "kl" and free_effects and diagonal == "fit" and weight and _worth_streaming(A, kept):
+        blocks = (StreamedBlock(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight),)
+    else:
+        A = validation.filled(A)
+        whole = [kept] if weight or not free_effects else _components(A, kept)
+        blocks = tuple(_block(A, nodes, loss, cone, s, weight, diagonal) for nodes in whole)
+    for array in (A.data if sp.issparse(A) else A, s):
         array.flags.writeable = False  # a certificate is about these very numbers
     return SymmetricProblem(A, loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own", s, blocks)
+
+
+def _worth_streaming(A: Any, kept: Index) -> bool:
+    """Whether products with the model beat dense matrices: many nodes, and not too many entries."""
+    entries = int(A.nnz if sp.issparse(A) else np.count_nonzero(A))
+    return len(kept) >= STREAMED_FROM and entries <= STREAMED_DENSITY * len(kept) ** 2
 
 
 def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, trace: float, diagonal: str) -> Block[Cone]:
@@ -235,18 +274,18 @@ def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, tra
     return Block(nodes, LOSSES[loss](data, diagonal == "ignore"), CONES[cone](s[nodes]), trace, lower)
 
 
-def _part(A: FloatArray, nodes: Index) -> FloatArray:
+def _part(A: Any, nodes: Index) -> Any:
     """Rows and columns `nodes` of A, A itself when that is all of it."""
-    return A if len(nodes) == len(A) else A[np.ix_(nodes, nodes)]
+    return A if len(nodes) == A.shape[0] else A[nodes][:, nodes]
 
 
-def _metric(A: FloatArray, kept: Index, metric: str | FloatArray) -> FloatArray:
+def _metric(degrees: FloatArray, kept: Index, metric: str | FloatArray) -> FloatArray:
     """The vector s on the nodes that carry data."""
     if not isinstance(metric, str):
         return metric[kept]
     if metric == "uniform":
         return np.ones(len(kept))
-    return degree_metric(A.sum(axis=1)[kept])
+    return degree_metric(degrees[kept])
 
 
 def degree_metric(degrees: FloatArray) -> FloatArray:
@@ -257,7 +296,7 @@ def degree_metric(degrees: FloatArray) -> FloatArray:
 
 def _components(A: FloatArray, kept: Index) -> list[Index]:
     """Connected components: without a penalty X is -inf between them, so they are solved apart."""
-    count, labels = connected_components(csr_array(_part(A, kept)), directed=False)
+    count, labels = connected_components(sp.csr_array(_part(A, kept)), directed=False)
     return [kept[labels == c] for c in range(count)]
 
 
@@ -293,24 +332,34 @@ class Noise(NamedTuple):
     dispersion: float
 
 
-def noise(A: FloatArray, s: FloatArray) -> Noise:
-    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``, and the variance per unit of mean."""
-    degrees = A.sum(axis=1)
-    model = np.outer(degrees, degrees / degrees.sum())
-    t = s * s
-    top = float(A.max())
-    if np.all((A == 0) | (A == top)):
-        variance = top * model * np.maximum(0.0, 1.0 - model / top)
-        edge, dispersion = spectra.noise_edge(_scaled_rows(variance, t)), float(variance.sum() / model.sum())
+def noise(A: Any, s: FloatArray) -> Noise:
+    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``, and the variance per unit of mean.
+
+    Parameters
+    ----------
+    A : ndarray or csr_array of shape (n, n)
+        Data without empty rows.
+    s : ndarray of shape (n,)
+        The metric.
+    """
+    data = sp.csr_array(A)
+    degrees, t, top = np.asarray(data.sum(axis=1)).ravel(), s * s, float(data.max())
+    total = float(degrees.sum())
+    if np.all((data.data == 0) | (data.data == top)):
+        edge = spectra.noise_edge(_two_valued_variance(degrees, top, 1.0 / t) / t)
+        dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / total)
     else:
-        variance = _scaled_rows(model, t)
+        variance = degrees / t * float(np.sum(degrees / t)) / total
         unit_edge = spectra.noise_edge(variance)
-        residual = (A - model) / s[:, None] / s[None, :]
-        dispersion = spectra.dispersion(residual, float(variance.sum()), unit_edge)
+        dispersion = spectra.dispersion(data, s, float(variance.sum()), unit_edge)
         edge = unit_edge * np.sqrt(dispersion)
-    return Noise(float(edge * (1.0 + len(A) ** (-2.0 / 3.0))), dispersion)
+    return Noise(float(edge * (1.0 + len(t) ** (-2.0 / 3.0))), dispersion)
 
 
-def _scaled_rows(variance: FloatArray, t: FloatArray) -> FloatArray:
-    """Row sums of ``variance_ij / (t_i t_j)``."""
-    return np.asarray((variance @ (1.0 / t)) / t)
+def _two_valued_variance(degrees: FloatArray, top: float, weights: FloatArray) -> FloatArray:
+    """``sum_j V_ij weights_j`` of the variances ``V = top M (1 - M/top)_+``, ``M = dd'/1'd``, by sums over sorted degrees."""
+    total = float(degrees.sum())
+    order = np.argsort(degrees, kind="stable")
+    first, second = (np.append(0.0, np.cumsum((degrees**power * weights)[order])) for power in (1, 2))
+    count = np.searchsorted(degrees[order], top * total / degrees, side="left")  # entries of the model below the top
+    return np.asarray(top * degrees / total * (first[count] - degrees / (top * total) * second[count]))

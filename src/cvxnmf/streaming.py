@@ -1,0 +1,140 @@
+"""The model ``E = exp(v1' + 1v' + WW')`` as an operator: products with it, without ever holding it.
+
+A compiled kernel forms E in square blocks that stay in the cache, takes their exponential by a polynomial and multiplies at
+once; of two mirrored blocks only one is formed. Threads take fixed shares of the blocks, so that the same number of threads
+gives the same bits.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cvxnmf import spectra
+from cvxnmf.results import FloatArray
+
+#: Rows and columns of a block.
+BLOCK = 128
+#: Below this many rows a single thread is faster.
+ONE_THREAD_BELOW = 300
+#: Up to this many entries E may be stored, in single precision, where products need not be more exact.
+STORED_ENTRIES = 70_000_000
+#: What is added to a number of moderate size to round it to an integer, which then stands in the last bits.
+ROUNDING = 6755399441055744.0
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def exponential(x: Any, scratch: Any) -> None:
+    """Replace a flat x by its exponential, to within two units in the last place.
+
+    ``e^x = 2^k e^r``, ``|r| <= log(2)/2``, by a polynomial of degree 12; k is written into the exponent through the bits of
+    `scratch`, an array of the same size. Below -708 the result is that at -708, which is 0 for all purposes; above 709 it is
+    infinite, and NaN stays NaN.
+    """
+    bits = scratch.view(np.int64)
+    for j in range(x.size):
+        t = min(max(x[j], -708.0), 709.0)
+        scratch[j] = t * 1.4426950408889634 + ROUNDING
+        k = scratch[j] - ROUNDING
+        r = (t - k * 0.693145751953125) - k * 1.42860682030941723212e-6
+        p = 2.08767569878681e-09 * r + 2.505210838544172e-08
+        p = p * r + 2.755731922398589e-07
+        p = p * r + 2.7557319223985893e-06
+        p = p * r + 2.48015873015873e-05
+        p = p * r + 1.984126984126984e-04
+        p = p * r + 1.388888888888889e-03
+        p = p * r + 8.333333333333333e-03
+        p = p * r + 4.1666666666666664e-02
+        p = p * r + 1.6666666666666666e-01
+        p = p * r + 0.5
+        p = p * r + 1.0
+        p = p * r + 1.0
+        x[j] = p if x[j] <= 709.0 else x[j] * np.inf
+    for j in range(x.size):
+        bits[j] = (bits[j] + 1023) << 52
+    for j in range(x.size):
+        x[j] *= scratch[j]
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
+    """Products of the blocks of rows ``first, first + every, ...`` and of their mirror images with R."""
+    n = len(v)
+    product, scratch = np.zeros_like(R), np.empty(BLOCK * BLOCK)
+    for row in range(first * BLOCK, n, every * BLOCK):
+        last = min(n, row + BLOCK)
+        for column in range(row, n, BLOCK):
+            end = min(n, column + BLOCK)
+            E = np.dot(W[row:last], W[column:end].T)
+            for i in range(last - row):
+                for j in range(end - column):
+                    E[i, j] += v[row + i] + v[column + j]
+            exponential(E.reshape(-1), scratch[: E.size])
+            product[row:last] += np.dot(E, R[column:end])
+            if column > row:
+                product[column:end] += np.dot(E.T, R[row:last])
+    return product
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _share_of_entries(v: Any, W: Any, E: Any, first: int, every: int) -> None:
+    """Fill the blocks of rows ``first, first + every, ...`` of E."""
+    n = len(v)
+    scratch = np.empty(BLOCK * n)
+    for row in range(first * BLOCK, n, every * BLOCK):
+        last = min(n, row + BLOCK)
+        rows = np.dot(W[row:last], W.T)
+        for i in range(last - row):
+            for j in range(n):
+                rows[i, j] += v[row + i] + v[j]
+        exponential(rows.reshape(-1), scratch[: rows.size])
+        for i in range(last - row):
+            for j in range(n):
+                E[row + i, j] = rows[i, j]
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="cvxnmf")
+
+
+class Model:
+    """``E = exp(v1' + 1v' + WW')`` of n nodes, W with any number of columns."""
+
+    def __init__(self, v: FloatArray, W: FloatArray) -> None:
+        self.v = np.ascontiguousarray(v)
+        self.W = np.ascontiguousarray(W)
+        self._stored: Any = None
+
+    def __matmul__(self, R: FloatArray) -> FloatArray:
+        """``E R`` for a vector or a matrix R, exact to rounding."""
+        columns = np.ascontiguousarray(R if R.ndim == 2 else R[:, None], dtype=np.float64)
+        if self.W.shape[1] == 0:  # of rank one
+            x = np.exp(self.v)
+            product = np.outer(x, x @ columns)
+        else:
+            product = sum(self._shared(_share_of_products, columns))
+        return np.asarray(product if R.ndim == 2 else product[:, 0])
+
+    def nearly_times(self, x: FloatArray) -> FloatArray:
+        """``E x`` to single precision, from stored entries where there is room for them."""
+        n = len(self.v)
+        if self.W.shape[1] == 0 or n * n > STORED_ENTRIES:
+            return self @ x
+        if self._stored is None:
+            self._stored = np.empty((n, n), dtype=np.float32)
+            self._shared(_share_of_entries, self._stored)
+        return np.asarray(self._stored @ x.astype(np.float32), dtype=np.float64)
+
+    def _shared(self, work: Any, array: Any) -> list[Any]:
+        """What each thread makes of its share."""
+        threads = 1 if len(self.v) < ONE_THREAD_BELOW else spectra.thread_count()
+        with spectra.single_thread():
+            if threads == 1:
+                return [work(self.v, self.W, array, 0, 1)]
+            shares = [_pool(threads).submit(work, self.v, self.W, array, first, threads) for first in range(threads)]
+            return [share.result() for share in shares]
