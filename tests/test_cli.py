@@ -294,6 +294,21 @@ def test_places_that_cannot_be_written_are_told_before_any_work(club, tmp_path, 
         assert path.split("/")[-1] in one_sentence(capsys)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files even from root")
+def test_only_writing_tells_what_can_be_written(club, capsys):
+    assert cli.main(["partition", str(club), "--output", "/proc/labels.csv"]) == 1
+    assert "/proc/labels.csv cannot be written" in one_sentence(capsys)
+
+
+def test_closed_streams_are_no_trouble(club):
+    program = " ".join([*PROGRAM, "partition", str(club)])
+    for closed, code in (("2>&-", 0), (">&-", 0), ("2>&- >&-", 0)):
+        answer = subprocess.run(f"{program} {closed}", shell=True, capture_output=True, text=True, timeout=120, check=False)
+        assert answer.returncode == code
+        assert "Traceback" not in answer.stderr
+        assert "cvxnmf:" not in answer.stdout
+
+
 def test_the_data_are_never_overwritten(blocks, capsys):
     path, _ = blocks
     before = path.read_bytes()
@@ -404,6 +419,11 @@ def test_symmetric_or_general(club, capsys):
     for option, symmetric in (("--symmetric", True), ("--general", False)):
         assert cli.main(["factorize", str(club), "-k", "2", option, "--effort", "0", "--json", "--quiet"]) == 0
         assert json.loads(capsys.readouterr().out)["symmetric"] is symmetric
+
+
+def test_a_graph_is_no_factor(club, capsys):
+    assert cli.main(["verify", str(club), str(club), "--quiet"]) == 1
+    assert "is a GML file, not a factor" in one_sentence(capsys)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_line_numbers_hold_in_long_files(tmp_path, number):
         ("g.txt", b"\n \n", "is empty"),
         ("g.txt", b"# only comments\n", "only comments"),
         ("g.csv", b"source,target\n", "a header and no edges"),
-        ("g.txt", b"a\0b\n", "neither text nor"),
+        ("g.txt", b"a\0b\n", "neither text nor in a format known"),
         ("g.txt", "a b\n".encode("utf-16"), "UTF-16"),
         ("g.txt.gz", b"a b\n", "not packed with gzip"),
         ("g.txt.gz", gzip.compress(b"a b\n" * 1000)[:-9], "damaged or incomplete gzip"),
@@ -451,16 +451,23 @@ def test_large_edge_lists_are_read_at_speed(tmp_path):
 
 # --- attacks -------------------------------------------------------------------------------------------------------------
 
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One place that all examples of an attack share."""
+    return tmp_path_factory.mktemp("attacks")
+
+
 NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=12).filter(lambda t: t.strip(" ") == t)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 9)), min_size=1, max_size=8), st.sampled_from(",;\t"), st.booleans())
-def test_any_quoted_edge_list_reads_back(tmp_path_factory, listed, separator, weighted):
+def test_any_quoted_edge_list_reads_back(folder, listed, separator, weighted):
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows(edge if weighted else edge[:2] for edge in listed)
-    path = tmp_path_factory.mktemp("edges") / "g.csv"
+    path = folder / "g.csv"
     path.write_text(text.getvalue(), encoding="utf8")
     graph = read_graph(path, "edges", separator={",": "comma", ";": "semicolon", "\t": "tab"}[separator], header=False)
     assert graph.nodes == tuple(dict.fromkeys(name for edge in listed for name in edge[:2]))
@@ -485,9 +492,9 @@ ENDS = st.sampled_from(["\n", "\r\n", "\n\n", "\r"])
 
 @settings(max_examples=300, deadline=None)
 @given(LINES, SEPARATED, ENDS, st.booleans(), st.integers(2, 3))
-def test_reading_bytes_is_reading_lines(tmp_path_factory, lines, separator, end, marked, width):
+def test_reading_bytes_is_reading_lines(folder, lines, separator, end, marked, width):
     text = end.join(separator.join(line[:width]) for line in lines)
-    path = written(tmp_path_factory.mktemp("plain"), "g.txt", "\ufeff" * marked + text)
+    path = written(folder, "g.txt", "\ufeff" * marked + text)
     outcomes = []
     for large in (0, 1 << 60):
         with pytest.MonkeyPatch.context() as patch:
@@ -506,8 +513,8 @@ def test_reading_bytes_is_reading_lines(tmp_path_factory, lines, separator, end,
     st.one_of(st.binary(max_size=200), st.text(max_size=80).map(str.encode)),
     st.sampled_from(["csv", "gml", "graphml", "mtx", "npy", "npz", "gz", "x"]),
 )
-def test_junk_is_read_or_refused_in_a_sentence(tmp_path_factory, junk, ending):
-    check_read_or_refused(tmp_path_factory.mktemp("junk") / f"g.{ending}", junk)
+def test_junk_is_read_or_refused_in_a_sentence(folder, junk, ending):
+    check_read_or_refused(folder / f"g.{ending}", junk)
 
 
 def samples():
@@ -533,13 +540,13 @@ SAMPLES = samples()
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(SAMPLES)), st.data())
-def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path_factory, name, data):
+def test_damaged_files_are_read_or_refused_in_a_sentence(folder, name, data):
     content = bytearray(SAMPLES[name])
     if data.draw(st.booleans(), "cut"):
         content = content[: data.draw(st.integers(0, len(content)), "length")]
     for _ in range(data.draw(st.integers(0, 3), "changes") if content else 0):
         content[data.draw(st.integers(0, len(content) - 1), "place")] = data.draw(st.integers(0, 255), "byte")
-    check_read_or_refused(tmp_path_factory.mktemp("damaged") / name, bytes(content))
+    check_read_or_refused(folder / name, bytes(content))
 
 
 def check_read_or_refused(path, content):

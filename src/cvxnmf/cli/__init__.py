@@ -116,7 +116,3 @@ def _abandon_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):  # not a real file, as under a test
         pass
-
-
-if __name__ == "__main__":
-    sys.exit(main())

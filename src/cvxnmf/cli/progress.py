@@ -34,7 +34,8 @@ class Progress:
     """
 
     def __init__(self, quiet: bool) -> None:
-        self.quiet, self.live = quiet, not quiet and terminal.is_terminal(sys.stderr)
+        self.quiet = quiet or sys.stderr is None
+        self.live = not self.quiet and terminal.is_terminal(sys.stderr)
         self.task, self.tol, self.began, self.due = "", 0.0, time.monotonic(), FIRST_LINE
         self.latest: Iterate | None = None
         self.shown = False

@@ -21,6 +21,8 @@ def tolerate_encodings() -> None:
 
 def note(sentence: str) -> None:
     """Say something to the person, on stderr; over a live line, if there is one."""
+    if sys.stderr is None:
+        return
     text = f"cvxnmf: {printable(sentence)}"
     print(f"\r{text.ljust(width() - 1)}" if is_terminal(sys.stderr) else text, file=sys.stderr, flush=True)
 

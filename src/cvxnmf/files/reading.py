@@ -11,13 +11,15 @@ import scipy.sparse as sp
 
 from cvxnmf import saving
 from cvxnmf.files import arrays, edges, networks, tables
-from cvxnmf.files.formats import recognised
+from cvxnmf.files.formats import WORDS, recognised
 from cvxnmf.files.graph import GraphFile
 from cvxnmf.files.market import read_mtx
 from cvxnmf.files.separated import SEPARATORS, cells, data_pieces, found_separator
 from cvxnmf.files.source import FileError, Source, opened
 from cvxnmf.files.tables import MatrixFile
 
+#: Formats that hold factors.
+FACTORS = ("table", "npy", "npz", "mtx")
 #: The least number of columns at which a square table is taken for an adjacency matrix.
 LEAST_SQUARE = 4
 
@@ -96,6 +98,8 @@ def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """Read a factor, or both from a file written by :func:`cvxnmf.save`; the second is None where V = U or there is none."""
     source = opened(path)
     kind = recognised(source, "table")
+    if kind not in FACTORS:
+        source.refuse(f"is {WORDS[kind]}, not a factor; give a table of numbers, npy, npz or Matrix Market.")
     if kind == "npz" and (saved := arrays.saved_kind(source)) in ("Factorization", "CPFactor", "Partition"):
         result = saving.load(path)
         V = getattr(result, "V", result.U)

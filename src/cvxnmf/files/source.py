@@ -69,7 +69,7 @@ class Source:
         if self.data.startswith((b"\xff\xfe", b"\xfe\xff")):
             self.refuse("is encoded as UTF-16; save it as UTF-8.")
         if b"\0" in self.data:
-            self.refuse("is neither text nor in a binary format known here; name its format with --format.")
+            self.refuse("is neither text nor in a format known here; convert it to text, npy, npz or Matrix Market.")
         try:
             self.data.decode()
         except UnicodeDecodeError as error:

@@ -33,25 +33,38 @@ def check_writable(path: str, endings: Sequence[str] = ()) -> None:
     folder = target.parent
     if not folder.is_dir():
         raise FileError(f"{path} cannot be written: there is no folder {folder}; make it first.")
-    if not os.access(target if target.exists() else folder, os.W_OK):
-        raise FileError(f"{path} cannot be written: you may not write there; choose another place.")
+    try:
+        with open(_part(path) if _is_plain(path) else path, "ab"):  # whether it can be written, only writing tells
+            pass
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror or error}; choose another place.") from None
+    finally:
+        Path(_part(path)).unlink(missing_ok=True)
+
+
+def _part(path: str | os.PathLike[str]) -> str:
+    """The name of a file that is not complete yet."""
+    return f"{os.path.realpath(path)}.part"
+
+
+def _is_plain(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is or will be a file, not a pipe or a device."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
     """A name to write under; the file takes its place under `path` only when it is complete."""
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device is written directly
-        yield target
+    if not _is_plain(path):
+        yield os.fspath(path)
         return
-    part = f"{target}.part"
     try:
-        yield part
-        os.replace(part, target)
+        yield _part(path)
+        os.replace(_part(path), os.path.realpath(path))
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
     finally:
-        Path(part).unlink(missing_ok=True)
+        Path(_part(path)).unlink(missing_ok=True)
 
 
 def write_partition(partition: Partition, path: str, factors: bool = True) -> None:
