@@ -12,8 +12,8 @@ from cvxnmf.checking.factors import large
 from cvxnmf.problems import Problem, StreamedBlock
 from cvxnmf.results import Point
 
-#: Smallest shift of the share beyond the computed one: eigenvalues come from products in single precision.
-FIRST_PAD = 1e-6
+#: Smallest shift of the share beyond the computed one, and as a share of that one.
+FIRST_PAD, RELATIVE_PAD = 1e-9, 0.01
 #: The same for large graphs, where the check too has its eigenvalues from a few products only.
 LARGE_PAD = 1e-3
 
@@ -30,7 +30,7 @@ def at_point(problem: Problem, block: StreamedBlock, point: Point) -> tuple[Poin
     point = block.balanced(point)
     loss, residual, _ = block.slopes(point)
     value = loss + block.trace * block.cone.penalty(point)
-    largest = float(block.directions(point, 1)[0][0])
+    largest = block.largest_eigenvalue(point)
 
     def witness(shift: float) -> Witness:
         share = 1.0 - min(shift, 1.0)
@@ -43,5 +43,5 @@ def at_point(problem: Problem, block: StreamedBlock, point: Point) -> tuple[Poin
         }
 
     least = max(0.0, 1.0 - block.trace / largest) if largest > 0 else 0.0
-    pad = LARGE_PAD if large(block.A) else FIRST_PAD
+    pad = LARGE_PAD if large(block.A) else max(FIRST_PAD, RELATIVE_PAD * least)
     return point, value, accepted(block.A, problem.statement, least, witness, pad, largest=1.1)

@@ -130,6 +130,19 @@ class StreamedBlock:
         values, vectors = spectra.operator_pairs(product, self.size, count)
         return values, vectors / s[:, None]
 
+    def largest_eigenvalue(self, point: Point) -> float:
+        """The largest eigenvalue of ``S^-1 (A - E) S^-1`` at a balanced point.
+
+        At an optimum it is the trace, once for every direction of the positions: a cluster that iterations resolve badly, so
+        that the best value is taken over the positions and what the iterations find, by exact products.
+        """
+        s = self.cone.s
+        _, Y = self.directions(point, 1)
+        Q = np.linalg.qr(s[:, None] * np.column_stack([point.W, Y]))[0]
+        B = Q / s[:, None]
+        small = B.T @ (self.A @ B - Model(*point) @ B)
+        return float(np.linalg.eigvalsh((small + small.T) / 2)[-1])
+
     def entering(self, point: Point) -> tuple[FloatArray, FloatArray]:
         """All pairs of :meth:`directions` above the penalty: a model without them can be improved."""
         count = FIRST_DIRECTIONS
