@@ -381,6 +381,7 @@ def test_missing_entries_of_tables_are_nan(tmp_path):
         ("1,x\n3,4\n", ", line 1: expected a number in column 2, found 'x'."),
         ("1,x,2\n3,4,5\n", ", line 1: expected a number in column 2, found 'x'."),
         ("p,q\n", "a header and no numbers"),
+        ("p\nq\nr\n", "names and no numbers"),
         ("# nothing\n", "only comments"),
     ],
 )

@@ -27,8 +27,7 @@ ENDS = (
 )
 #: Headings of the column of weights.
 WEIGHTS = {"weight", "weights", "value"}
-#: What networkx writes behind an edge, and the weight inside it.
-DICTIONARY = re.compile(r"[\s,;]*(\{.*\})\s*$")
+#: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
 
 
@@ -108,12 +107,10 @@ def _bare(piece: Piece) -> Piece:
 
 
 def _without_dictionary(line: str) -> str:
-    found = DICTIONARY.search(line)
-    if found is None:
-        return line
-    weight = DICTIONARY_WEIGHT.search(found[1])
-    between = "".join(dict.fromkeys(line[found.start() : found.start(1)])) or " "
-    return line[: found.start()] + (f"{between}{weight[1]}" if weight else "")
+    before, brace, dictionary = line.partition("{")
+    weight = DICTIONARY_WEIGHT.search(dictionary) if brace else None
+    names = before.rstrip(f"{BLANKS},;")
+    return f"{names}{before[len(names) :][:1] or ' '}{weight[1]}" if weight else names
 
 
 def _layout(source: Source, piece: Piece, separator: str | None, header: bool | None, weights: bool) -> Layout:
@@ -128,12 +125,17 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     if not header:
         return Layout(cut, width, weight=2 if weights and width > 2 else None)
     headings = [_heading(cell) for cell in rows[0]] if len(rows[0]) == width else []
-    tail, head = [next((i for i, h in enumerate(headings) if h in names), None) for names in ENDS]
+    tail, head = (_place(headings, names) for names in ENDS)
     if tail is None or head is None:
         tail, head = 0, 1
-    heaviest = next((i for i, h in enumerate(headings) if h in WEIGHTS and i not in (tail, head)), None)
-    column = heaviest if heaviest is not None else next((i for i in (2,) if i < width and i not in (tail, head)), None)
-    return Layout(cut, width, tail, head, column if weights else None, heaviest is not None, piece.numbers[0])
+    named = _place(headings, WEIGHTS)
+    column = named if named is not None else 2 if width > 2 and 2 not in (tail, head) else None
+    return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0])
+
+
+def _place(headings: Sequence[str], names: set[str]) -> int | None:
+    """The first column whose heading is one of the names."""
+    return next((index for index, heading in enumerate(headings) if heading in names), None)
 
 
 def _heading(cell: str) -> str:

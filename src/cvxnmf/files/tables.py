@@ -62,6 +62,8 @@ def read_table(source: Source, separator: str | None = None, header: bool | None
     begun = rows[1:] if header else rows
     named = not all(_is_cell(row[0], cut) for row in begun[:1] if row)
     named = named or (header and (heading[0] == "" or len(heading) == width - 1))
+    if width == named:
+        source.refuse("holds names and no numbers; give a table of numbers.")
     reader = _Table(source, cut, width, named)
     for piece in itertools.chain([Piece(first.numbers[header:], first.lines[header:])], pieces):
         reader.take(piece)
