@@ -24,7 +24,9 @@ def test_the_readme_prints_what_it_says(tmp_path, monkeypatch):
     assert len(blocks) >= 3
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/mathematics.md", "docs/paper.md", "paper/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/mathematics.md", "docs/paper.md", "paper/README.md"]
+)
 def test_links_inside_the_project_resolve(page):
     folder = (ROOT / page).parent
     for target in LINK.findall((ROOT / page).read_text(encoding="utf8")):

@@ -1,5 +1,6 @@
 """Results in files."""
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -50,3 +51,20 @@ def test_bad_files_and_objects(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.ones(3))
     with pytest.raises(ValueError, match="is not a result file"):
         cvxnmf.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("with_factors", [False, True])
+def test_partitions_come_back_with_their_proofs(with_factors, tmp_path):
+    graph = nx.relabel_nodes(nx.barbell_graph(5, 0), {0: "a", 1: ("a", "pair"), 2: 2.5})
+    found = cvxnmf.partition(graph, 2)
+    if with_factors:
+        assert found.rank_certificate.bound <= found.rank_certificate.value
+    cvxnmf.save(found, tmp_path / "partition.npz")
+    again = cvxnmf.load(tmp_path / "partition.npz")
+    assert again.nodes[:3] == ("a", "('a', 'pair')", 2.5)
+    for name in ("labels", "memberships", "order", "spectrum"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
+    assert repr(again) == repr(found)
+    assert again.certificate.check(again.A) == found.certificate.bound
+    assert again.rank_certificate.bound == found.rank_certificate.bound
+    np.testing.assert_array_equal(again.U, found.U)

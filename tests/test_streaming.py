@@ -161,6 +161,26 @@ def test_empty_rows_components_loops_starts_and_interruption(streamed_early):
     assert stopped.value.solution.certificate.bound <= stopped.value.solution.value
 
 
+def test_a_descent_that_is_broken_off_is_not_lost(streamed_early, monkeypatch):
+    A, _ = sparse_graph(120, 4, 14)
+    problem = cvxnmf.symmetric(A, trace="auto")
+    start, calls, slopes = problem.blocks[0].objective(problem.blocks[0].start()), [], StreamedBlock.slopes
+
+    def impatient(block, point):
+        calls.append(point)
+        if len(calls) > 12:
+            calls.clear()
+            monkeypatch.setattr(StreamedBlock, "slopes", slopes)
+            raise KeyboardInterrupt
+        return slopes(block, point)
+
+    monkeypatch.setattr(StreamedBlock, "slopes", impatient)
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.solve(problem)
+    assert stopped.value.solution.rank > 0
+    assert stopped.value.solution.value < start
+
+
 def test_the_same_data_give_the_same_bits():
     A, _ = sparse_graph(450, 3, 12)
     first, second = (cvxnmf.solve(cvxnmf.symmetric(A, trace="auto")) for _ in range(2))

@@ -162,7 +162,14 @@ class Factored(ProjectedGradient):
         super().step()
 
 
-def descended(block: Any, point: Any, most: int, steps: int, precision: float = 1e-15) -> Any:
+def descended(
+    block: Any,
+    point: Any,
+    most: int,
+    steps: int,
+    precision: float = 1e-15,
+    watch: Callable[[Any, float], None] | None = None,
+) -> Any:
     """Lower the objective over at most `most` columns by L-BFGS, variables scaled by the metric.
 
     Parameters
@@ -177,6 +184,8 @@ def descended(block: Any, point: Any, most: int, steps: int, precision: float = 
         Most steps.
     precision : float
         Relative decrease of the objective in one step that ends the descent.
+    watch : callable, optional
+        Told the point and its value after every step.
     """
     cone, effects = block.cone, block.cone.free_effects
     v, W = point.v, point.W[:, :most]
@@ -208,7 +217,13 @@ def descended(block: Any, point: Any, most: int, steps: int, precision: float = 
     first = np.column_stack([v, W]) if effects else W
     memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
     options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": memory, "ftol": precision, "gtol": 0.0}
-    found = minimize(objective, (first * s[:, None]).ravel(), jac=True, method="L-BFGS-B", options=options)
+
+    def told(intermediate_result: Any) -> None:
+        if watch is not None:
+            watch(unpack(intermediate_result.x.copy()), float(intermediate_result.fun) * unit)
+
+    start = (first * s[:, None]).ravel()
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=told)
     return unpack(found.x)
 
 
@@ -237,9 +252,12 @@ class Streamed:
     def step(self) -> None:
         """Let directions in, then descend, more precisely each time."""
         raised = self.block.with_entering(self.point)
-        point = descended(self.block, raised, raised.W.shape[1], self.descent_steps, self.precision)
-        value = self.block.objective(point)
+        point = descended(self.block, raised, raised.W.shape[1], self.descent_steps, self.precision, self._reach)
+        self._reach(point, self.block.objective(point))
         self.precision *= 1e-2
+
+    def _reach(self, point: Point, value: float) -> None:
+        """Keep a better point, so that a descent that is broken off is not lost."""
         if value <= self.value:
             self.point, self.value = point, value
 

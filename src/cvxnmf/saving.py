@@ -6,14 +6,17 @@ import json
 import zipfile
 import zlib
 from dataclasses import asdict
+from functools import partial
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from cvxnmf import validation
 from cvxnmf.checking import Certificate, CertificateError
 from cvxnmf.checking.certificate import UNREADABLE
+from cvxnmf.graphs.partitioning import factors_of
 from cvxnmf.results import (
     CPFactor,
     Factorization,
@@ -21,6 +24,7 @@ from cvxnmf.results import (
     Iterate,
     MatrixPoint,
     PairedPoint,
+    Partition,
     Point,
     Solution,
     Status,
@@ -28,16 +32,20 @@ from cvxnmf.results import (
 
 #: Number of the format, raised when old files can no longer be read.
 FORMAT = 1
+#: What a partition consists of.
+PARTITION_NUMBERS = ("performance", "off_diagonal_performance", "modularity", "noise_edge")
+PARTITION_ARRAYS = ("labels", "memberships", "order", "spectrum")
+PARTS = ("solution", "factorization")
 POINTS: dict[str, type] = {"Point": Point, "PairedPoint": PairedPoint, "MatrixPoint": MatrixPoint}
 
 
-def save(result: Solution | Factorization | CPFactor, path: str | PathLike[str]) -> None:
-    """Write a solution, a factorisation or nonnegative factors to a file.
+def save(result: Solution | Factorization | CPFactor | Partition, path: str | PathLike[str]) -> None:
+    """Write a solution, a factorisation, nonnegative factors or a partition to a file.
 
     Parameters
     ----------
-    result : Solution, Factorization or CPFactor
-        What to keep; its certificate is kept with it.
+    result : Solution, Factorization, CPFactor or Partition
+        What to keep; its certificate is kept with it. Names of nodes that are neither numbers nor strings become strings.
     path : str or path
         The file to write, usually named ``*.npz``.
 
@@ -54,23 +62,33 @@ def save(result: Solution | Factorization | CPFactor, path: str | PathLike[str])
     """
     kind = type(result).__name__
     if kind not in READERS:
-        validation.refuse(f"Only a Solution, a Factorization or a CPFactor can be saved, not {kind}.")
-    meta: dict[str, Any] = {"format": FORMAT, "kind": kind}
-    arrays: dict[str, FloatArray] = {}
+        validation.refuse(f"Only a Solution, a Factorization, a CPFactor or a Partition can be saved, not {kind}.")
+    meta, arrays = _written(result)
+    meta |= {"format": FORMAT, "kind": kind}
+    text: Any = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez_compressed(file, meta=text, **arrays)
+
+
+def _written(result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What JSON keeps of a result, and its arrays."""
+    meta: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
+    if isinstance(result, Partition):
+        _put_partition(result, meta, arrays)
+        return meta, arrays
     if isinstance(result, CPFactor):
         meta |= {"max_relative_error": result.max_relative_error, "frobenius_error": result.frobenius_error}
         _put_factors(result, meta, arrays)
+        return meta, arrays
+    meta |= {"status": result.status.name, "history": [asdict(line) for line in result.history]}
+    _put_certificate(result.certificate, meta, arrays)
+    if isinstance(result, Solution):
+        _put_solution(result, meta, arrays)
     else:
-        meta |= {"status": result.status.name, "history": [asdict(line) for line in result.history]}
-        _put_certificate(result.certificate, meta, arrays)
-        if isinstance(result, Solution):
-            _put_solution(result, meta, arrays)
-        else:
-            meta |= {"value": result.value, "message": result.message}
-            _put_factors(result, meta, arrays)
-    text: Any = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-    with open(path, "wb") as file:
-        np.savez_compressed(file, meta=text, **arrays)  # type: ignore[arg-type]
+        meta |= {"value": result.value, "message": result.message}
+        _put_factors(result, meta, arrays)
+    return meta, arrays
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -78,7 +96,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    Solution, Factorization or CPFactor
+    Solution, Factorization, CPFactor or Partition
     """
     if not isinstance(path, str | PathLike):
         validation.refuse(f"A path is needed to load a result, not {path!r}.")
@@ -119,6 +137,24 @@ def _put_solution(result: Solution, meta: dict[str, Any], arrays: dict[str, Any]
         arrays["groups"] = result.groups
 
 
+def _put_partition(result: Partition, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """The parts of a partition; its solution and its factors, if they were computed, under names of their own."""
+    meta["nodes"] = [name if isinstance(name, str | int | float) else _plain(name) for name in result.nodes]
+    meta |= {name: getattr(result, name) for name in PARTITION_NUMBERS}
+    arrays |= {name: getattr(result, name) for name in PARTITION_ARRAYS}
+    arrays |= {f"A.{name}": getattr(result.A, name) for name in ("data", "indices", "indptr")}
+    arrays["A.shape"] = np.array(result.A.shape)
+    parts = {"solution": result.solution} | ({"factorization": result.factorization} if "factorization" in vars(result) else {})
+    for part, value in parts.items():
+        meta[part], inner = _written(value)
+        arrays |= {f"{part}/{name}": array for name, array in inner.items()}
+
+
+def _plain(name: Any) -> Any:
+    """A node's name as JSON can keep it."""
+    return name.item() if isinstance(name, np.generic) else str(name)
+
+
 def _certificate(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> Certificate:
     witness = {name.removeprefix("witness."): array for name, array in arrays.items() if name.startswith("witness.")}
     return Certificate(**meta["certificate"], witness=witness)
@@ -152,4 +188,26 @@ def _read_factor(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> CPFacto
     return CPFactor(U, meta["max_relative_error"], meta["frobenius_error"], U if meta["symmetric"] else arrays["V"])
 
 
-READERS = {"Solution": _read_solution, "Factorization": _read_factorization, "CPFactor": _read_factor}
+def _read_partition(meta: dict[str, Any], arrays: dict[str, Any]) -> Partition:
+    A = csr_array((arrays["A.data"], arrays["A.indices"], arrays["A.indptr"]), shape=tuple(arrays["A.shape"]))
+    inner = {part: {n.removeprefix(f"{part}/"): a for n, a in arrays.items() if n.startswith(f"{part}/")} for part in PARTS}
+    numbers: dict[str, Any] = {name: float(meta[name]) for name in PARTITION_NUMBERS}
+    kept = {name: arrays[name] for name in PARTITION_ARRAYS}
+    n, k = kept["memberships"].shape
+    if not (len(meta["nodes"]) == len(kept["labels"]) == len(kept["order"]) == A.shape[0] == n and kept["labels"].max() < k):
+        raise ValueError("parts that do not belong together")
+    solution = _read_solution(meta["solution"], inner["solution"])
+    found = Partition(
+        nodes=tuple(meta["nodes"]), **kept, **numbers, solution=solution, A=A, factors=partial(factors_of, A, kept["memberships"])
+    )
+    if "factorization" in meta:
+        vars(found)["factorization"] = _read_factorization(meta["factorization"], inner["factorization"])
+    return found
+
+
+READERS = {
+    "Solution": _read_solution,
+    "Factorization": _read_factorization,
+    "CPFactor": _read_factor,
+    "Partition": _read_partition,
+}

@@ -74,15 +74,15 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
 
     try:
         if options.output:
-            write_partition(found, options.output, factors=False)
+            write_partition(found, options.output)
         if options.certificate:
             write_with(found.certificate.save, options.certificate)
         if not options.no_factors:
             progress.run(f"{options.file}, factors", 0.0, lambda: found.factorization)
     except KeyboardInterrupt:
         return _interrupted(found, options)
-    if options.output and not options.no_factors:
-        write_partition(found, options.output)
+    if options.output and options.output.endswith(".npz") and not options.no_factors:
+        write_partition(found, options.output)  # with the factors
     if options.report:
         from cvxnmf import report
 
@@ -102,7 +102,7 @@ def _interrupted(found: Partition, options: argparse.Namespace) -> int:
     if options.output is None:
         terminal.note(f"{best} is lost, since no --output was given.")
     else:
-        write_partition(found, options.output, factors=False)
+        write_partition(found, options.output)
         terminal.note(f"{best} is in {options.output}.")
     return ERROR
 

@@ -67,12 +67,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
         Path(_part(path)).unlink(missing_ok=True)
 
 
-def write_partition(partition: Partition, path: str, factors: bool = True) -> None:
-    """Write node, cluster and membership (.csv, .tsv, .txt), the same as JSON, or everything, `factors` too (.npz)."""
+def write_partition(partition: Partition, path: str) -> None:
+    """Write node, cluster and membership (.csv, .tsv, .txt), the same as JSON, or the whole result as `save` does (.npz)."""
     ending = Path(path).suffix.lower()
     with whole_file(path) as name:
         if ending == ".npz":
-            _write_arrays(partition, name, factors)
+            saving.save(partition, name)
         elif ending == ".json":
             Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
         else:
@@ -90,18 +90,6 @@ def labels_as_json(partition: Partition) -> dict[str, Any]:
         "labels": dict(zip(nodes, partition.labels.tolist(), strict=True)),
         "memberships": dict(zip(nodes, shares, strict=True)),
     }
-
-
-def _write_arrays(partition: Partition, name: str, factors: bool) -> None:
-    if factors and "Partition" in saving.READERS:
-        saving.save(partition, name)  # type: ignore[arg-type]
-        return
-    arrays: dict[str, Any] = {"labels": partition.labels, "memberships": partition.memberships}
-    arrays["nodes"] = np.array(list(map(str, partition.nodes)))
-    if factors:
-        arrays["U"] = partition.U
-    with open(name, "wb") as file:
-        np.savez_compressed(file, **arrays)
 
 
 def factor_paths(path: str, symmetric: bool) -> list[str]:

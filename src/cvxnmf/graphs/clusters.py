@@ -33,8 +33,8 @@ WORTHWHILE = 0.5
 PASSES, PATIENCE = 20, 100
 #: Rounds of nearest centres.
 CENTRE_ROUNDS = 100
-#: Up to this many nodes all pairs are compared to find first centres.
-ALL_PAIRS = 2000
+#: Nodes, in canonical order and evenly spaced, that may become first centres by what they cover.
+CANDIDATES = 300
 
 
 class Clusters(NamedTuple):
@@ -213,9 +213,7 @@ def _first_labels(W: FloatArray, k: int, degrees: FloatArray) -> list[Labels]:
     n = len(W)
     if W.shape[1] == 0 or not np.ptp(W, axis=0).any():  # nothing tells the nodes apart but their degrees
         return [np.arange(n) * k // n]
-    found = [farthest_points(W, k), _pivots(W, k)]
-    if n <= ALL_PAIRS:
-        found.append(_most_covering(W, k))
+    found = [farthest_points(W, k), _pivots(W, k), _most_covering(W, k)]
     return [_filled(W, nearest_centres(W, centres), k) for centres in found]
 
 
@@ -251,14 +249,15 @@ def _pivots(W: FloatArray, k: int) -> FloatArray:
 
 
 def _most_covering(W: FloatArray, k: int) -> FloatArray:
-    """K points, each the one that brings all points nearest to a chosen one."""
+    """K points, each the one of many that brings all points nearest to a chosen one."""
+    candidates = W[:: -(-len(W) // max(CANDIDATES, 2 * k))]
     squares = np.sum(W * W, axis=1)
-    distances = squares[:, None] + squares[None, :] - 2.0 * (W @ W.T)
+    distances = squares[:, None] + np.sum(candidates**2, axis=1)[None, :] - 2.0 * (W @ candidates.T)
     nearest, chosen = np.sum((W - W.mean(axis=0)) ** 2, axis=1), []
     for _ in range(k):
         chosen.append(int(np.argmax(np.maximum(nearest[:, None] - distances, 0.0).sum(axis=0))))
         nearest = np.minimum(nearest, distances[:, chosen[-1]])
-    return W[chosen]
+    return np.asarray(candidates[chosen])
 
 
 def _filled(W: FloatArray, labels: Labels, k: int) -> Labels:

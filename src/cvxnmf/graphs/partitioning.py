@@ -18,7 +18,7 @@ from cvxnmf.problems.square import Noise, degree_metric, noise
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Partition, Solution
 from cvxnmf.solvers import solve
 
-#: With k given, the penalty lets k - 1 directions in: it is at most this share of the last one's eigenvalue.
+#: Where fewer than k - 1 directions stand out of the noise, the penalty is this share of the last one's eigenvalue.
 ADMITTING_SHARE = 0.9
 #: Eigenvalues that are kept for looking at, beyond those above the noise.
 SHOWN = 20
@@ -54,8 +54,8 @@ def partition(
         Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
         the graph differs from noise (eigenvalues of the modularity matrix above the noise edge).
     trace : float or "auto"
-        Weight of the penalty of the convex problem. "auto" is the noise edge, or 0.9 times the eigenvalue of direction
-        ``n_clusters - 1`` if that is less, so that as many directions enter.
+        Weight of the penalty of the convex problem. "auto" is the noise edge; if direction ``n_clusters - 1`` does not stand out
+        of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter.
     weight : str or None
         Edge attribute with the weights, where there is one; None counts every edge as 1.
     loss, cone, metric
@@ -105,7 +105,7 @@ def partition(
     try:
         solution = solve(problem, method, tol, max_iter, callback)
     except Interrupted as stopped:
-        raise Interrupted(describe(cast(Solution, stopped.solution), refine)) from None
+        raise Interrupted(describe(cast(Solution, stopped.solution), False)) from None
     try:
         return describe(solution, refine)
     except KeyboardInterrupt:
@@ -139,12 +139,9 @@ def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dic
         validation.refuse(
             "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
         )
-    last = float(spectrum[min(k - 1, len(spectrum)) - 1]) if k > 1 else np.inf
     positive = spectrum[spectrum > 1e-9 * max(edge, float(np.abs(spectrum).max()))]
-    if last <= 0 and len(positive):
-        last = float(positive[-1])
-    admitted = ADMITTING_SHARE * last
-    return min(edge, admitted) if 0 < admitted else edge
+    wanted = positive[: k - 1]
+    return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 
 def _positions(solution: Solution, k: int) -> FloatArray:
