@@ -1,35 +1,87 @@
-"""Graphs to measure on; files are read from the folder in CVXNMF_DATA."""
+"""Data to measure on: made on the spot, shipped with a dependency, or read from the folder in CVXNMF_DATA."""
 
 from __future__ import annotations
 
+import csv
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
-from scipy.io import loadmat
 
 import cvxnmf
+
+Labelled = tuple[Any, np.ndarray]
+
+
+def data_file(name: str) -> Path | None:
+    """A file of the data folder, or None if it is not there."""
+    folder = os.environ.get("CVXNMF_DATA")
+    path = Path(folder) / name if folder else None
+    return path if path is not None and path.exists() else None
+
+
+# Graphs ------------------------------------------------------------------------------------------------------------------------
 
 
 def karate() -> np.ndarray:
     """Zachary's karate club, 34 nodes."""
+    import networkx as nx
+
     return nx.to_numpy_array(nx.karate_club_graph(), weight=None)
 
 
 def miserables() -> np.ndarray:
     """Les Misérables with its weights, 77 nodes."""
+    import networkx as nx
+
     return nx.to_numpy_array(nx.les_miserables_graph())
 
 
-def from_file(name: str) -> np.ndarray | None:
-    """A GML graph of the data folder, or None if it is not there."""
-    path = Path(os.environ.get("CVXNMF_DATA", "")) / f"{name}.gml"
-    if not os.environ.get("CVXNMF_DATA") or not path.exists():
+def labelled_gml(name: str) -> Labelled | None:
+    """A GML graph of the data folder and the `value` of its nodes, or None if it is not there."""
+    import networkx as nx
+
+    path = data_file(f"{name}.gml")
+    if path is None:
         return None
-    return nx.to_numpy_array(nx.read_gml(path, label="id"), weight=None)
+    graph = nx.read_gml(path, label="id")
+    values = [str(graph.nodes[node].get("value", "")) for node in graph]
+    return nx.to_numpy_array(graph, weight=None), np.unique(values, return_inverse=True)[1]
+
+
+def from_file(name: str) -> np.ndarray | None:
+    """The adjacency matrix alone."""
+    found = labelled_gml(name)
+    return None if found is None else found[0]
+
+
+def karate_labelled() -> Labelled:
+    """The karate club and its two sides."""
+    import networkx as nx
+
+    graph = nx.karate_club_graph()
+    return karate(), np.array([graph.nodes[node]["club"] == "Officer" for node in graph]).astype(int)
+
+
+def lastfm() -> Labelled | None:
+    """LastFM users in Asia, 7,624 nodes with their countries, or None if it is not there."""
+    edges, target = data_file("lastfm_asia_edges.csv"), data_file("lastfm_asia_target.csv")
+    if edges is None or target is None:
+        return None
+    pairs, countries = _integers(edges), _integers(target)
+    n = len(countries)
+    A = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    labels = np.empty(n, dtype=int)
+    labels[countries[:, 0]] = countries[:, 1]
+    return sp.csr_array(((A + A.T) > 0).astype(float)), labels
+
+
+def _integers(path: Path) -> np.ndarray:
+    with path.open(encoding="utf8") as lines:
+        return np.array([[int(cell) for cell in row] for row in list(csv.reader(lines))[1:]])
 
 
 def blocks(n: int) -> np.ndarray:
@@ -43,6 +95,79 @@ def near_points(n: int) -> np.ndarray:
     return (((points[:, None] - points[None]) ** 2).sum(axis=-1) < 10.0 / n).astype(float)
 
 
+def planted_graph(n: int, k: int = 10, degree: int = 20, mixing: float = 0.2, seed: int = 0) -> Labelled:
+    """A sparse graph of k equal groups with ``n degree / 2`` edges, the share `mixing` of them across groups.
+
+    Edges are distinct pairs drawn evenly; time and memory are proportional to their number. k divides n.
+    """
+    if n % k:
+        raise ValueError(f"{n} nodes cannot be divided into {k} equal groups; choose a multiple.")
+    rng = np.random.default_rng(seed)
+    total = n * degree // 2
+    across = round(mixing * total)
+
+    def inside_pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
+        i = rng.integers(0, n, count)
+        return i, i % k + k * rng.integers(0, n // k, count)
+
+    def across_pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
+        i = rng.integers(0, n, count)
+        return i, (i + rng.integers(1, k, count)) % k + k * rng.integers(0, n // k, count)
+
+    codes = np.concatenate([_distinct(inside_pairs, total - across, n), _distinct(across_pairs, across, n)])
+    i, j = np.divmod(codes, n)
+    A = sp.coo_array((np.ones(len(codes)), (i, j)), shape=(n, n))
+    return sp.csr_array(A + A.T), np.arange(n) % k
+
+
+def _distinct(draw: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int, n: int) -> np.ndarray:
+    """The first `count` distinct pairs of different nodes that are drawn, as numbers ``i n + j`` with i < j."""
+    codes = np.empty(0, dtype=np.int64)
+    while len(codes) < count:
+        i, j = draw(count + 10)
+        low, high = np.minimum(i, j), np.maximum(i, j)
+        codes = np.concatenate([codes, (low * n + high)[low < high]])
+        codes = codes[np.sort(np.unique(codes, return_index=True)[1])]
+    return codes[:count]
+
+
+def degree_corrected(n: int, k: int, degree: float, mixing: float, tail: float | None, seed: int) -> Labelled:
+    """A planted graph with even (tail None) or Pareto degrees, of which no node is left without an edge."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.arange(n) * k // n)
+    weights = np.ones(n) if tail is None else np.minimum(1.0 + rng.pareto(tail, n), 10.0)
+    same = groups[:, None] == groups[None, :]
+    rates = np.outer(weights, weights)
+    inside, outside = (rates * same).sum(axis=1).mean(), (rates * ~same).sum(axis=1).mean()
+    rates *= degree * np.where(same, (1.0 - mixing) / inside, mixing / outside)
+    A = np.triu(rng.random((n, n)) < rates, 1).astype(float)
+    kept = np.flatnonzero((A + A.T).any(axis=1))
+    return sp.csr_array((A + A.T)[np.ix_(kept, kept)]), groups[kept]
+
+
+def real_graphs(largest: int) -> dict[str, np.ndarray]:
+    """Small graphs, smallest first, and block graphs of at most the given size."""
+    graphs = {"karate": karate(), "Les Misérables": miserables()}
+    graphs |= {name: A for name in ("polbooks", "football") if (A := from_file(name)) is not None}
+    return graphs | {f"blocks, n = {n}": blocks(n) for n in (500, 1500) if n <= largest}
+
+
+def normalised_graphs() -> list[tuple[str, np.ndarray, int]]:
+    """Adjacency matrices over the square roots of their degrees."""
+    cases = [("karate", karate(), 4), ("polbooks", from_file("polbooks"), 3), ("football", from_file("football"), 12)]
+    found = [(name, A, k) for name, A, k in cases if A is not None]
+    return [(name, A / np.sqrt(np.outer(A.sum(axis=1), A.sum(axis=1))), k) for name, A, k in found]
+
+
+def walk_kernels() -> list[tuple[str, np.ndarray, int]]:
+    """What karateclub's SymmNMF factors: ``D^-1 A (D^-1 A)'`` of a graph."""
+    cases = [("karate", karate(), 4), ("football", from_file("football"), 12)]
+    return [(name, A, k) for name, A, k in cases if A is not None]
+
+
+# Matrices ----------------------------------------------------------------------------------------------------------------------
+
+
 def digits() -> np.ndarray:
     """Images of handwritten digits, 1797 by 64."""
     from sklearn.datasets import load_digits
@@ -52,14 +177,13 @@ def digits() -> np.ndarray:
 
 def from_mat(name: str, key: str) -> np.ndarray | None:
     """A matrix of the data folder, or None if it is not there."""
-    path = Path(os.environ.get("CVXNMF_DATA", "")) / f"{name}.mat"
-    if not os.environ.get("CVXNMF_DATA") or not path.exists():
-        print(f"{name}.mat is skipped: set CVXNMF_DATA to the folder that holds it.")
-        return None
-    return np.maximum(np.ascontiguousarray(loadmat(path)[key], dtype=np.float64), 0.0)
+    from scipy.io import loadmat
+
+    path = data_file(f"{name}.mat")
+    return None if path is None else np.maximum(np.ascontiguousarray(loadmat(path)[key], dtype=np.float64), 0.0)
 
 
-def planted(rows: int, columns: int, rank: int, density: float) -> sp.csr_array:
+def planted_counts(rows: int, columns: int, rank: int, density: float) -> sp.csr_array:
     """Sparse counts with planted components."""
     rng = np.random.default_rng(0)
     U, V = rng.gamma(0.2, 1.0, (rows, rank)), rng.gamma(0.2, 1.0, (columns, rank))
@@ -72,45 +196,12 @@ def planted(rows: int, columns: int, rank: int, density: float) -> sp.csr_array:
     return A
 
 
-def rank_k() -> list[tuple[str, Any, int]]:
-    """Data and ranks that speed is measured on."""
-    cases = [("digits", digits(), 10), ("CBCL faces", from_mat("cbcl_faces", "M"), 49), ("Samson", from_mat("samson", "Y"), 3)]
-    cases.append(("planted 10,000 x 5,000, 1%", planted(10_000, 5_000, 20, 0.01), 20))
-    return [case for case in cases if case[1] is not None]
-
-
-def quality_cases() -> list[tuple[str, Any, int]]:
-    """Data and ranks that quality is measured on; the first three are the goals."""
-    faces, samson = from_mat("cbcl_faces", "M"), from_mat("samson", "Y")
+def dense_counts() -> np.ndarray:
+    """Counts 400 by 150 with twelve planted components."""
     rng = np.random.default_rng(5)
-    random = rng.poisson(rng.gamma(0.5, 1.0, (400, 12)) @ rng.gamma(0.5, 1.0, (12, 150))).astype(float)
-    cases = [("digits", digits(), 10), ("Samson", samson, 3), ("CBCL faces", faces, 49)]
-    cases += [("digits", digits(), k) for k in (6, 16, 25)] + [
-        ("CBCL faces", faces, 25),
-        ("random planted 400 x 150", random, 12),
-    ]
-    return [case for case in cases if case[1] is not None]
-
-
-def normalised_graphs() -> list[tuple[str, np.ndarray, int]]:
-    """Adjacency matrices over the square roots of their degrees."""
-    cases = [("karate", karate(), 4), ("polbooks", from_file("polbooks"), 3), ("football", from_file("football"), 12)]
-    found = [(name, A, k) for name, A, k in cases if A is not None]
-    return [(name, A / np.sqrt(np.outer(A.sum(axis=1), A.sum(axis=1))), k) for name, A, k in found]
+    return rng.poisson(rng.gamma(0.5, 1.0, (400, 12)) @ rng.gamma(0.5, 1.0, (12, 150))).astype(float)
 
 
 def positions(n: int, rank: int, sigma: float) -> np.ndarray:
     """Normal positions."""
     return np.random.default_rng(0).normal(0.0, sigma, (n, rank))
-
-
-def real_graphs() -> dict[str, np.ndarray]:
-    """The graphs of the second table, smallest first."""
-    graphs = {"karate": karate(), "Les Misérables": miserables()}
-    for name in ("polbooks", "football"):
-        A = from_file(name)
-        if A is None:
-            print(f"{name}.gml is skipped: set CVXNMF_DATA to the folder that holds it.")
-        else:
-            graphs[name] = A
-    return graphs | {"blocks, n = 500": blocks(500), "blocks, n = 1500": blocks(1500)}

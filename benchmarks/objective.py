@@ -1,19 +1,44 @@
-"""What is measured: seconds, certified gaps, memory. Solvers never score themselves."""
+"""What is measured: seconds, values, certified gaps, losses, agreement. Solvers never score themselves."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
+import scipy.sparse as sp
+from scipy.special import rel_entr
 
 import cvxnmf
+
+#: Entries of a model that are formed at a time.
+ENTRIES_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Wall times of one piece of work."""
+
+    runs: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return median(self.runs)
+
+    def __str__(self) -> str:
+        if len(self.runs) == 1:
+            return _digits(self.median)
+        return f"{_digits(self.median)} ({_digits(min(self.runs))} to {_digits(max(self.runs))})"
+
+
+def _digits(seconds: float) -> str:
+    """Three digits that count."""
+    return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.2f}" if seconds < 10 else f"{seconds:.1f}"
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -23,26 +48,46 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, answer
 
 
-def interleaved(works: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Median wall time of each piece of work, run in turns after one warm-up round, and the last answers."""
+def interleaved(
+    works: dict[str, Callable[[], Any]], repeats: int, warm_up: bool = True
+) -> tuple[dict[str, Timing], dict[str, Any]]:
+    """Wall times of each piece of work, run in turns after one round that does not count, and the last answers."""
     times: dict[str, list[float]] = {name: [] for name in works}
     answers: dict[str, Any] = {}
-    for round_ in range(repeats + 1):
+    for round_ in range(repeats + warm_up):
         for name, work in works.items():
             spent, answers[name] = seconds(work)
-            if round_:
+            if round_ >= warm_up:
                 times[name].append(spent)
-    return {name: median(spent) for name, spent in times.items()}, answers
+    return {name: Timing(tuple(spent)) for name, spent in times.items()}, answers
 
 
-def eigendecomposition(A: np.ndarray) -> Callable[[], Any]:
-    """One full eigendecomposition of the size of A, the unit of cost."""
-    return lambda: sl.eigh(A)
+def ratio(times: dict[str, Timing], name: str, unit: str) -> str:
+    """Median over median."""
+    quotient = times[name].median / times[unit].median
+    return f"{quotient:.2f}" if quotient < 10 else f"{quotient:.0f}"
+
+
+def exponent(sizes: Any, spent: Any) -> float:
+    """Slope of the line that fits ``log(seconds)`` over ``log(n)`` best."""
+    return float(np.polyfit(np.log(np.asarray(sizes, dtype=float)), np.log(np.asarray(spent, dtype=float)), 1)[0])
+
+
+# Units of cost -----------------------------------------------------------------------------------------------------------------
+
+
+def eigendecomposition(A: Any) -> Callable[[], Any]:
+    """One full ``scipy.linalg.eigh``, eigenvectors included, of A."""
+    dense = A.toarray() if sp.issparse(A) else A
+    return lambda: sl.eigh(dense)
 
 
 def thin_svd(A: np.ndarray) -> Callable[[], Any]:
-    """One thin singular value decomposition of A, the unit of cost."""
+    """One thin singular value decomposition of A."""
     return lambda: sl.svd(A, full_matrices=False)
+
+
+# Convex problems ---------------------------------------------------------------------------------------------------------------
 
 
 def certified_gap(problem: cvxnmf.Problem, X: Any) -> float:
@@ -50,54 +95,57 @@ def certified_gap(problem: cvxnmf.Problem, X: Any) -> float:
     return cvxnmf.certify(problem, X).relative_gap
 
 
-_PEAK = """
-import json, re, sys
-import numpy as np, scipy.linalg as sl
-import cvxnmf
-n = int(sys.argv[1])
-cvxnmf.solve(cvxnmf.symmetric(cvxnmf.block_graph(100, 0.3, 0.7)[0], trace="auto"))
-sl.eigh(np.eye(700))
-A, _ = cvxnmf.block_graph(n, 0.3, 0.7)
-def status(key):
-    return 1024 * int(re.search(key + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
-open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
-before = status("VmRSS")
-cvxnmf.solve(cvxnmf.symmetric(A, **json.loads(sys.argv[3])), method=sys.argv[2], max_iter=2)
-print((status("VmHWM") - before) / (8 * n * n))
-"""
+def model_value(A: Any, v: np.ndarray, W: np.ndarray, s: np.ndarray, trace: float) -> float:
+    """``KL(A, exp(v1' + 1v' + WW')) + trace <N, WW'>`` on the conditional cone, row by row from the definition."""
+    data, total, n = sp.csr_array(A), 0.0, len(v)
+    height = max(1, ENTRIES_AT_ONCE // n)
+    for first in range(0, n, height):
+        rows = slice(first, min(n, first + height))
+        X = v[rows, None] + v[None, :] + W[rows] @ W.T
+        a = data[rows].tocoo()
+        total += float(np.exp(X).sum() - a.data @ X[a.row, a.col] + np.sum(a.data * np.log(a.data) - a.data))
+    centred = W - (s**2 @ W) / np.sum(s**2)
+    return total + trace * float(np.sum((s[:, None] * centred) ** 2))
 
 
-def peak_arrays(n: int, method: str, terms: dict[str, Any]) -> float | None:
-    """Growth of the peak memory during a solve, in dense n-by-n arrays, in a process of its own; None where not told."""
-    if not sys.platform.startswith("linux"):
-        return None
-    answer = subprocess.run(
-        [sys.executable, "-c", _PEAK, str(n), method, json.dumps(terms)], capture_output=True, text=True, check=True
-    )
-    return float(answer.stdout)
+def proved_gap(A: Any, problem: Any, solution: cvxnmf.Solution) -> float:
+    """Relative gap of a solution, KL on the conditional cone: its value from the definition, its bound proved anew.
+
+    Only for data without empty rows.
+    """
+    value = model_value(A, solution.v, solution.W, problem.metric, problem.trace)
+    return (value - solution.certificate.check(A)) / value
 
 
-_PEAK_OF_FACTOR = """
-import re, sys
-import numpy as np
-import cvxnmf
-n, rank, sigma, tol = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
-cvxnmf.exp_factor(np.zeros((20, 20)))
-W = np.random.default_rng(0).normal(0.0, sigma, (n, rank))
-X = W @ W.T
-def status(key):
-    return 1024 * int(re.search(key + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
-open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
-before = status("VmRSS")
-cvxnmf.exp_factor(X, tol=tol)
-print((status("VmHWM") - before) / 1e6)
-"""
+# Factors -----------------------------------------------------------------------------------------------------------------------
 
 
-def peak_of_factor(n: int, rank: int, sigma: float, tol: float) -> float | None:
-    """Growth of the peak memory in megabytes while factors are computed, in a process of its own; None where not told."""
-    if not sys.platform.startswith("linux"):
-        return None
-    words = [str(word) for word in (n, rank, sigma, tol)]
-    answer = subprocess.run([sys.executable, "-c", _PEAK_OF_FACTOR, *words], capture_output=True, text=True, check=True)
-    return float(answer.stdout)
+def factor_loss(A: Any, U: np.ndarray, V: np.ndarray, loss: str = "mse") -> float:
+    """``||A - UV'||^2`` or ``sum A log(A/UV') - A + UV'`` of anybody's factors; infinite if they are not nonnegative."""
+    if min(U.min(), V.min()) < 0:
+        return float("inf")
+    if not sp.issparse(A):
+        Y = U @ V.T
+        return float(np.sum((A - Y) ** 2)) if loss == "mse" else float(np.sum(rel_entr(A, Y) - A + Y))
+    a = sp.coo_array(A)
+    fitted = np.einsum("ij,ij->i", U[a.row], V[a.col])
+    if loss == "mse":
+        return float(np.sum(a.data**2) - 2.0 * a.data @ fitted + np.sum((U.T @ U) * (V.T @ V)))
+    return float(np.sum(rel_entr(a.data, fitted) - a.data) + U.sum(axis=0) @ V.sum(axis=0))
+
+
+# Partitions --------------------------------------------------------------------------------------------------------------------
+
+
+def agreement(truth: Any, labels: Any) -> tuple[float, float]:
+    """Adjusted Rand index and normalised mutual information."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    return float(adjusted_rand_score(truth, labels)), float(normalized_mutual_info_score(truth, labels))
+
+
+def paired(ours: Any, theirs: Any) -> str:
+    """Mean of the differences and its standard error."""
+    difference = np.asarray(ours) - np.asarray(theirs)
+    error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else np.nan
+    return f"{difference.mean():+.3f} ± {error:.3f}"

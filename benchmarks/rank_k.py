@@ -1,119 +1,119 @@
-"""Rank-k methods against scikit-learn: one BLAS thread on either side, same data, same start, one run."""
+"""Rank-k factorisations against their peers: one thread on either side, same data, one run."""
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.decomposition import NMF
 from threadpoolctl import threadpool_limits
 
 import cvxnmf
-from benchmarks import datasets, objective
+from benchmarks import datasets, objective, solvers
+from benchmarks.report import Table
+from benchmarks.scale import Scale
 
-Table = Callable[[str, list[str], list[list[str]]], None]
+Case = tuple[str, Any, int]
 
 
-def speed(table: Table) -> None:
-    """Time to the loss that scikit-learn reaches in 200 iterations, from the same start."""
-    for loss, solver, goal in (("mse", "cd", 3), ("kl", "mu", 5)):
-        rows = []
-        for name, A, k in datasets.rank_k():
-            repeats = 1 if sp.issparse(A) or (loss == "kl" and A.size > 200_000) else 3
-            theirs, ours, steps = _race(A, k, loss, solver, _common_start(A, k, loss, solver), repeats)
-            rows.append([name, str(k), f"{theirs:.2f}", f"{ours:.3f}", f"{theirs / ours:.1f}", str(steps)])
-        header = [
-            "data",
-            "k",
-            f"scikit-learn {solver}, 200 iterations, s",
-            "ours to the same loss, s",
-            "times faster",
-            "our steps",
+def _speed_cases(scale: Scale) -> list[Case]:
+    if scale.tiny:
+        return [("digits, 100 rows", datasets.digits()[:100], 5), ("planted 60 x 40", datasets.planted_counts(60, 40, 3, 0.2), 3)]
+    if not scale.full:
+        return [
+            ("digits", datasets.digits(), 10),
+            ("planted 2,000 x 1,000, 1%", datasets.planted_counts(2000, 1000, 10, 0.01), 10),
         ]
-        table(f"{loss.upper()}: time to scikit-learn's loss (goal: {goal} times)", header, rows)
+    faces, samson = datasets.from_mat("cbcl_faces", "M"), datasets.from_mat("samson", "Y")
+    cases = [("digits", datasets.digits(), 10), ("CBCL faces", faces, 49), ("Samson", samson, 3)]
+    cases.append(("planted 10,000 x 5,000, 1%", datasets.planted_counts(10_000, 5_000, 20, 0.01), 20))
+    return [case for case in cases if case[1] is not None]
 
 
-def _common_start(A: Any, k: int, loss: str, solver: str) -> tuple[np.ndarray, np.ndarray]:
-    """scikit-learn's own start, after one iteration of the solver that is raced against: another's zeros would lock it."""
-    beta = "frobenius" if loss == "mse" else "kullback-leibler"
-    model = NMF(k, init="nndsvda", solver=solver, beta_loss=beta, max_iter=1, tol=0, random_state=0)
-    return model.fit_transform(A), np.ascontiguousarray(model.components_.T)
+def speed(scale: Scale) -> list[Table]:
+    """Time to the loss that scikit-learn reaches in 200 iterations, from the same start."""
+    tables = []
+    with threadpool_limits(1):
+        for loss, solver, goal in (("mse", "cd", 3), ("kl", "mu", 5)):
+            rows = []
+            for name, A, k in _speed_cases(scale):
+                once = scale.tiny or (scale.full and (sp.issparse(A) or (loss == "kl" and A.size > 200_000)))
+                rows.append([name, str(k), *_race(A, k, loss, solver, 1 if once else 3, 10 if scale.tiny else 200)])
+            header = ["data", "k", f"scikit-learn {solver}, s", "ours to the same loss, s", "times faster", "our steps"]
+            title = f"{loss.upper()}: time to the loss of scikit-learn's {solver} after 200 iterations (goal: {goal} times)"
+            tables.append(
+                Table(title, header, rows, "One thread each; both start after one iteration of scikit-learn from nndsvda.")
+            )
+    return tables
 
 
-def _race(A: Any, k: int, loss: str, solver: str, start: Any, repeats: int) -> tuple[float, float, int]:
-    """Median seconds of both, interleaved after a short warm-up, and our steps."""
+def _race(A: Any, k: int, loss: str, solver: str, repeats: int, max_iter: int) -> list[str]:
+    """Seconds of both, in turns after a short warm-up, how many times faster we are, and our steps."""
+    start = solvers.common_start(A, k, loss, solver)
     cvxnmf.classical_nmf(A, k, loss=loss, init=start, max_iter=2)
-    theirs, ours, steps = [], [], 0
-    for _ in range(repeats):
-        spent, target = objective.seconds(lambda: _their_loss(A, k, loss, solver, start))
-        theirs.append(spent)
-        spent, result = objective.seconds(lambda target=target: _until(A, k, loss, start, target))
-        ours.append(spent if result.value <= target * (1 + 1e-9) else np.inf)
-        steps = len(result.history)
-    return median(theirs), median(ours), steps
+    target = objective.factor_loss(A, *solvers.sklearn_nmf(A, start, loss, solver, max_iter, tol=0), loss)
+    works = {
+        "theirs": lambda: solvers.sklearn_nmf(A, start, loss, solver, max_iter, tol=0),
+        "ours": lambda: solvers.our_descent(A, start, loss, target),
+    }
+    times, answers = objective.interleaved(works, repeats, warm_up=False)
+    ours = answers["ours"]
+    reached = objective.factor_loss(A, ours.U, ours.V, loss) <= target * (1 + 1e-9)
+    faster = f"{times['theirs'].median / times['ours'].median:.1f}" if reached else "not reached"
+    return [str(times["theirs"]), str(times["ours"]), faster, str(len(ours.history))]
 
 
-def _their_loss(A: Any, k: int, loss: str, solver: str, start: Any) -> float:
-    beta = "frobenius" if loss == "mse" else "kullback-leibler"
-    model = NMF(k, init="custom", solver=solver, beta_loss=beta, tol=0, max_iter=200)
-    model.fit_transform(A, W=start[0].copy(), H=np.ascontiguousarray(start[1].T))
-    return float(model.reconstruction_err_**2) if loss == "mse" else float(model.reconstruction_err_**2 / 2)
+def _quality_cases(scale: Scale) -> list[Case]:
+    digits = datasets.digits()
+    if scale.tiny:
+        return [("digits, 60 rows", digits[:60], 3)]
+    if not scale.full:
+        return [("digits", digits, 6), ("random planted 400 x 150", datasets.dense_counts(), 12)]
+    faces, samson = datasets.from_mat("cbcl_faces", "M"), datasets.from_mat("samson", "Y")
+    cases = [("digits", digits, k) for k in (6, 10, 16, 25)] + [("CBCL faces", faces, k) for k in (25, 49)]
+    cases += [("Samson", samson, 3), ("random planted 400 x 150", datasets.dense_counts(), 12)]
+    return [case for case in cases if case[1] is not None]
 
 
-def _until(A: Any, k: int, loss: str, start: Any, target: float) -> cvxnmf.Factorization:
-    reached = lambda line: line.value <= target  # noqa: E731
-    return cvxnmf.classical_nmf(A, k, loss=loss, init=start, max_iter=2000, tol=0.0, callback=reached)
-
-
-def quality(table: Table) -> None:
+def quality(scale: Scale) -> list[Table]:
     """Factorize with its defaults against the best of 10 random starts of scikit-learn, and the cost of the bound."""
-    rows = []
-    for name, A, k in datasets.quality_cases():
-        spent, result = objective.seconds(lambda A=A, k=k: cvxnmf.factorize(A, k))
-        proving, _ = objective.seconds(lambda A=A, result=result: cvxnmf.verify(A, result.U, result.V))
-        restarts, best = objective.seconds(lambda A=A, k=k: _best_of_random(A, k))
-        gap = f"{100 * result.certificate.relative_gap:.2g}%"
-        ratio = f"{result.value / best:.5f}"
-        rows.append([name, str(k), ratio, f"{spent:.1f}", f"{restarts:.1f}", f"{proving:.2f}", gap])
-    header = ["data", "k", "loss / best of 10 random", "ours, s", "10 runs, s", "verify, s", "certified gap"]
-    table("factorize against the best of 10 random starts of scikit-learn (tol 1e-6, at most 2000 iterations)", header, rows)
+    rows, runs = [], 2 if scale.tiny else 10
+    with threadpool_limits(1):
+        for name, A, k in _quality_cases(scale):
+            spent, result = objective.seconds(lambda A=A, k=k: cvxnmf.factorize(A, k))
+            proving, certificate = objective.seconds(lambda A=A, r=result: cvxnmf.verify(A, r.U, r.V))
+            restarts, found = objective.seconds(lambda A=A, k=k: solvers.sklearn_random(A, k, runs, tol=1e-6, max_iter=2000))
+            best = min(objective.factor_loss(A, *factors) for factors in found)
+            ratio = f"{objective.factor_loss(A, result.U, result.V) / best:.5f}"
+            gap = f"{100 * certificate.relative_gap:.2g}%"
+            rows.append([name, str(k), ratio, f"{spent:.1f}", f"{restarts:.1f}", f"{proving:.2f}", gap])
+    header = ["data", "k", f"loss / best of {runs} random", "ours, s", f"{runs} runs, s", "verify, s", "certified gap"]
+    title = f"factorize against the best of {runs} random starts of scikit-learn (tol 1e-6, at most 2000 iterations)"
+    return [Table(title, header, rows, "One thread each; one run.")]
 
 
-def _best_of_random(A: Any, k: int) -> float:
-    runs = (NMF(k, init="random", random_state=seed, tol=1e-6, max_iter=2000).fit(A) for seed in range(10))
-    return min(float(run.reconstruction_err_) ** 2 for run in runs)
-
-
-def symmetric(table: Table) -> None:
+def symmetric(scale: Scale) -> list[Table]:
     """Factorize on normalised adjacency matrices against 20 random starts of our own symmetric coordinate descent."""
-    rows = []
-    for name, A, k in datasets.normalised_graphs():
-        cvxnmf.factorize(A, k, symmetric=True, effort=1)  # compile
-        spent, result = objective.seconds(lambda A=A, k=k: cvxnmf.factorize(A, k, symmetric=True, effort=0))
-        restarts, values = objective.seconds(lambda A=A, k=k: _random_symmetric(A, k))
-        certificate = cvxnmf.verify(A, result.U, effort=300)
-        ratio = f"{result.value / min(values):.6f}"
-        rows.append([name, str(k), ratio, f"{spent:.3f}", f"{restarts:.3f}", f"{certificate.relative_gap:.1e}"])
-    header = ["graph", "k", "loss / best of 20 random", "ours, s", "20 runs, s", "certified gap"]
-    table("Symmetric factorize, normalised adjacency", header, rows)
+    rows, runs = [], 2 if scale.tiny else 20
+    with threadpool_limits(1):
+        for name, A, k in datasets.normalised_graphs()[: 1 if scale.tiny else None]:
+            cvxnmf.factorize(A, k, symmetric=True, effort=1)  # compile
+            spent, result = objective.seconds(lambda A=A, k=k: cvxnmf.factorize(A, k, symmetric=True, effort=0))
+            restarts, found = objective.seconds(lambda A=A, k=k: _random_symmetric(A, k, runs))
+            certificate = cvxnmf.verify(A, result.U, effort=5 if scale.tiny else 300)
+            best = min(objective.factor_loss(A, U, U) for U in found)
+            ratio = f"{objective.factor_loss(A, result.U, result.U) / best:.6f}"
+            rows.append([name, str(k), ratio, f"{spent:.3f}", f"{restarts:.3f}", f"{certificate.relative_gap:.1e}"])
+    header = ["graph", "k", f"loss / best of {runs} random", "ours, s", f"{runs} runs, s", "certified gap"]
+    return [
+        Table("Symmetric factorize, normalised adjacency", header, rows, "One thread; the random starts are of our own method.")
+    ]
 
 
-def _random_symmetric(A: np.ndarray, k: int) -> list[float]:
+def _random_symmetric(A: np.ndarray, k: int, runs: int) -> list[np.ndarray]:
     options = {"symmetric": True, "max_iter": 1000, "tol": 1e-6}
-    return [cvxnmf.classical_nmf(A, k, init="random", rng=seed, **options).value for seed in range(20)]
+    return [cvxnmf.classical_nmf(A, k, init="random", rng=seed, **options).U for seed in range(runs)]
 
 
-def main(table: Table) -> None:
-    """Print the tables."""
-    began = time.perf_counter()
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn warns that 200 iterations are few
-        speed(table)
-        symmetric(table)
-        quality(table)
-    print(f"\nRank-k tables took {time.perf_counter() - began:.0f} s.")
+TABLES: tuple[Callable[[Scale], list[Table]], ...] = (speed, symmetric, quality)

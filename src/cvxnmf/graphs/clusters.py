@@ -68,7 +68,7 @@ def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int
     if k == 1:
         labels, shares = np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1))
     else:
-        labels, shares = _best(graph, _first_labels(W, k, graph.degrees), k, above_noise, refine)
+        labels, shares = _best(graph, _first_labels(W, k), k, above_noise, refine)
     rank = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
     back = np.argsort(order, kind="stable")
     return Clusters(np.argsort(rank)[labels][back], shares[back][:, rank])
@@ -208,13 +208,16 @@ def _moved(graph: _Graph, labels: Labels, k: int, own: bool) -> Labels:
 # First labels from positions ---------------------------------------------------------------------------------------------------
 
 
-def _first_labels(W: FloatArray, k: int, degrees: FloatArray) -> list[Labels]:
-    """Nearest centres, from several first centres that do not depend on names."""
+def _first_labels(W: FloatArray, k: int) -> list[Labels]:
+    """Nearest centres of positions and of their directions, from several first centres that do not depend on names."""
     n = len(W)
     if W.shape[1] == 0 or not np.ptp(W, axis=0).any():  # nothing tells the nodes apart but their degrees
         return [np.arange(n) * k // n]
-    found = [farthest_points(W, k), _pivots(W, k), _most_covering(W, k)]
-    return [_filled(W, nearest_centres(W, centres), k) for centres in found]
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    found = []
+    for X in (W, W / np.maximum(lengths, 1e-12 * lengths.max())):  # of weak nodes only the direction tells much
+        found += [_filled(X, nearest_centres(X, first(X, k)), k) for first in (farthest_points, _pivots, _most_covering)]
+    return found
 
 
 def nearest_centres(W: FloatArray, centres: FloatArray) -> Labels:
