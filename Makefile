@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-full clean
 
 demo: .venv/app
 	$(BIN)/cvxnmf demo
@@ -15,8 +15,13 @@ check: .venv/check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Within three minutes on two cores: benchmarks/RESULTS.md
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
+
+# The slow cases too, and peers in environments of their own: benchmarks/RESULTS-full.md
+bench-full: .venv/bench
+	$(BIN)/python -m benchmarks --full
 
 clean:
 	rm -rf .venv build dist

@@ -1,0 +1,88 @@
+"""Work that is measured in a process of its own: ``python -m benchmarks.child name '{"n": 1200}'`` prints JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def ask(name: str, **settings: Any) -> dict[str, Any] | None:
+    """Run one of the functions below in a new process and return what it tells; None where the system does not tell."""
+    if not sys.platform.startswith("linux"):
+        return None
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.child", name, json.dumps(settings)]
+    folder = Path(__file__).parents[1]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    return dict(json.loads(answer.stdout))
+
+
+def _status(key: str) -> int:
+    """Bytes of an entry of this process's status."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    found = re.search(key + r":\s+(\d+) kB", text)
+    assert found is not None
+    return 1024 * int(found[1])
+
+
+def _growth_of_peak(work: Callable[[], Any]) -> int:
+    """Bytes by which the peak during the work exceeds what was held before."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
+    before = _status("VmRSS")
+    work()
+    return _status("VmHWM") - before
+
+
+def planted(n: int, tol: float, degree: int = 20) -> dict[str, Any]:
+    """Solve a planted graph; the peak is that of the whole process, interpreter and libraries included."""
+    import cvxnmf
+    from benchmarks import datasets, objective
+
+    A, _ = datasets.planted_graph(n, degree=degree)
+    cvxnmf.solve(cvxnmf.symmetric(datasets.planted_graph(500)[0], trace="auto"), tol=1e-2)  # compiled code is loaded
+
+    def work() -> tuple[Any, Any]:
+        problem = cvxnmf.symmetric(A, trace="auto")
+        return problem, cvxnmf.solve(problem, tol=tol)
+
+    spent, (problem, solution) = objective.seconds(work)
+    peak = _status("VmHWM")  # before the scoring
+    gap = objective.proved_gap(A, problem, solution)
+    facts = {"rigorous": solution.certificate.rigorous, "rank": solution.rank, "steps": solution.n_iter}
+    return {"seconds": spent, "gap": gap, "peak": peak} | facts
+
+
+def dense_solve(n: int, method: str, terms: dict[str, Any]) -> dict[str, Any]:
+    """Growth of the peak during two steps of a method on a block graph."""
+    import numpy as np
+    import scipy.linalg as sl
+
+    import cvxnmf
+
+    cvxnmf.solve(cvxnmf.symmetric(cvxnmf.block_graph(100, 0.3, 0.7)[0], trace="auto"))
+    sl.eigh(np.eye(700))  # the threads' own memory
+    A, _ = cvxnmf.block_graph(n, 0.3, 0.7)
+    return {"peak": _growth_of_peak(lambda: cvxnmf.solve(cvxnmf.symmetric(A, **terms), method=method, max_iter=2))}
+
+
+def factor(n: int, rank: int, sigma: float, tol: float) -> dict[str, Any]:
+    """Growth of the peak while the factors of ``exp(WW')`` are computed."""
+    import numpy as np
+
+    import cvxnmf
+    from benchmarks import datasets
+
+    cvxnmf.exp_factor(np.zeros((20, 20)))
+    W = datasets.positions(n, rank, sigma)
+    X = W @ W.T
+    return {"peak": _growth_of_peak(lambda: cvxnmf.exp_factor(X, tol=tol))}
+
+
+WORKS: dict[str, Callable[..., dict[str, Any]]] = {"planted": planted, "dense_solve": dense_solve, "factor": factor}
+
+if __name__ == "__main__":
+    print(json.dumps(WORKS[sys.argv[1]](**json.loads(sys.argv[2]))))
