@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import communities, convex, rank_k, rank_k_peers, report, scaling, startup
+from benchmarks import communities, convex, datasets, rank_k, rank_k_peers, report, scaling, startup
 from benchmarks.report import Table
 from benchmarks.scale import Scale
 
@@ -74,7 +74,7 @@ def write(tables: list[Table], scale: Scale, spent: float, folder: Path) -> None
     suffix = "-full" if scale.full else ""
     pictures = f"pictures{suffix}"
     report.save_pictures(tables, folder / pictures)
-    text = report.document(tables, scale.value, spent, pictures)
+    text = report.document(tables, scale.value, spent, pictures, datasets.absent_files())
     (folder / f"RESULTS{suffix}.md").write_text(text, encoding="utf8")
 
 

@@ -14,6 +14,15 @@ import scipy.sparse as sp
 import cvxnmf
 
 Labelled = tuple[Any, np.ndarray]
+#: What is looked for in the data folder.
+FILES = (
+    "polbooks.gml",
+    "football.gml",
+    "lastfm_asia_edges.csv",
+    "lastfm_asia_target.csv",
+    "cbcl_faces.mat",
+    "samson.mat",
+)
 
 
 def data_file(name: str) -> Path | None:
@@ -21,6 +30,11 @@ def data_file(name: str) -> Path | None:
     folder = os.environ.get("CVXNMF_DATA")
     path = Path(folder) / name if folder else None
     return path if path is not None and path.exists() else None
+
+
+def absent_files() -> list[str]:
+    """Files that benchmarks could use but do not find."""
+    return [name for name in FILES if data_file(name) is None]
 
 
 # Graphs ------------------------------------------------------------------------------------------------------------------------

@@ -67,12 +67,15 @@ def _compared(name: str, A: Any, k: int, loss: str, scale: Scale) -> Table:
     best = min(losses.values())
     rows = [[*key, str(times[key]), f"{value:.6g}", f"{value / best:.4f}"] for key, value in losses.items()]
     rows += [[peer, words, f"not run: {reason}", "", ""] for (peer, words), reason in missing.items()]
-    note = "One thread each, the same start (nndsvda after one multiplicative iteration). Packages in environments of their own run once."
+    note = (
+        "One thread each, the same start (nndsvda after one multiplicative iteration). nimfa and torchnmf, in environments of "
+        "their own, run once after a warm-up."
+    )
     return Table(f"{loss.upper()}, {name}, k = {k}: every method at its own settings from one start", HEADER, rows, note)
 
 
 def symmetric_peer(scale: Scale) -> list[Table]:
-    """karateclub's SymmNMF and ours on the matrix that it factors, scored by `cvxnmf.verify`."""
+    """SymmNMF of karateclub and ours on the matrix that it factors, scored by `cvxnmf.verify`."""
     header = ["graph", "method", "seconds", "loss", "certified gap"]
     rows = []
     with threadpool_limits(1):

@@ -75,7 +75,7 @@ def _threads() -> str:
     return ", ".join(f"{name} with {count} threads" for name, count in sorted(found)) or "BLAS threads not told"
 
 
-def document(tables: Sequence[Table], scale: str, seconds: float, folder: str) -> str:
+def document(tables: Sequence[Table], scale: str, seconds: float, folder: str, absent: Sequence[str] = ()) -> str:
     """The whole report."""
     command = "make bench-full" if scale == "full" else "make bench"
     head = [
@@ -83,11 +83,13 @@ def document(tables: Sequence[Table], scale: str, seconds: float, folder: str) -
         "",
         f"Written by `{command}` in {seconds:.0f} s. {machine()}",
         "",
-        "Seconds are wall time of one run of this file, pieces of work in turns; where repeated, the median with the least and",
-        "the greatest in brackets. Data are made or read before the clock starts. Gaps, losses and agreement are computed by",
-        "`benchmarks/objective.py` from what a solver returns, never taken from its own report. Both sides have the same number of",
-        "threads: all cores, except where a table says one.",
+        "Seconds are wall time in one run, pieces of work in turns; where repeated, the median with the least and the greatest in",
+        "brackets. Data are made or read before the clock starts. Gaps, losses and agreement are computed by",
+        "`benchmarks/objective.py` from what a solver returns, never taken from its own report. Threads are the same on both",
+        "sides: all cores, except where a table says one. The unit *eigh* is one full `scipy.linalg.eigh` of the data with its",
+        "defaults, vectors included, on one thread or on all, whichever is faster.",
         "",
+        *([f"Not in the folder `CVXNMF_DATA`, and left out: {', '.join(absent)}.", ""] if absent else []),
     ]
     return "\n".join(head) + "\n" + "\n".join(table.markdown(folder) for table in tables)
 
