@@ -97,7 +97,7 @@ def nonsymmetric(scale: Scale) -> list[Table]:
 
 def doubly_nonnegative(scale: Scale) -> list[Table]:
     """The sparse problem, to a certified 1e-4."""
-    rows, n = [], int(scale.pick(20, 250, 1000))
+    rows, n = [], scale.pick(20, 250, 1000)
     for name, A in {"blocks": datasets.blocks(n), "points in a square": datasets.near_points(n)}.items():
         for l1, trace in ((0.0, 0.0), (0.1, 0.0), (0.5, 1.0)):
             ours = lambda A=A, l1=l1, trace=trace: solvers.ours(cvxnmf.sparse(A, l1, trace), 1e-4)  # noqa: E731
@@ -114,7 +114,7 @@ def factors(scale: Scale) -> list[Table]:
     """Nonnegative factors of exp(X): columns, errors, seconds, and memory in a process of its own."""
     rows = []
     cases = [(150, 3, 0.5, 1e-2), (2000, 3, 0.5, 1e-2), (2000, 2, 1.0, 1e-3)]
-    for n, rank, sigma, tol in cases[: int(scale.pick(1, 2, 3))]:
+    for n, rank, sigma, tol in cases[: scale.pick(1, 2, 3)]:
         W = datasets.positions(n, rank, sigma)
         spent, factor = objective.seconds(lambda W=W, tol=tol: cvxnmf.exp_factor(W @ W.T, tol=tol))
         told = None if scale.tiny else child.ask("factor", n=n, rank=rank, sigma=sigma, tol=tol)
@@ -139,8 +139,8 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 
 def memory(scale: Scale) -> list[Table]:
     """Peak memory of a few steps on a block graph, in dense n-by-n arrays."""
-    rows, n = [], int(scale.pick(60, 1200, 1200))
-    for method, terms in SETTINGS[: int(scale.pick(1, 3, len(SETTINGS)))]:
+    rows, n = [], scale.pick(60, 1200, 1200)
+    for method, terms in SETTINGS[: scale.pick(1, 3, len(SETTINGS))]:
         words = ", ".join(f"{name}={value!r}" for name, value in terms.items())
         told = child.ask("dense_solve", n=n, method=method, terms=terms)
         rows.append([method, words, _told(told, 8 * n * n, 1)])

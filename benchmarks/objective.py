@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg as sl
@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import cvxnmf
 
+Name = TypeVar("Name")
 #: Entries of a model that are formed at a time.
 ENTRIES_AT_ONCE = 1 << 22
 
@@ -50,11 +51,11 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def interleaved(
-    works: dict[str, Callable[[], Any]], repeats: int, warm_up: bool = True
-) -> tuple[dict[str, Timing], dict[str, Any]]:
+    works: Mapping[Name, Callable[..., Any]], repeats: int, warm_up: bool = True
+) -> tuple[dict[Name, Timing], dict[Name, Any]]:
     """Wall times of each piece of work, run in turns after one round that does not count, and the last answers."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    answers: dict[str, Any] = {}
+    times: dict[Name, list[float]] = {name: [] for name in works}
+    answers: dict[Name, Any] = {}
     for round_ in range(repeats + warm_up):
         for name, work in works.items():
             spent, answers[name] = seconds(work)

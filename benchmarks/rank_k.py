@@ -112,7 +112,7 @@ def symmetric(scale: Scale) -> list[Table]:
 
 
 def _random_symmetric(A: np.ndarray, k: int, runs: int) -> list[np.ndarray]:
-    options = {"symmetric": True, "max_iter": 1000, "tol": 1e-6}
+    options: dict[str, Any] = {"symmetric": True, "max_iter": 1000, "tol": 1e-6}
     return [cvxnmf.classical_nmf(A, k, init="random", rng=seed, **options).U for seed in range(runs)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
@@ -83,8 +83,8 @@ def document(tables: Sequence[Table], scale: str, seconds: float, folder: str, a
         "",
         f"Written by `{command}` in {seconds:.0f} s. {machine()}",
         "",
-        "Seconds are wall time in one run, pieces of work in turns; where repeated, the median with the least and the greatest in",
-        "brackets. Data are made or read before the clock starts. Gaps, losses and agreement are computed by",
+        "Seconds are wall time in one run, pieces of work in turns; where repeated, the median with the least and the greatest",
+        "in brackets. Data are made or read before the clock starts. Gaps, losses and agreement are computed by",
         "`benchmarks/objective.py` from what a solver returns, never taken from its own report. Threads are the same on both",
         "sides: all cores, except where a table says one. The unit *eigh* is one full `scipy.linalg.eigh` of the data with its",
         "defaults, vectors included, on one thread or on all, whichever is faster.",
@@ -116,7 +116,7 @@ def _svg(draw: Any) -> str:
     return text.getvalue()
 
 
-def growth_picture(sizes: Sequence[int], curves: dict[str, Sequence[float]], exponents: dict[str, float]) -> dict[str, str]:
+def growth_picture(sizes: Sequence[int], curves: Mapping[str, Sequence[float]], exponents: dict[str, float]) -> dict[str, str]:
     """Seconds against n on logarithmic axes, one curve per piece of work; nothing without matplotlib."""
 
     def draw(axes: Any) -> None:
@@ -131,7 +131,7 @@ def growth_picture(sizes: Sequence[int], curves: dict[str, Sequence[float]], exp
     return _drawn("growth", draw)
 
 
-def quality_picture(scores: dict[str, Sequence[float]]) -> dict[str, str]:
+def quality_picture(scores: Mapping[str, Sequence[float]]) -> dict[str, str]:
     """Agreement on planted graphs, one dot per graph; nothing without matplotlib."""
 
     def draw(axes: Any) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 
 class Scale(Enum):
@@ -22,6 +25,6 @@ class Scale(Enum):
         """Whether only the machinery is tried."""
         return self is Scale.TINY
 
-    def pick(self, tiny: object, quick: object, full: object) -> object:
+    def pick(self, tiny: Value, quick: Value, full: Value) -> Value:
         """The value of a setting at this scale."""
         return {Scale.TINY: tiny, Scale.QUICK: quick, Scale.FULL: full}[self]
