@@ -132,7 +132,9 @@ def is_psd(M: Array, size: Array, slack: float = 0.0, kernel_of_ones: bool = Fal
         z = 1.0 / scaling
         z /= np.linalg.norm(z)
         lifted = float(np.trace(M)) / n
-        M += lifted * np.outer(z, z)
+        height = max(1, BLOCK_ENTRIES // n)
+        for first in range(0, n, height):  # in blocks, which saves a second matrix
+            M[first : first + height] += np.outer(lifted * z[first : first + height], z)
     formed = 8 * UNIT * float((scaling**2 * size).max())  # norm of a nonnegative matrix, weighted row sums
     summed = 2 * (n + 16) * UNIT * float((scaling**2 * size).max()) + float((scaling**2).max()) * slack * n
     return _cholesky_runs(M, formed + summed, lifted)

@@ -75,12 +75,12 @@ def _from_factors(A: Array, witness: Mapping[str, Array]) -> tuple[Array, Array]
     """
     kept = A.any(axis=1)
     metric, v, W, share, diagonal = factors(witness, int(np.count_nonzero(kept)))
+    part = A if kept.all() else A[np.ix_(kept, kept)]
     Z = np.ascontiguousarray(W @ W.T)
-    Z += v[:, None]
-    Z += v[None, :]
-    np.exp(Z, out=Z)
-    Z *= share
-    Z += (1.0 - share) * (A if kept.all() else A[np.ix_(kept, kept)])
+    height = max(1, BLOCK_ENTRIES // max(1, len(Z)))
+    for first in range(0, len(Z), height):  # in blocks, which saves a second matrix
+        rows = slice(first, first + height)
+        Z[rows] = share * np.exp(Z[rows] + np.add.outer(v[rows], v)) + (1.0 - share) * part[rows]
     Z.flat[:: len(Z) + 1] += diagonal
     return metric, Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2
 
