@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -47,11 +48,12 @@ def measured(names: list[str], scale: Scale) -> list[Table]:
     """The tables asked for, each printed as soon as it is known."""
     found = []
     for name in names:
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), sum(os.times()[:4])
         tables = TABLES[name](scale)
         for table in tables:
             print(table.markdown(), flush=True)
-        print(f"{name}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+        spent, worked = time.perf_counter() - began, sum(os.times()[:4]) - worked
+        print(f"{name}: {spent:.1f} s, {worked:.1f} s of processors", file=sys.stderr, flush=True)
         found += tables
     return found
 
