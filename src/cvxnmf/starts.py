@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
+from numpy.typing import NDArray
 
 from cvxnmf import kernels, problems, spectra
 from cvxnmf.results import FloatArray
@@ -19,6 +20,8 @@ from cvxnmf.solvers import solve
 START_TOLERANCE = 1e-2
 #: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's.
 ADMITTING_SHARE = 0.5
+#: Rounds of nearest centres.
+CENTRE_ROUNDS = 100
 #: Steps of coordinate descent before the first merge and between two merges.
 SETTLING, BETWEEN = 20, 5
 #: Most sweeps that solve for one side when the other is fixed, and the share of the first change that ends them.
@@ -126,19 +129,34 @@ def _last_direction(A: FloatArray, problem: Any, k: int, symmetric: bool) -> flo
     return float(values[min(k - 1, len(values)) - 1])
 
 
-def _centres(W: FloatArray, k: int, rounds: int = 50) -> FloatArray:
+def _centres(W: FloatArray, k: int) -> FloatArray:
     """K centres of the positions: the farthest points in turn, then the means of those nearest."""
-    centres = W[[int(np.argmax(np.sum(W * W, axis=1)))]]
-    while len(centres) < k:
-        distance = np.min(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
-        centres = np.vstack([centres, W[int(np.argmax(distance))]])
-    for _ in range(rounds):
-        nearest = np.argmin(((W[:, None, :] - centres[None]) ** 2).sum(axis=-1), axis=1)
-        means = np.array([W[nearest == c].mean(axis=0) if np.any(nearest == c) else centres[c] for c in range(k)])
-        if np.array_equal(means, centres):
+    first = farthest_points(W, k)
+    labels = nearest_centres(W, first)
+    return np.array([W[labels == c].mean(axis=0) if np.any(labels == c) else first[c] for c in range(k)])
+
+
+def farthest_points(W: FloatArray, k: int) -> FloatArray:
+    """K rows of W, each the farthest from those before it; the first the farthest from the origin."""
+    chosen = [int(np.argmax(np.sum(W * W, axis=1)))]
+    distance = np.sum((W - W[chosen[0]]) ** 2, axis=1)
+    while len(chosen) < k:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.sum((W - W[chosen[-1]]) ** 2, axis=1))
+    return W[chosen]
+
+
+def nearest_centres(W: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
+    """Labels of the nearest centre of each row, centres moved to the mean of theirs until they stay (Lloyd)."""
+    labels = np.zeros(len(W), dtype=np.intp)
+    for _ in range(CENTRE_ROUNDS):
+        before, labels = labels, np.argmin(np.sum(centres**2, axis=1) - 2.0 * (W @ centres.T), axis=1)
+        if np.array_equal(labels, before):
             break
-        centres = means
-    return centres
+        indicator = np.eye(len(centres))[labels]
+        sizes = indicator.sum(axis=0)[:, None]
+        centres = np.where(sizes > 0, indicator.T @ W / np.maximum(sizes, 1.0), centres)
+    return labels
 
 
 def exchanged(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:

@@ -6,12 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin  # type: ignore[import-untyped]
-from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.estimators.shared import progress, require_nonnegative
+from cvxnmf.estimators.shared import progress, rbf_similarities, require_nonnegative
 from cvxnmf.graphs import partition
 
 
@@ -127,9 +126,7 @@ class GraphPartitioner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             require_nonnegative(X, type(self).__name__)
             return X
         if affinity == "rbf":
-            gamma = None if self.gamma is None else validation.number("gamma", self.gamma, minimum=0.0)
-            A = rbf_kernel(X, gamma=gamma)
-        else:
-            count = min(validation.integer("n_neighbors", self.n_neighbors, minimum=1), X.shape[0] - 1)
-            A = kneighbors_graph(X, count).toarray()
-        return np.maximum(A, A.T)
+            return rbf_similarities(X, self.gamma)
+        count = min(validation.integer("n_neighbors", self.n_neighbors, minimum=1), X.shape[0] - 1)
+        near = kneighbors_graph(X, count)
+        return near.maximum(near.T)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
 from cvxnmf import validation
 from cvxnmf.certificates.rank import factor_loss, rank_certificate
@@ -49,6 +50,12 @@ def exactly_symmetric(A: Any) -> Any:
     if difference > max(validation.ASYMMETRY, precision) * A.max():
         validation.refuse(f"X is not symmetric: mirrored entries differ by up to {difference:g}; pass (X + X.T) / 2.")
     return (A + A.T) / 2 if difference else A
+
+
+def rbf_similarities(X: Any, gamma: Any) -> Any:
+    """``exp(-gamma |x_i - x_j|²)`` of features, symmetric to the last bit; gamma None is one over their number."""
+    width = None if gamma is None else validation.number("gamma", gamma, minimum=0.0)
+    return exactly_symmetric(rbf_kernel(X, gamma=width))
 
 
 def progress(name: str, verbose: int) -> Callable[[Iterate], None] | None:

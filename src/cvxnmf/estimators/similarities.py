@@ -6,11 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin  # type: ignore[import-untyped]
-from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.estimators.shared import certified, exactly_symmetric, norm, progress, require_nonnegative, warn_if_unfinished
+from cvxnmf.estimators.shared import (
+    certified,
+    exactly_symmetric,
+    norm,
+    progress,
+    rbf_similarities,
+    require_nonnegative,
+    warn_if_unfinished,
+)
 from cvxnmf.factorization import factorize
 
 
@@ -144,7 +151,6 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _similarities(self, X: Any, affinity: str) -> Any:
         """A, checked if it is the user's."""
         if affinity == "rbf":
-            gamma = None if self.gamma is None else validation.number("gamma", self.gamma, minimum=0.0)
-            return exactly_symmetric(rbf_kernel(X, gamma=gamma))
+            return rbf_similarities(X, self.gamma)
         require_nonnegative(X, type(self).__name__)
         return exactly_symmetric(X)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cvxnmf import kernels
 from cvxnmf.results import FloatArray
+from cvxnmf.starts import farthest_points, nearest_centres
 
 Labels = NDArray[np.intp]
 
@@ -31,8 +32,6 @@ FIRST_SHARE = 0.9
 WORTHWHILE = 0.5
 #: Passes of moves, and moves in vain that end a pass.
 PASSES, PATIENCE = 20, 100
-#: Rounds of nearest centres.
-CENTRE_ROUNDS = 100
 #: Nodes, in canonical order and evenly spaced, that may become first centres by what they cover.
 CANDIDATES = 300
 
@@ -218,29 +217,6 @@ def _first_labels(W: FloatArray, k: int) -> list[Labels]:
     for X in (W, W / np.maximum(lengths, 1e-12 * lengths.max())):  # of weak nodes only the direction tells much
         found += [_filled(X, nearest_centres(X, first(X, k)), k) for first in (farthest_points, _pivots, _most_covering)]
     return found
-
-
-def nearest_centres(W: FloatArray, centres: FloatArray) -> Labels:
-    """Labels of the nearest centre, centres moved to the mean of theirs until they stay (Lloyd)."""
-    labels = np.zeros(len(W), dtype=np.intp)
-    for _ in range(CENTRE_ROUNDS):
-        before, labels = labels, np.argmin(np.sum(centres**2, axis=1) - 2.0 * (W @ centres.T), axis=1)
-        if np.array_equal(labels, before):
-            break
-        indicator = np.eye(len(centres))[labels]
-        sizes = indicator.sum(axis=0)[:, None]
-        centres = np.where(sizes > 0, indicator.T @ W / np.maximum(sizes, 1.0), centres)
-    return labels
-
-
-def farthest_points(W: FloatArray, k: int) -> FloatArray:
-    """K points, each the farthest from those before it; the first the farthest from the origin."""
-    chosen = [int(np.argmax(np.sum(W * W, axis=1)))]
-    distance = np.sum((W - W[chosen[0]]) ** 2, axis=1)
-    while len(chosen) < k:
-        chosen.append(int(np.argmax(distance)))
-        distance = np.minimum(distance, np.sum((W - W[chosen[-1]]) ** 2, axis=1))
-    return W[chosen]
 
 
 def _pivots(W: FloatArray, k: int) -> FloatArray:
