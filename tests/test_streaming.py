@@ -9,7 +9,7 @@ import cvxnmf
 from cvxnmf import spectra
 from cvxnmf.checking import factors
 from cvxnmf.problems import StreamedBlock, square
-from cvxnmf.streaming import Model, exponential
+from cvxnmf.streaming import Model, exponential, exponential_single
 
 
 def sparse_graph(n, k, degree, seed=0, weighted=False):
@@ -46,6 +46,32 @@ def test_the_exponential_keeps_what_is_not_finite():
     assert np.isposinf(x[[1, 3, 7]]).all()
     assert (x[[2, 4, 8]] < 1e-300).all()
     np.testing.assert_array_equal(x[[5, 6]], 1.0)
+
+
+def test_the_exponential_in_single_precision():
+    x = np.concatenate([np.linspace(-87.0, 88.0, 200_001), np.random.default_rng(0).normal(0.0, 5.0, 100_000)]).astype(np.float32)
+    y = x.copy()
+    exponential_single(y, np.empty_like(y))
+    assert np.max(np.abs(y / np.exp(x.astype(float)) - 1.0)) <= 8 * np.finfo(np.float32).eps
+    odd = np.array([np.nan, np.inf, -np.inf, 89.0, -100.0, 0.0], dtype=np.float32)
+    exponential_single(odd, np.empty_like(odd))
+    assert np.isnan(odd[0])
+    assert np.isposinf(odd[[1, 3]]).all()
+    assert (odd[[2, 4]] < 1e-37).all()
+    assert odd[5] == 1.0
+
+
+def test_single_precision_is_a_start_and_the_proof_is_double():
+    A, _ = sparse_graph(450, 3, 12)
+    problem = cvxnmf.symmetric(A, trace="auto")
+    coarse, fine = (cvxnmf.solve(problem, tol=tol, precision="single") for tol in (1e-3, 1e-7))
+    assert coarse.certificate.relative_gap <= 1e-3
+    assert fine.certificate.relative_gap <= 1e-7
+    assert fine.certificate.rigorous
+    assert fine.value == pytest.approx(cvxnmf.solve(problem, tol=1e-7).value, rel=2e-7)
+    for other in (cvxnmf.symmetric(A.toarray()[:50, :50] + 1.0), cvxnmf.nonsymmetric(A.toarray()[:50, :40] + 1.0)):
+        with pytest.raises(ValueError, match="precision='single' is for"):
+            cvxnmf.solve(other, precision="single")
 
 
 @pytest.mark.parametrize("n", [1, 7, 128, 129, 700])

@@ -240,7 +240,7 @@ class Streamed:
     def __init__(self, block: StreamedBlock, point: Point) -> None:
         self.block, self.point = block, point
         self.value = block.objective(point)
-        self.precision = 1e-7
+        self.precision, self.following = 1e-7, block.for_first_descent()
 
     def settle(self) -> None:
         """Nothing to do: every step sets both."""
@@ -251,13 +251,15 @@ class Streamed:
 
     def step(self) -> None:
         """Let directions in, then descend, more precisely each time."""
+        before = self.point, self.value
         raised = self.block.with_entering(self.point)
-        point = descended(self.block, raised, raised.W.shape[1], self.descent_steps, self.precision, self._reach)
-        self._reach(point, self.block.objective(point))
-        self.precision *= 1e-2
+        point = descended(self.following, raised, raised.W.shape[1], self.descent_steps, self.precision, self._reach)
+        value = self.block.objective(point)
+        self.point, self.value = (point, value) if value <= before[1] else before
+        self.precision, self.following = 1e-2 * self.precision, self.block
 
     def _reach(self, point: Point, value: float) -> None:
-        """Keep a better point, so that a descent that is broken off is not lost."""
+        """Keep a better point on the way, so that a descent that is broken off is not lost."""
         if value <= self.value:
             self.point, self.value = point, value
 

@@ -31,6 +31,7 @@ def solve(
     max_iter: int = 1000,
     callback: Callback | None = None,
     start: Any = None,
+    precision: str = "double",
 ) -> Solution:
     """Solve a convex problem to a certified relative gap.
 
@@ -51,6 +52,9 @@ def solve(
         Called with an :class:`Iterate` after every step; a true answer stops the solve, keeping the best point.
     start : Solution, array-like of the problem's shape or pair (v, W), optional
         Warm start. It is projected on the cone, and not used where the method's own start is better.
+    precision : {"double", "single"}
+        "single" lets the first descent on large sparse data work in single precision, which is faster and good for gaps down to
+        about 1e-4; what follows, and every certificate, is in double precision.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def solve(
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
     given = None if start is None else problem.starting_point(start)
     name = names[0] if method == "auto" else method
-    problem = problem.arranged(name)
+    problem = problem.arranged(name, validation.choice("precision", precision, ("double", "single")) == "single")
     run = _Run(problem, METHODS[name], tol, max_iter, callback)
     with spectra.single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
         try:

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import float32, njit
+from numba.extending import overload
 
 from cvxnmf import spectra
 from cvxnmf.results import FloatArray
@@ -24,7 +25,7 @@ ONE_THREAD_BELOW = 300
 #: Up to this many entries E may be stored, in single precision, where products need not be more exact.
 STORED_ENTRIES = 70_000_000
 #: What is added to a number of moderate size to round it to an integer, which then stands in the last bits.
-ROUNDING = 6755399441055744.0
+ROUNDING, ROUNDING_SINGLE = 6755399441055744.0, 12582912.0
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -61,10 +62,44 @@ def exponential(x: Any, scratch: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
+def exponential_single(x: Any, scratch: Any) -> None:
+    """The same in single precision, with a polynomial of degree 6, from -87 to 88."""
+    bits = scratch.view(np.int32)
+    magic = np.float32(ROUNDING_SINGLE)
+    for j in range(x.size):
+        t = min(max(x[j], np.float32(-87.0)), np.float32(88.0))
+        scratch[j] = t * np.float32(1.442695) + magic
+        k = scratch[j] - magic
+        r = (t - k * np.float32(0.693359375)) - k * np.float32(-2.12194440e-4)
+        p = np.float32(1.3888889e-3) * r + np.float32(8.3333333e-3)
+        p = p * r + np.float32(4.1666668e-2)
+        p = p * r + np.float32(1.6666667e-1)
+        p = p * r + np.float32(0.5)
+        p = p * r + np.float32(1.0)
+        p = p * r + np.float32(1.0)
+        x[j] = p if x[j] <= np.float32(88.0) else x[j] * np.float32(np.inf)
+    for j in range(x.size):
+        bits[j] = (bits[j] + np.int32(127)) << np.int32(23)
+    for j in range(x.size):
+        x[j] *= scratch[j]
+
+
+def _exponentiate(x: Any, scratch: Any) -> None:
+    """Replace x by its exponential in its own precision; compiled below."""
+
+
+@overload(_exponentiate, strict=False)
+def _exponentiate_in_its_precision(x: Any, scratch: Any) -> Any:
+    if x.dtype == float32:
+        return lambda x, scratch: exponential_single(x, scratch)
+    return lambda x, scratch: exponential(x, scratch)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
 def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
     """Products of the blocks of rows ``first, first + every, ...`` and of their mirror images with R."""
     n = len(v)
-    product, scratch = np.zeros_like(R), np.empty(BLOCK * BLOCK)
+    product, scratch = np.zeros_like(R), np.empty(BLOCK * BLOCK, R.dtype)
     for row in range(first * BLOCK, n, every * BLOCK):
         last = min(n, row + BLOCK)
         for column in range(row, n, BLOCK):
@@ -73,7 +108,7 @@ def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
             for i in range(last - row):
                 for j in range(end - column):
                     E[i, j] += v[row + i] + v[column + j]
-            exponential(E.reshape(-1), scratch[: E.size])
+            _exponentiate(E.reshape(-1), scratch[: E.size])
             product[row:last] += np.dot(E, R[column:end])
             if column > row:
                 product[column:end] += np.dot(E.T, R[row:last])
@@ -103,22 +138,23 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 class Model:
-    """``E = exp(v1' + 1v' + WW')`` of n nodes, W with any number of columns."""
+    """``E = exp(v1' + 1v' + WW')`` of n nodes, W with any number of columns; `single` multiplies in single precision."""
 
-    def __init__(self, v: FloatArray, W: FloatArray) -> None:
-        self.v = np.ascontiguousarray(v)
-        self.W = np.ascontiguousarray(W)
+    def __init__(self, v: FloatArray, W: FloatArray, single: bool = False) -> None:
+        self.kind: Any = np.float32 if single else np.float64
+        self.v: Any = np.ascontiguousarray(v, dtype=self.kind)
+        self.W: Any = np.ascontiguousarray(W, dtype=self.kind)
         self._stored: Any = None
 
     def __matmul__(self, R: FloatArray) -> FloatArray:
         """``E R`` for a vector or a matrix R, exact to rounding."""
-        columns = np.ascontiguousarray(R if R.ndim == 2 else R[:, None], dtype=np.float64)
+        columns = np.ascontiguousarray(R if R.ndim == 2 else R[:, None], dtype=self.kind)
         if self.W.shape[1] == 0:  # of rank one
             x = np.exp(self.v)
             product = np.outer(x, x @ columns)
         else:
             product = sum(self._shared(_share_of_products, columns))
-        return np.asarray(product if R.ndim == 2 else product[:, 0])
+        return np.asarray(product if R.ndim == 2 else product[:, 0], dtype=np.float64)
 
     def nearly_times(self, x: FloatArray) -> FloatArray:
         """``E x`` to single precision, from stored entries where there is room for them."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cvxnmf import validation
 from cvxnmf.results import AnyPoint, FloatArray
 
 Index = NDArray[np.intp]
@@ -60,8 +61,12 @@ class Problem(ABC):
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
         """Return the same problem with another trace weight."""
 
-    def arranged(self, method: str) -> Problem:
-        """The same problem in the form that a method works on."""
+    def arranged(self, method: str, single: bool = False) -> Problem:
+        """The same problem in the form that a method works on, if asked for in single precision where that is possible."""
+        if single:
+            validation.refuse(
+                "precision='single' is for method='factored' on large sparse data (KL, conditional cone, trace > 0) only."
+            )
         return self
 
     @abstractmethod

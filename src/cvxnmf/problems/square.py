@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -57,11 +57,12 @@ class SymmetricProblem(Problem):
         """Number of rows of A."""
         return int(self.A.shape[0])
 
-    def arranged(self, method: str) -> SymmetricProblem:
+    def arranged(self, method: str, single: bool = False) -> Problem:
         """The same problem in the form that a method works on: dense, unless it streams the model and this is possible."""
-        if method in STREAMING or not isinstance(self.blocks[0], StreamedBlock):
-            return self
-        return self.dense()
+        streamed = isinstance(self.blocks[0], StreamedBlock)
+        if streamed and method in STREAMING:
+            return replace(self, blocks=tuple(replace(block, coarse_start=True) for block in self.blocks)) if single else self
+        return super().arranged(method, single) if single or not streamed else self.dense()
 
     def dense(self) -> SymmetricProblem:
         """The same problem on dense matrices."""

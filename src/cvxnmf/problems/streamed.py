@@ -33,12 +33,15 @@ class StreamedBlock:
         Rows of the whole v and W that this piece covers.
     A : csr_array
         The data on these nodes.
+    coarse_start : bool
+        Whether a first descent may work in single precision; nothing else does.
     """
 
     nodes: Index
     A: Any
     cone: Cone
     trace: float
+    coarse_start: bool = False
     lower: None = None
 
     @property
@@ -69,12 +72,19 @@ class StreamedBlock:
     def slopes(self, point: Point) -> tuple[float, FloatArray, FloatArray]:
         """Loss at a point, and half its gradients over v and W: ``(E - A)1`` and ``(E - A)W``."""
         v, W = point
-        product = Model(v, W) @ np.column_stack([np.ones(self.size), W])
+        product = self._model(point) @ np.column_stack([np.ones(self.size), W])
         AW = self.A @ W
         inner = 2.0 * float(v @ self.degrees) + float(np.vdot(AW, W))
         total = float(product[:, 0].sum()) - inner + self.constant
         loss = max(0.0, total) if total < np.inf else np.inf
         return loss, product[:, 0] - self.degrees, product[:, 1:] - AW
+
+    def _model(self, point: Point) -> Model:
+        return Model(*point)
+
+    def for_first_descent(self) -> StreamedBlock:
+        """The same, in single precision if that was asked for."""
+        return CoarseBlock(self.nodes, self.A, self.cone, self.trace) if self.coarse_start else self
 
     def objective(self, point: Point) -> float:
         """Loss plus penalty."""
@@ -162,3 +172,10 @@ class StreamedBlock:
         curvature = np.sum(squares * (Model(*point) @ squares), axis=0)
         weights = np.minimum((values - self.trace) / curvature, 1.0 / np.max(squares, axis=0))
         return Point(point.v, np.column_stack([point.W, Y * np.sqrt(weights)]))
+
+
+class CoarseBlock(StreamedBlock):
+    """The same with slopes in single precision."""
+
+    def _model(self, point: Point) -> Model:
+        return Model(*point, single=True)
