@@ -35,11 +35,11 @@ def torchnmf(data: Any, max_iter: int) -> tuple[Any, Any]:
 
 
 def karateclub(data: Any, max_iter: int) -> tuple[Any, Any]:
-    """SymmNMF of a graph with its own settings and seed."""
+    """SymmNMF of a graph with its own seed."""
     import networkx as nx
     from karateclub import SymmNMF
 
-    model = SymmNMF(dimensions=int(data["k"]), iterations=max_iter)
+    model = SymmNMF(dimensions=int(data["k"]), iterations=max_iter, rho=float(data["rho"]))
     model.fit(nx.from_numpy_array(data["A"]))
     return model.get_embedding(), model.get_embedding()
 

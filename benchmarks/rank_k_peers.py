@@ -24,6 +24,9 @@ FOREIGN = (
     ("torchnmf", "torchnmf", "nmf", 200, "tol 1e-4, at most 200 iterations, its defaults; single precision"),
 )
 
+#: Settings of karateclub's SymmNMF: its own, under which it moves slowly, and some that let it converge.
+KARATECLUB = (("its defaults (200 iterations, rho 100)", 200, 100.0), ("2000 iterations, rho 1", 2000, 1.0))
+
 
 def same_start(scale: Scale) -> list[Table]:
     """Time and loss of every method from one start, all entries of which are positive."""
@@ -86,17 +89,25 @@ def symmetric_peer(scale: Scale) -> list[Table]:
             cvxnmf.factorize(kernel, k, symmetric=True, effort=0)
             spent, ours = objective.seconds(lambda K=kernel, k=k: cvxnmf.factorize(K, k, symmetric=True, effort=0))
             rows.append([label, "cvxnmf.factorize", f"{spent:.3f}", *_verified(kernel, ours.U, effort)])
-            try:
-                found = environments.run("karateclub", scale.full, A=A, k=k, max_iter=200)
-            except Unavailable as reason:
-                rows.append([label, *missing_row("karateclub SymmNMF", str(reason), len(header) - 1)])
-                continue
-            rows.append([label, "karateclub SymmNMF", f"{found['seconds']:.3f}", *_verified(kernel, found["U"], effort)])
+            for words, max_iter, rho in KARATECLUB:
+                try:
+                    found = environments.run("karateclub", scale.full, A=A, k=k, max_iter=max_iter, rho=rho)
+                except Unavailable as reason:
+                    rows.append([label, *missing_row(f"karateclub SymmNMF, {words}", str(reason), len(header) - 1)])
+                    continue
+                U = found["U"] * _best_scale(kernel, found["U"])
+                score = _verified(kernel, U, effort)
+                rows.append([label, f"karateclub SymmNMF, {words}", f"{found['seconds']:.3f}", *score])
     note = (
-        "Both factor `K = D^-1 A (D^-1 A)'`, the matrix that karateclub forms, as `UU'` (its defaults: 200 iterations, rho 100, "
-        "seed 42; its embedding is U). Its time includes building K from a networkx graph."
+        "Both factor `K = D^-1 A (D^-1 A)'`, karateclub's matrix, as `UU'`. Its embedding (seed 42) is U, times the number "
+        "that makes the loss least; its time includes building K from a networkx graph. Ours is `factorize` without its bound."
     )
     return [Table("Symmetric NMF of random-walk kernels against karateclub", header, rows, note)]
+
+
+def _best_scale(K: np.ndarray, U: np.ndarray) -> float:
+    """The number c for which ``||K - c² UU'||`` is least."""
+    return float(np.sqrt(np.vdot(K @ U, U) / np.sum((U.T @ U) ** 2)))
 
 
 def _verified(K: np.ndarray, U: np.ndarray, effort: int) -> list[str]:

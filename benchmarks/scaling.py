@@ -39,7 +39,7 @@ def _row(name: str, A: Any, tol: float, goal: float, scale: Scale) -> list[str]:
     if n >= 5000 and not scale.full:
         del units["eigh on one thread"]  # takes half a minute
     works = {"ours": lambda: _solved(A, tol)} | units
-    repeats = 1 if n >= 5000 and not scale.full else 3
+    repeats = 3 if scale.full else 2 if n < 5000 else 1
     times, answers = objective.interleaved(works, repeats, warm_up=n < 5000)
     gap = objective.proved_gap(A, *answers["ours"])
     told = child.ask("planted", n=n, tol=tol) if name.startswith("planted") and not scale.tiny else None
