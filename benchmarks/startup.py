@@ -54,7 +54,7 @@ def imports(scale: Scale) -> list[Table]:
     codes["cvxnmf --help"] = "import sys; sys.argv = ['cvxnmf', '--help']\nfrom cvxnmf.cli import main\nmain()"
     codes["Python alone"] = "pass"
     works = {name: lambda code=code: _process(code) for name, code in codes.items()}
-    times, _ = objective.interleaved(works, repeats=1 if scale.tiny else 3, warm_up=not scale.tiny)
+    times, _ = objective.interleaved(works, repeats=scale.pick(1, 2, 5), warm_up=scale.full)
     base = times["numpy and scipy"].median
     rows = []
     for name, timing in times.items():
@@ -67,11 +67,11 @@ def imports(scale: Scale) -> list[Table]:
 def first_calls(scale: Scale) -> list[Table]:
     """The first call after installation, with nothing compiled, and the next process."""
     rows = []
-    for name, (data, call) in list(CALLS.items())[: 0 if scale.tiny else None]:
+    for name, (data, call) in list(CALLS.items())[: scale.pick(0, 2, len(CALLS))]:
         with tempfile.TemporaryDirectory() as cache:
             code = f"{data}\n{call}"
             without = Timing((_process(code, cache),))
-            after = Timing(tuple(_process(code, cache) for _ in range(2)))
+            after = Timing(tuple(_process(code, cache) for _ in range(3 if scale.full else 1)))
         rows.append([name, str(without), str(after)])
     note = "Whole processes, data and imports included; NUMBA_CACHE_DIR is an empty folder at first. Goal: at most 10 s."
     header = ["call", "first process, nothing compiled, s", "next processes, s"]
