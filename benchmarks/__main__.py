@@ -62,21 +62,22 @@ def main() -> None:
     """Measure, print, write."""
     asked = arguments()
     scale = Scale.FULL if asked.full else Scale.QUICK
-    print(f"{report.machine()}\n", flush=True)
+    facts = report.machine()  # before peers bring libraries of their own
+    print(f"{facts}\n", flush=True)
     began = time.perf_counter()
     tables = measured(asked.only or list(TABLES), scale)
     spent = time.perf_counter() - began
     print(f"All in {spent:.0f} s.", file=sys.stderr)
     if asked.only is None:
-        write(tables, scale, spent, Path(__file__).parent)
+        write(tables, scale, f"It took {spent:.0f} s. {facts}", Path(__file__).parent)
 
 
-def write(tables: list[Table], scale: Scale, spent: float, folder: Path) -> None:
+def write(tables: list[Table], scale: Scale, facts: str, folder: Path) -> None:
     """The report and its pictures beside this file."""
     suffix = "-full" if scale.full else ""
     pictures = f"pictures{suffix}"
     report.save_pictures(tables, folder / pictures)
-    text = report.document(tables, scale.value, spent, pictures, datasets.absent_files())
+    text = report.document(tables, scale.value, facts, pictures, datasets.absent_files())
     (folder / f"RESULTS{suffix}.md").write_text(text, encoding="utf8")
 
 

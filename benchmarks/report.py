@@ -75,13 +75,13 @@ def _threads() -> str:
     return ", ".join(f"{name} with {count} threads" for name, count in sorted(found)) or "BLAS threads not told"
 
 
-def document(tables: Sequence[Table], scale: str, seconds: float, folder: str, absent: Sequence[str] = ()) -> str:
+def document(tables: Sequence[Table], scale: str, facts: str, folder: str, absent: Sequence[str] = ()) -> str:
     """The whole report."""
     command = "make bench-full" if scale == "full" else "make bench"
     head = [
         "# Benchmark results",
         "",
-        f"Written by `{command}` in {seconds:.0f} s. {machine()}",
+        f"Written by `{command}`. {facts}",
         "",
         "Seconds are wall time in one run, pieces of work in turns; where repeated, the median with the least and the greatest",
         "in brackets. Data are made or read before the clock starts. Gaps, losses and agreement are computed by",

@@ -82,7 +82,7 @@ def test_memory_is_not_told_elsewhere(monkeypatch):
 def test_the_report_names_no_machine_and_links_its_pictures(tmp_path, monkeypatch):
     monkeypatch.delenv("CVXNMF_DATA", raising=False)
     picture = {"growth": "<svg/>"}
-    bench.write([Table("One", ["a", "b"], [["1", "2"]], "Said.", picture)], Scale.QUICK, 12.0, tmp_path)
+    bench.write([Table("One", ["a", "b"], [["1", "2"]], "Said.", picture)], Scale.QUICK, report.machine(), tmp_path)
     text = (tmp_path / "RESULTS.md").read_text(encoding="utf8")
     assert "| 1 | 2 |" in text
     assert "pictures/growth.svg" in text
