@@ -87,7 +87,7 @@ def document(tables: Sequence[Table], scale: str, facts: str, folder: str, absen
         "in brackets. Data are made or read before the clock starts. Gaps, losses and agreement are computed by",
         "`benchmarks/objective.py` from what a solver returns, never taken from its own report. Threads are the same on both",
         "sides: all cores, except where a table says one. The unit *eigh* is one full `scipy.linalg.eigh` of the data with its",
-        "defaults, vectors included, on one thread or on all, whichever is faster.",
+        "defaults, vectors included, on one thread or on all, whichever is faster, unless a table says otherwise.",
         "",
         *([f"Not in the folder `CVXNMF_DATA`, and left out: {', '.join(absent)}.", ""] if absent else []),
     ]
