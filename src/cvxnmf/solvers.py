@@ -85,7 +85,10 @@ def solve(
     name = names[0] if method == "auto" else method
     problem = problem.arranged(name, validation.choice("precision", precision, ("double", "single")) == "single")
     run = _Run(problem, METHODS[name], tol, max_iter, callback)
-    with spectra.single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
+    with (
+        spectra.single_thread(problem.size, problem.threads_from),
+        np.errstate(all="ignore"),
+    ):  # values are tested for being finite
         try:
             for block in problem.blocks:
                 run.solve_block(block, given)

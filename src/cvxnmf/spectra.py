@@ -6,8 +6,9 @@ when at most a tenth of the pairs is wanted; small thin products are faster on o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -32,23 +33,38 @@ SMALL_OPERATOR = 60
 SMALLEST_GRAM_SHARE = 1e-5
 
 
+#: What was allowed before BLAS was held to one thread.
+_ALLOWED: ContextVar[int | None] = ContextVar("allowed threads", default=None)
+
+
 @cache
 def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def single_thread(n: int = 0) -> AbstractContextManager[Any]:
-    """Run BLAS on one thread inside the context, unless `n` is large enough for two to pay."""
-    if n >= SINGLE_THREAD_BELOW:
-        return nullcontext()
-    limit: AbstractContextManager[Any] = _threads().limit(limits=1, user_api="blas")
-    return limit
+@contextmanager
+def single_thread(n: int = 0, below: int = SINGLE_THREAD_BELOW) -> Iterator[None]:
+    """Run BLAS on one thread inside the context, unless `n` is large enough for two to pay.
+
+    On a busy machine threads of BLAS wait for each other by spinning, which makes small products a hundred times slower.
+    """
+    if n >= below:
+        yield
+        return
+    allowed = _ALLOWED.set(thread_count())
+    try:
+        with _threads().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _ALLOWED.reset(allowed)
 
 
 def thread_count() -> int:
-    """Threads that BLAS may use now, so that one setting governs all."""
-    counts = [int(library["num_threads"]) for library in _threads().info() if library["user_api"] == "blas"]
-    return max([1, *counts])
+    """Threads that BLAS may use outside of :func:`single_thread`, so that one setting governs all."""
+    allowed = _ALLOWED.get()
+    if allowed is not None:
+        return allowed
+    return max([1, *(int(library["num_threads"]) for library in _threads().info() if library["user_api"] == "blas")])
 
 
 def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:

@@ -96,7 +96,8 @@ def partition(
     k = None if n_clusters is None else validation.clusters(n_clusters, n)
     terms = {"loss": loss, "cone": cone, "metric": metric}
     problem = _stated(A, 0.0 if isinstance(trace, str) else trace, terms)
-    level, spectrum = _noise(A, k)
+    with spectra.single_thread():
+        level, spectrum = _noise(A, k)
     found = 1 + int(np.count_nonzero(spectrum > level.edge))
     k = min(found, n) if k is None else k
     if isinstance(trace, str):
@@ -168,7 +169,8 @@ def _described(
     refine: bool,
 ) -> Partition:
     """The partition that a solution gives, with its measures."""
-    labels, memberships = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
+    with spectra.single_thread():
+        labels, memberships = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
     return Partition(
         nodes=nodes,
         labels=labels,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cvxnmf import validation
+from cvxnmf import spectra, validation
 from cvxnmf.results import AnyPoint, FloatArray
 
 Index = NDArray[np.intp]
@@ -60,6 +60,11 @@ class Problem(ABC):
     @abstractmethod
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
         """Return the same problem with another trace weight."""
+
+    @property
+    def threads_from(self) -> int:
+        """Size from which on BLAS gains by several threads."""
+        return spectra.SINGLE_THREAD_BELOW
 
     def arranged(self, method: str, single: bool = False) -> Problem:
         """The same problem in the form that a method works on, if asked for in single precision where that is possible."""

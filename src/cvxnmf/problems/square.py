@@ -23,6 +23,8 @@ from cvxnmf.results import FloatArray, Point
 STREAMED_FROM = 400
 #: Data with a larger share of entries that are not zero are faster dense.
 STREAMED_DENSITY = 0.6
+#: From this many nodes on the check of a streamed model, a dense one, gains by several threads.
+STREAMED_THREADS_FROM = 2500
 #: Methods that work without dense matrices.
 STREAMING = ("factored",)
 
@@ -56,6 +58,11 @@ class SymmetricProblem(Problem):
     def size(self) -> int:
         """Number of rows of A."""
         return int(self.A.shape[0])
+
+    @property
+    def threads_from(self) -> int:
+        """Size from which on BLAS gains by several threads; a streamed model has threads of its own."""
+        return STREAMED_THREADS_FROM if isinstance(self.blocks[0], StreamedBlock) else super().threads_from
 
     def arranged(self, method: str, single: bool = False) -> Problem:
         """The same problem in the form that a method works on: dense, unless it streams the model and this is possible."""
