@@ -1,6 +1,5 @@
 """Block graphs, adapters, and what is measured on a partition."""
 
-import warnings
 from fractions import Fraction
 
 import networkx as nx
@@ -156,18 +155,36 @@ def test_directed_graphs_are_symmetrised_with_a_warning(kind):
     graph = nx.DiGraph([(0, 1), (1, 0), (1, 2)])
     A = nx.to_numpy_array(graph)
     given_as = {"networkx": graph, "array": A, "sparse": sp.coo_matrix(A)}[kind]
-    with pytest.warns(UserWarning, match="directed and was made undirected: joined where either direction is"):
-        named = named_graph(given_as)
+    named = named_graph(given_as)
+    assert named.note.startswith("The graph is directed and was made undirected: joined where either direction is")
     np.testing.assert_array_equal(named.A.toarray(), np.maximum(A, A.T))
 
 
 def test_weights_of_two_directions_are_averaged_and_mutual_edges_need_no_warning():
-    with pytest.warns(UserWarning, match="averaged"):
-        named = named_graph(np.array([[0.0, 3.0], [1.0, 0.0]]))
+    named = named_graph(np.array([[0.0, 3.0], [1.0, 0.0]]))
+    assert "averaged" in named.note
     np.testing.assert_array_equal(named.A.toarray(), [[0.0, 2.0], [2.0, 0.0]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert entries(named_graph(nx.DiGraph([(0, 1), (1, 0)]))) == {(0, 1): 1.0, (1, 0): 1.0}
+    mutual = named_graph(nx.DiGraph([(0, 1), (1, 0)]))
+    assert mutual.note is None
+    assert entries(mutual) == {(0, 1): 1.0, (1, 0): 1.0}
+
+
+def test_the_warning_about_directions_points_at_the_caller():
+    with pytest.warns(UserWarning, match="made undirected") as caught:
+        cvxnmf.partition(nx.DiGraph([(0, 1), (1, 2), (2, 0), (2, 3)]))
+    assert caught[0].filename == __file__
+
+
+def test_headings_of_a_frame_tell_its_columns():
+    frame = pd.DataFrame({"id": [1, 2], "weight": [2.0, 1.0], "target": ["b", "c"], "source": ["a", "b"]})
+    assert entries(named_graph(frame)) == {("a", "b"): 2.0, ("b", "a"): 2.0, ("b", "c"): 1.0, ("c", "b"): 1.0}
+
+
+def test_rounding_of_single_precision_is_no_direction():
+    A = np.random.default_rng(0).random((30, 30)).astype(np.float32)
+    A = A + A.T
+    A[0, 1] *= np.float32(1 + 2e-7)
+    assert named_graph(A).note is None
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,34 @@ def test_the_number_of_planted_groups_is_found(k, tail):
     assert adjusted_rand_score(groups, found.labels) >= 0.95
 
 
+@pytest.mark.parametrize(
+    ("make", "k"),
+    [
+        (lambda: nx.caveman_graph(10, 5), 10),
+        (lambda: nx.caveman_graph(3, 4), 3),
+        (lambda: nx.disjoint_union(nx.complete_graph(3), nx.complete_graph(3)), 2),
+        (lambda: nx.connected_caveman_graph(6, 10), 6),
+        (lambda: nx.random_regular_graph(4, 200, seed=0), 1),
+        (lambda: nx.gnp_random_graph(200, 0.05, seed=0), 1),
+        (lambda: nx.barabasi_albert_graph(200, 4, seed=0), 1),
+        (lambda: nx.balanced_tree(2, 5), 1),
+        (lambda: np.ones((5, 5)), 1),
+        (lambda: np.full((4, 4), 2.5), 1),
+    ],
+)
+def test_obvious_numbers_of_clusters(make, k):
+    assert cvxnmf.partition(make()).n_clusters == k
+
+
+def test_smooth_similarities_are_divided_at_the_widest_gap():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(centre, 0.5, (40, 2)) for centre in ((0, 0), (4, 0), (0, 4))])
+    for gamma in (0.1, 1.0):
+        model = cvxnmf.GraphPartitioner(affinity="rbf", gamma=gamma).fit(X)
+        assert model.n_clusters_ == 3
+        assert adjusted_rand_score(np.arange(120) // 40, model.labels_) == 1.0
+
+
 # Quality against others --------------------------------------------------------------------------------------------------------
 
 

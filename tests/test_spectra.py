@@ -64,4 +64,4 @@ def test_dispersion_leaves_signal_out():
     groups = np.where(np.arange(n) < n // 2, 1.0, -1.0)
     A = sp.csr_array(noise + 0.5 * np.outer(groups, groups) + 20.0)
     edge = spectra.noise_edge(np.full(n, float(n)))
-    assert spectra.dispersion(A, np.ones(n), float(n * n), edge) == pytest.approx(phi, rel=0.03)
+    assert spectra.dispersion(A, np.ones(n), np.full(n, float(n)), edge) == pytest.approx(phi, rel=0.03)

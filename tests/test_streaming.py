@@ -1,12 +1,14 @@
 """The streamed engine: its kernel, its answers beside those of dense matrices, and proofs in factors."""
 
+import dataclasses
+
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import cvxnmf
-from cvxnmf import spectra
+from cvxnmf import checking, spectra
 from cvxnmf.checking import factors
 from cvxnmf.problems import StreamedBlock, square
 from cvxnmf.streaming import Model, exponential, exponential_single
@@ -98,15 +100,18 @@ def test_noise_of_sparse_data_is_that_of_the_definition(weighted):
     M, S = np.outer(degrees, degrees) / degrees.sum(), np.outer(s, s)
     level = square.noise(A, s)
     if weighted:
-        values = np.linalg.eigvalsh((A.toarray() - M) / S)
-        unit, phi, previous = spectra.noise_edge((M / S**2).sum(axis=1)), np.inf, None
-        while phi != previous:
-            previous = phi
-            phi = np.sum(values[values <= unit * np.sqrt(phi)] ** 2) / np.sum(M / S**2)
+        values, vectors = np.linalg.eigh((A.toarray() - M) / S)
+        a = degrees / s**2 / np.sqrt(degrees.sum())
+        unit, signal, phi = spectra.noise_edge((M / S**2).sum(axis=1)), -1, np.sum(values**2) / a.sum() ** 2
+        while np.count_nonzero(values > unit * np.sqrt(phi)) > max(signal, 0):
+            top = values > unit * np.sqrt(phi)
+            signal = np.count_nonzero(top)
+            phi = np.sum(values[~top] ** 2) / (a @ (1 - np.sum(vectors[:, top] ** 2, axis=1))) ** 2
         edge = unit * np.sqrt(phi)
     else:
         V = top * M * np.maximum(0.0, 1.0 - M / top)
         edge, phi = spectra.noise_edge((V / S**2).sum(axis=1)), V.sum() / M.sum()
+        edge *= np.sqrt(1 - max(0.0, phi - degrees.var() / degrees.mean()) / degrees.mean())
     assert level.edge == pytest.approx(edge * (1 + 150 ** (-2 / 3)), rel=1e-9)
     assert level.dispersion == pytest.approx(phi, rel=1e-9)
 
@@ -205,6 +210,65 @@ def test_a_descent_that_is_broken_off_is_not_lost(streamed_early, monkeypatch):
         cvxnmf.solve(problem)
     assert stopped.value.solution.rank > 0
     assert stopped.value.solution.value < start
+
+
+def test_many_directions_at_once_do_not_overshoot():
+    n = 420
+    ring = sp.csr_array(sp.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-1, 1, 1 - n, n - 1], shape=(n, n)))
+    problem = cvxnmf.symmetric(ring, trace=4.5)
+    solution = cvxnmf.solve(problem, tol=1e-3)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+    assert solution.value < 0.6 * problem.blocks[0].objective(problem.blocks[0].start())
+
+
+def test_iterations_that_do_not_converge_are_replaced(monkeypatch):
+    def unconverged(*arguments, **options):
+        raise spectra.spl.ArpackNoConvergence("no convergence", np.empty(0), np.empty((0, 0)))
+
+    monkeypatch.setattr(spectra.spl, "eigsh", unconverged)
+    B = np.diag(np.arange(70.0))
+    values, vectors = spectra.operator_pairs(lambda x: B @ x, 70, 3)
+    np.testing.assert_allclose(values, [69.0, 68.0, 67.0])
+    np.testing.assert_allclose(np.abs(vectors[[69, 68, 67], [0, 1, 2]]), 1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e40])
+def test_the_unit_of_the_data_does_not_matter(unit):
+    A, _ = sparse_graph(420, 3, 12)
+    trace = cvxnmf.symmetric(A, trace="auto").trace
+    solution = cvxnmf.solve(cvxnmf.symmetric(unit * A, trace=trace * np.sqrt(unit)), tol=1e-4)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+    assert solution.value == pytest.approx(unit * cvxnmf.solve(cvxnmf.symmetric(A, trace=trace), tol=1e-4).value, rel=1e-4)
+
+
+def test_sparse_single_precision_data_are_symmetric_up_to_their_rounding():
+    A, _ = sparse_graph(420, 3, 12, weighted=True)
+    F = sp.csr_array(A * 0.1, dtype=np.float32)
+    F.data[0] *= np.float32(1 + 2e-7)
+    assert cvxnmf.symmetric(F, trace=1.0).size == 420
+
+
+def test_isolated_nodes_do_not_make_a_graph_large(monkeypatch):
+    monkeypatch.setattr(factors, "LARGEST_DENSE", 500)
+    A, _ = sparse_graph(420, 3, 12)
+    padded = sp.csr_array(sp.block_diag([A, sp.csr_array((300, 300))]))
+    certificate = cvxnmf.solve(cvxnmf.symmetric(padded, trace="auto"), tol=1e-3).certificate
+    assert certificate.rigorous
+    assert certificate.check(padded) == certificate.bound
+
+
+def test_a_metric_that_is_nearly_the_named_one_is_refused():
+    A, certificate = proved()
+    for factor in (1 + 9e-10, 1e-300, 1e300):
+        witness = dict(certificate.witness) | {"metric": certificate.witness["metric"] * factor}
+        with pytest.raises(cvxnmf.CertificateError, match="metric"):
+            checking.prove(A, "dual", certificate.statement, witness)
+
+
+def test_an_altered_scale_is_found():
+    A, certificate = proved()
+    with pytest.raises(cvxnmf.CertificateError, match="scale"):
+        dataclasses.replace(certificate, scale=1e30, digest="").check(A)
 
 
 def test_the_same_data_give_the_same_bits():

@@ -20,6 +20,8 @@ from cvxnmf.results import Interrupted, Iterate, MatrixPoint, Solution, Status
 
 Callback = Callable[[Iterate], Any]
 
+#: Up to this many nodes a streamed solve that stalls goes on with dense matrices.
+LARGEST_FALLBACK = 3000
 #: Columns of W with less than this share of the largest column's weight may be dropped at the end.
 NEGLIGIBLE_COLUMN = 1e-6
 
@@ -94,7 +96,10 @@ def solve(
                 run.solve_block(block, given)
         except KeyboardInterrupt:
             raise Interrupted(run.abandoned()) from None
-        return run.solution()
+        solution = run.solution()
+    if solution.status is Status.STALLED and isinstance(problem.blocks[0], StreamedBlock) and problem.size <= LARGEST_FALLBACK:
+        return solve(problem.arranged("accelerated"), "factored", tol, max_iter, callback, solution)  # a stronger dual point
+    return solution
 
 
 def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Solution]:

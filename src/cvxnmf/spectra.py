@@ -29,6 +29,8 @@ PARTIAL_SHARE = 0.1
 FULL_GRAM = 1200
 #: Up to this many rows an operator is written out.
 SMALL_OPERATOR = 60
+#: Up to this many rows an operator is written out if iterations do not converge.
+WRITTEN_OUT = 4000
 #: Singular values below this share of the largest are lost in a Gram matrix.
 SMALLEST_GRAM_SHARE = 1e-5
 
@@ -199,23 +201,40 @@ def noise_edge(variance: FloatArray) -> float:
     return float(t * np.sqrt(np.sum(a / (t - a))))
 
 
-def dispersion(A: Any, s: FloatArray, variance_sum: float, unit_edge: float) -> float:
-    """Noise variance per unit of model variance, from the energy outside the signal.
+def dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: float) -> float:
+    """Noise variance per unit of model variance, from the energy of the residual outside the signal.
 
-    Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal; phi is the
-    energy of the rest over the model's `variance_sum`, iterated down to its fixed point. A is sparse.
+    Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal. The rest is
+    compared with what noise of variance ``phi a_i a_j`` leaves outside the signal's directions, ``phi (sum_i a_i (1 - p_i))^2``
+    with their leverages p; down to the fixed point. Without the leverages a strong signal takes the noise with it.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Data.
+    s, variance : ndarray of shape (n,)
+        The metric, and the row sums of the matrix of entry variances of the model, ``a = variance / sqrt(sum variance)``.
+    unit_edge : float
+        The noise edge of that model.
     """
-    energy = _modularity_energy(A, s)
-    phi, values = energy / variance_sum, np.full(1, np.inf)
-    while True:
+    n, energy = A.shape[0], _modularity_energy(A, s)
+    a = variance / np.sqrt(variance.sum())
+    values, vectors, count = np.empty(0), np.empty((n, 0)), 0
+    phi = energy / float(a.sum()) ** 2
+    while count < n:
         threshold = unit_edge * np.sqrt(phi)
-        while values[-1] > threshold and len(values) < A.shape[0]:
-            values = modularity_spectrum(A, s, min(max(16, 2 * len(values)), A.shape[0]))
-        signal = values[values > threshold]
-        smaller = max(0.0, energy - float(np.sum(signal * signal))) / variance_sum
+        while len(values) < n and (not len(values) or values[-1] > threshold):
+            values, vectors = modularity_pairs(A, s, min(max(16, 2 * len(values)), n))
+        more = int(np.count_nonzero(values > threshold))
+        if more <= count:
+            break
+        leverages = np.sum(vectors[:, :more] ** 2, axis=1)
+        room = float(a @ (1.0 - np.minimum(leverages, 1.0))) ** 2
+        smaller = max(0.0, energy - float(np.sum(values[:more] ** 2))) / max(room, 1e-6 * float(a.sum()) ** 2)
         if not smaller < phi:
-            return phi
-        phi = smaller
+            break
+        phi, count = smaller, more
+    return phi
 
 
 def _modularity_energy(A: Any, s: FloatArray) -> float:
@@ -228,8 +247,8 @@ def _modularity_energy(A: Any, s: FloatArray) -> float:
     return float(np.sum((entries - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
 
 
-def modularity_spectrum(A: Any, s: FloatArray, count: int) -> FloatArray:
-    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1``, in decreasing order, A sparse."""
+def modularity_pairs(A: Any, s: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1``, in decreasing order, and their vectors; A is sparse."""
     n = A.shape[0]
     degrees = np.asarray(A.sum(axis=1)).ravel()
     expected = degrees / s / np.sqrt(degrees.sum())
@@ -237,10 +256,10 @@ def modularity_spectrum(A: Any, s: FloatArray, count: int) -> FloatArray:
     if n <= FULL_GRAM or 5 * count >= n:
         B = scaled.toarray()
         add_outer(B, -expected, expected)
-        values = sl.eigh(B, eigvals_only=True, overwrite_a=True, subset_by_index=[n - count, n - 1], check_finite=False)
-        return np.asarray(values[::-1])
+        values, vectors = sl.eigh(B, overwrite_a=True, subset_by_index=[n - count, n - 1], check_finite=False)
+        return values[::-1], vectors[:, ::-1]
     operator = spl.LinearOperator((n, n), matvec=lambda x: scaled @ x - expected * (expected @ x), dtype=np.float64)
-    return lanczos(operator, count, np.random.default_rng(0).standard_normal(n))[0]
+    return lanczos(operator, count, np.random.default_rng(0).standard_normal(n))
 
 
 def rectangular_noise_edge(row_variance: FloatArray, column_variance: FloatArray) -> float:
@@ -323,7 +342,19 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
 
 
 def lanczos(B: Any, k: int, start: FloatArray, tol: float = 1e-6) -> tuple[FloatArray, FloatArray]:
-    """The k largest eigenvalues of a symmetric matrix or operator, decreasing, and their vectors, by Lanczos iterations."""
-    values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=tol, ncv=min(B.shape[0], max(2 * k + 1, 20)))
-    order = np.argsort(-values, kind="stable")
+    """The k largest eigenvalues of a symmetric matrix or operator, decreasing, and their vectors, by Lanczos iterations.
+
+    Where these do not converge, a moderate operator is written out, and of a large one what was found is refined once.
+    """
+    n = B.shape[0]
+    size = min(n, max(2 * k + 1, 20))
+    try:
+        values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=tol, ncv=size)
+    except spl.ArpackError:
+        if n <= WRITTEN_OUT:
+            dense = np.asarray(B @ np.eye(n))
+            values, vectors = sl.eigh((dense + dense.T) / 2, check_finite=False)
+        else:
+            values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=100 * tol, ncv=min(n, 4 * size), maxiter=100 * n)
+    order = np.argsort(-values, kind="stable")[:k]
     return values[order], vectors[:, order]

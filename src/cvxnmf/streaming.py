@@ -157,14 +157,21 @@ class Model:
         return np.asarray(product if R.ndim == 2 else product[:, 0], dtype=np.float64)
 
     def nearly_times(self, x: FloatArray) -> FloatArray:
-        """``E x`` to single precision, from stored entries where there is room for them."""
+        """``E x`` to single precision, from stored entries where there is room for them.
+
+        ``E = D K D`` with ``K_ij = exp(-|w_i - w_j|^2 / 2)``, which lies between 0 and 1 whatever the unit of the data.
+        """
         n = len(self.v)
         if self.W.shape[1] == 0 or n * n > STORED_ENTRIES:
             return self @ x
+        lengths = 0.5 * np.sum(self.W * self.W, axis=1)
+        scaling = np.exp(self.v + lengths)
         if self._stored is None:
             self._stored = np.empty((n, n), dtype=np.float32)
-            self._shared(_share_of_entries, self._stored)
-        return np.asarray(self._stored @ x.astype(np.float32), dtype=np.float64)
+            Model(-lengths, self.W)._shared(_share_of_entries, self._stored)
+        y = scaling * x
+        unit = max(float(np.abs(y).max(initial=0.0)), np.finfo(np.float64).tiny)
+        return np.asarray(scaling * (unit * (self._stored @ (y / unit).astype(np.float32)).astype(np.float64)))
 
     def _shared(self, work: Any, array: Any) -> list[Any]:
         """What each thread makes of its share."""

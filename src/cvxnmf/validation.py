@@ -250,7 +250,13 @@ def components(n_components: object, shape: tuple[int, ...]) -> int:
     return k
 
 
-def is_symmetric(A: Any, name: str = "A", hint: str = "give V as well") -> None:
+def asymmetry(dtype: Any) -> float:
+    """Share of the largest entry by which mirrored entries of this type may differ through rounding."""
+    kind = np.dtype(dtype)
+    return max(ASYMMETRY, 8 * float(np.finfo(kind).eps)) if kind.kind == "f" else ASYMMETRY
+
+
+def is_symmetric(A: Any, name: str = "A", hint: str = "give V as well", tolerance: float = ASYMMETRY) -> None:
     """Refuse a matrix that is not symmetric up to rounding."""
     if A.shape[0] != A.shape[1]:
         refuse(f"{name} must be square for symmetric factors, not {A.shape[0]} by {A.shape[1]}; {hint}.")
@@ -258,7 +264,7 @@ def is_symmetric(A: Any, name: str = "A", hint: str = "give V as well") -> None:
         refuse(f"{name} has NaN at an entry but not at its mirror image, so it is not symmetric; {hint}.")
     difference = abs(A - A.T)
     largest = float(difference.max() if sp.issparse(difference) else np.nanmax(difference, initial=0.0))
-    if largest > ASYMMETRY * float(A.max() if sp.issparse(A) else np.nanmax(A)):
+    if largest > tolerance * float(A.max() if sp.issparse(A) else np.nanmax(A)):
         refuse(f"{name} is not symmetric: mirrored entries differ by up to {largest:g}; {hint}, or pass ({name} + {name}.T) / 2.")
 
 
@@ -326,7 +332,7 @@ def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
     matrix = partial_matrix(A, name)
     if not sp.issparse(matrix):
         refuse(f"{name} has NaN; replace missing values first (for example with 0).")
-    is_symmetric(matrix, name, "for rectangular data use cvxnmf.nonsymmetric")
+    is_symmetric(matrix, name, "for rectangular data use cvxnmf.nonsymmetric", asymmetry(A.dtype))
     return sp.csr_array((matrix + matrix.T) / 2)
 
 

@@ -157,6 +157,8 @@ class Certificate:
                 f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
                 "the certificate was altered or belongs to other data."
             )
+        if not math.isclose(self.scale, proof.scale, rel_tol=1e-9):
+            raise CertificateError(f"The stated scale {self.scale:.12g} is not that of these data, {proof.scale:.12g}.")
         if self.rigorous and not proof.rigorous:
             raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
         if not self.bound <= self.value:

@@ -16,6 +16,7 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from cvxnmf.checking.rounding import (
+    LARGEST,
     UNIT,
     UNITS_PER_TERM,
     Array,
@@ -39,18 +40,25 @@ BALANCED = 1e-8
 
 
 def large(A: Any) -> bool:
-    """Whether data are too large for a proof by dense matrices."""
+    """Whether data have too many nodes that carry entries for a proof by dense matrices."""
     shape: Any = getattr(A, "shape", ())
-    return len(shape) == 2 and bool(shape[0] > LARGEST_DENSE)
+    if len(shape) != 2 or not shape[0] > LARGEST_DENSE:
+        return False
+    carrying = abs(A).sum(axis=1) if sp.issparse(A) else np.count_nonzero(np.asarray(A), axis=1)
+    return bool(np.count_nonzero(carrying) > LARGEST_DENSE)
 
 
-def is_named_metric(metric: Array, name: str, degrees: Array) -> bool:
-    """Whether the metric is the one that a name stands for; one of the user's own may be any."""
+def stated_metric(metric: Array, name: str, degrees: Array) -> Array:
+    """The metric that a proof is about: the one that the name stands for, recomputed, or the user's own."""
+    if not np.all((metric >= 1 / LARGEST) & (metric <= LARGEST)):
+        raise CertificateError("The metric of the witness must be positive and of moderate size.")
     if name == "own":
-        return True
+        return metric
     raised = degrees + degrees.sum() / len(degrees)
     named = np.ones(len(degrees)) if name == "uniform" else np.sqrt(raised / np.sqrt(raised.sum()))
-    return bool(np.allclose(metric, named, rtol=1e-9, atol=0.0))
+    if not np.allclose(metric, named, rtol=1e-12, atol=0.0):
+        raise CertificateError(f"The metric is not the {name!r} metric of these data.")
+    return named
 
 
 def factors(witness: Mapping[str, Array], n: int) -> tuple[Array, Array, Array, float, Array]:
@@ -70,8 +78,7 @@ def prove_streamed(A: Any, terms: Any, witness: Mapping[str, Array]) -> Proof:
     metric, v, W, share, _ = factors(witness, data.shape[0])
     if terms.loss != "kl" or terms.cone != "conditional" or not terms.fits_diagonal or not terms.trace > 0:
         raise CertificateError("Factors of a large graph prove bounds for KL on the conditional cone with a penalty only.")
-    if not (metric.min() > 0 and is_named_metric(metric, terms.metric, degrees)):
-        raise CertificateError(f"The metric is not the {terms.metric!r} metric of these data.")
+    metric = stated_metric(metric, terms.metric, degrees)
     point = _Streamed(data, degrees, v, W, share)
     if not np.all(np.abs(point.residual) <= BALANCED * degrees):
         raise CertificateError("The rows of the dual point do not sum to zero.")
@@ -83,6 +90,8 @@ def prove_streamed(A: Any, terms: Any, witness: Mapping[str, Array]) -> Proof:
 def _sparse_data(A: Any) -> Any:
     """The data in compressed rows, on the nodes that carry any."""
     try:
+        if np.dtype(A.dtype).kind not in "fiub" or isinstance(A, np.ma.MaskedArray):
+            raise TypeError
         data = sp.csr_array(A, dtype=np.float64)
         data = sp.csr_array((data + data.T) / 2)
     except (TypeError, ValueError):
@@ -173,6 +182,8 @@ def largest_ritz(product: Callable[[Array], Array], block: Array) -> tuple[float
         if not newest.shape[1]:
             break
         basis = np.column_stack([basis, newest])
+    if not is_finite(images):
+        raise CertificateError("The dual point is not finite.")
     small = basis.T @ images
     values, vectors = np.linalg.eigh((small + small.T) / 2)
     top = vectors[:, -1]

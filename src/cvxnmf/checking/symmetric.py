@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from cvxnmf.checking.factors import factors, is_named_metric, large, prove_streamed
+from cvxnmf.checking.factors import factors, large, prove_streamed, stated_metric
 from cvxnmf.checking.rounding import (
     BLOCK_ENTRIES,
     LARGEST,
@@ -125,14 +125,13 @@ class _DualPoint:
             A = A - np.diag(np.diag(A))
         kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
         self.A = A if kept.all() else A[np.ix_(kept, kept)]
-        self.s, self.Z = metric, Z
+        self.Z = Z
         n = len(self.A)
         if Z.shape != (n, n) or metric.shape != (n,) or n == 0:
             raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
-        if not (is_finite(Z) and np.array_equal(Z, Z.T) and np.all((metric >= 1 / LARGEST) & (metric <= LARGEST))):
-            raise CertificateError("The witness is not a finite symmetric matrix with a positive metric of moderate size.")
-        if metric_name != "own" and not is_named_metric(metric, metric_name, self.A.sum(axis=1)):
-            raise CertificateError(f"The metric is not the {metric_name!r} metric of these data.")
+        if not (is_finite(Z) and np.array_equal(Z, Z.T)):
+            raise CertificateError("The witness is not a finite symmetric matrix.")
+        self.s = stated_metric(metric, metric_name, self.A.sum(axis=1))
         self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
         self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
         self.rigorous = True

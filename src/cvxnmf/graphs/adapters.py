@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -11,25 +10,27 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 
-#: How far up the call stack a warning points: the caller of :func:`partition`.
-CALLER = 4
+#: Headings that name the ends of an edge, and its weight, in a data frame.
+ENDS = (("source", "target"), ("from", "to"), ("node_1", "node_2"), ("u", "v"))
+WEIGHTS = ("weight", "weights")
 
 
 class NamedGraph(NamedTuple):
-    """Names of the nodes, and their symmetric adjacency matrix in compressed rows."""
+    """Names of the nodes, their symmetric adjacency matrix in compressed rows, and what a person should know of it."""
 
     nodes: tuple[Any, ...]
     A: Any
+    note: str | None = None
 
 
 def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
-    """Read a graph of any kind that is understood; directed ones are symmetrised with a warning.
+    """Read a graph of any kind that is understood; directed ones are symmetrised, with a note.
 
     Parameters
     ----------
     graph : networkx or igraph graph, scipy.sparse matrix, array-like, or data frame
-        A data frame is an adjacency matrix if its rows and columns have the same names, else a list of edges: two columns of
-        node names and perhaps one of weights.
+        A data frame is an adjacency matrix if its rows and columns have the same names, else a list of edges: the columns
+        "source" and "target" (or "from" and "to"), else the first two, and perhaps one of weights: "weight", else a third one.
     weight : str or None
         The edge attribute that holds weights, where there is one; None ignores weights.
 
@@ -69,13 +70,16 @@ def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
     """A data frame: an adjacency matrix with names, or a list of edges."""
     columns = list(frame.columns)
     if len(frame) == len(columns) and hasattr(frame, "index") and list(frame.index) == columns and len(columns) > 0:
-        return NamedGraph(tuple(columns), _from_matrix(frame.to_numpy(), weight).A)
+        return _from_matrix(frame.to_numpy(), weight)._replace(nodes=tuple(columns))
     if len(columns) < 2:
         validation.refuse("A data frame of edges needs two columns of node names, and perhaps one of weights.")
-    weights = [1.0] * len(frame)
-    if weight is not None and len(columns) > 2:
-        weights = list(frame[weight if weight in columns else columns[2]])
-    first, second = (list(frame[column]) for column in columns[:2])
+    known = {str(name).lower(): name for name in columns}
+    ends = next(([known[a], known[b]] for a, b in ENDS if a in known and b in known), columns[:2])
+    named = next((known[name] for name in (weight, *WEIGHTS) if name in known), None)
+    third = next((name for name in columns if name not in ends), None) if len(columns) == 3 else None
+    column = None if weight is None else third if named is None else named
+    weights = [1.0] * len(frame) if column is None else list(frame[column])
+    first, second = (list(frame[name]) for name in ends)
     if any(name != name or name is None for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     return _from_edges(tuple(dict.fromkeys([*first, *second])), list(zip(first, second, weights, strict=True)), False)
@@ -84,7 +88,7 @@ def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
 def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], directed: bool) -> NamedGraph:
     place = {name: number for number, name in enumerate(nodes)}
     try:
-        weights = np.array([1.0 if w is None else w for _, _, w in edges], dtype=np.float64)
+        weights = np.array([1.0 if w is None else float(w) for _, _, w in edges], dtype=np.float64)
     except (TypeError, ValueError):
         wrong = next(edge for edge in edges if not isinstance(edge[2], int | float | np.number | None))
         validation.refuse(f"The edge from {wrong[0]!r} to {wrong[1]!r} has the weight {wrong[2]!r}, which is not a number.")
@@ -97,7 +101,7 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
     n = len(nodes)
     A = sp.csr_array((weights, (rows, columns)), shape=(n, n))
     if directed:
-        return NamedGraph(nodes, _symmetrised(_tidy(A)))
+        return _symmetrised(nodes, _tidy(A))
     upper = sp.csr_array((weights, (np.minimum(rows, columns), np.maximum(rows, columns))), shape=(n, n))
     return NamedGraph(nodes, _tidy(upper + sp.csr_array(sp.triu(upper, 1)).T))
 
@@ -106,9 +110,10 @@ def _from_matrix(graph: Any, weight: str | None) -> NamedGraph:
     A = validation.adjacency_matrix(graph)
     if weight is None:
         A.data[:] = 1.0
-    difference = abs(A - A.T)
-    asymmetric = difference.nnz and float(difference.max()) > validation.ASYMMETRY * float(A.max())
-    return NamedGraph(tuple(range(A.shape[0])), _symmetrised(A) if asymmetric else _tidy((A + A.T) / 2))
+    difference, nodes = abs(A - A.T), tuple(range(A.shape[0]))
+    if difference.nnz and float(difference.max()) > validation.asymmetry(getattr(graph, "dtype", float)) * float(A.max()):
+        return _symmetrised(nodes, A)
+    return NamedGraph(nodes, _tidy((A + A.T) / 2))
 
 
 def _tidy(A: Any) -> Any:
@@ -119,15 +124,14 @@ def _tidy(A: Any) -> Any:
     return matrix
 
 
-def _symmetrised(A: Any) -> Any:
+def _symmetrised(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
     """An undirected graph of a directed one: joined where either direction is, weights averaged."""
     if _equal(A.data):
-        message, both = "joined where either direction is", A.maximum(A.T)
+        how, both = "joined where either direction is", A.maximum(A.T)
     else:
-        message, both = "weights of the two directions averaged", (A + A.T) / 2
-    if abs(A - A.T).nnz:
-        warnings.warn(f"The graph is directed and was made undirected: {message}.", UserWarning, stacklevel=CALLER)
-    return _tidy(both)
+        how, both = "weights of the two directions averaged", (A + A.T) / 2
+    note = f"The graph is directed and was made undirected: {how}." if abs(A - A.T).nnz else None
+    return NamedGraph(nodes, _tidy(both), note)
 
 
 def _equal(weights: Iterable[float]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import spectra, validation
 from cvxnmf.factorization import normalised_factors
@@ -20,6 +22,10 @@ from cvxnmf.solvers import solve
 
 #: Where fewer than k - 1 directions stand out of the noise, the penalty is this share of the last one's eigenvalue.
 ADMITTING_SHARE = 0.9
+#: Eigenvalues below this share of what the data could have are rounding.
+ROUNDING = 1e-9
+#: If more than this share of all directions stands out of the noise, there is none to speak of.
+NOISELESS_SHARE = 0.25
 #: Eigenvalues that are kept for looking at, beyond those above the noise.
 SHOWN = 20
 
@@ -52,7 +58,9 @@ def partition(
         made undirected with a warning: joined where either direction is, weights averaged.
     n_clusters : int, optional
         Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
-        the graph differs from noise (eigenvalues of the modularity matrix above the noise edge).
+        the graph differs from noise (eigenvalues of the modularity matrix above the noise edge), and at least the number of
+        connected components that are not trees. Of smooth similarities, where nothing looks like noise, the widest gap of the
+        spectrum decides.
     trace : float or "auto"
         Weight of the penalty of the convex problem. "auto" is the noise edge; if direction ``n_clusters - 1`` does not stand out
         of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter.
@@ -89,7 +97,9 @@ def partition(
     >>> found.n_clusters, found.certificate.relative_gap < 1e-4
     (2, True)
     """
-    nodes, A = named_graph(graph, weight)
+    nodes, A, note = named_graph(graph, weight)
+    if note:
+        warnings.warn(note, UserWarning, stacklevel=2)
     n = len(nodes)
     if not A.nnz:
         validation.refuse("The graph has no edges, so there is nothing to partition.")
@@ -99,7 +109,7 @@ def partition(
     with spectra.single_thread():
         level, spectrum = _noise(A, k)
     found = 1 + int(np.count_nonzero(spectrum > level.edge))
-    k = min(found, n) if k is None else k
+    k = min(max(found, _separate_parts(A)), n) if k is None else k
     if isinstance(trace, str):
         problem = problem.with_trace(_admitting(trace, level.edge, spectrum, k, terms))
     describe = partial(_described, nodes, A, spectrum, level, k, found - 1)
@@ -120,16 +130,38 @@ def _stated(A: Any, trace: float, terms: dict[str, str]) -> SymmetricProblem:
 
 
 def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray]:
-    """The noise of the graph, and the leading eigenvalues of its modularity matrix in the degree metric."""
+    """The noise of the graph, never below rounding, and leading eigenvalues of its modularity matrix in the degree metric."""
     kept = np.flatnonzero(A.sum(axis=1))
     part = A[kept][:, kept].tocsr()
-    s = degree_metric(np.asarray(part.sum(axis=1)).ravel())
-    level, count = noise(part.toarray(), s), (0 if k is None else k) + SHOWN
+    degrees = np.asarray(part.sum(axis=1)).ravel()
+    s = degree_metric(degrees)
+    level, count = noise(part, s), (0 if k is None else k) + SHOWN
+    level = level._replace(edge=max(level.edge, ROUNDING * float(np.max(degrees / (s * s)))))
     while True:
-        spectrum = spectra.modularity_spectrum(part, s, min(count, len(kept)))
+        spectrum = spectra.modularity_pairs(part, s, min(count, len(kept)))[0]
         if count >= len(kept) or spectrum[-1] <= level.edge:
-            return level, spectrum
+            return _plausible(level, spectrum, len(kept)), spectrum
         count *= 2
+
+
+def _plausible(level: Noise, spectrum: FloatArray, n: int) -> Noise:
+    """The noise, or where almost nothing looks like it (smooth similarities) what lies below the widest gap of the spectrum."""
+    above = spectrum[spectrum > level.edge]
+    if len(above) <= NOISELESS_SHARE * n or len(above) < 3:
+        return level
+    leading = above[: max(3, int(np.sqrt(n)))]
+    gap = int(np.argmax(leading[:-1] / leading[1:]))
+    edge = float(np.sqrt(leading[gap] * leading[gap + 1]))
+    return level._replace(edge=edge, dispersion=(edge / level.unit_edge) ** 2)
+
+
+def _separate_parts(A: Any) -> int:
+    """Number of connected components with a cycle: noise leaves trees apart, but hardly ever more than that."""
+    count, component = connected_components(A, directed=False)
+    nodes = np.bincount(component, minlength=count)
+    entries = A.tocoo()
+    upper = entries.row < entries.col
+    return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
 
 
 def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dict[str, str]) -> float:
@@ -140,8 +172,7 @@ def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dic
         validation.refuse(
             "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
         )
-    positive = spectrum[spectrum > 1e-9 * max(edge, float(np.abs(spectrum).max()))]
-    wanted = positive[: k - 1]
+    wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
     return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 

@@ -334,10 +334,21 @@ def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
 
 
 class Noise(NamedTuple):
-    """What noise alone does to the spectrum of the modularity matrix in the metric."""
+    """What noise alone does to the spectrum of the modularity matrix in the metric.
+
+    Attributes
+    ----------
+    edge : float
+        What it reaches.
+    dispersion : float
+        Variance of an entry over its mean.
+    unit_edge : float
+        What noise of dispersion 1 would reach.
+    """
 
     edge: float
     dispersion: float
+    unit_edge: float
 
 
 def noise(A: Any, s: FloatArray) -> Noise:
@@ -354,14 +365,25 @@ def noise(A: Any, s: FloatArray) -> Noise:
     degrees, t, top = np.asarray(data.sum(axis=1)).ravel(), s * s, float(data.max())
     total = float(degrees.sum())
     if np.all((data.data == 0) | (data.data == top)):
-        edge = spectra.noise_edge(_two_valued_variance(degrees, top, 1.0 / t) / t)
         dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / total)
+        edge = spectra.noise_edge(_two_valued_variance(degrees, top, 1.0 / t) / t) * _evenness(degrees, dispersion)
+        unit_edge = edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny))
     else:
         variance = degrees / t * float(np.sum(degrees / t)) / total
         unit_edge = spectra.noise_edge(variance)
-        dispersion = spectra.dispersion(data, s, float(variance.sum()), unit_edge)
+        dispersion = spectra.dispersion(data, s, variance, unit_edge)
         edge = unit_edge * np.sqrt(dispersion)
-    return Noise(float(edge * (1.0 + len(t) ** (-2.0 / 3.0))), dispersion)
+    raised = 1.0 + len(t) ** (-2.0 / 3.0)
+    return Noise(float(edge * raised), dispersion, float(unit_edge * raised))
+
+
+def _evenness(degrees: FloatArray, dispersion: float) -> float:
+    """How much lower the edge is where degrees vary less than independent edges would make them.
+
+    In a regular graph of degree d noise reaches ``2 sqrt(d - 1)`` and not ``2 sqrt(d)`` (Kesten & McKay): the row sums are known.
+    """
+    missing = max(0.0, dispersion - float(degrees.var() / degrees.mean()))
+    return float(np.sqrt(max(0.0, 1.0 - missing / float(degrees.mean()))))
 
 
 def _two_valued_variance(degrees: FloatArray, top: float, weights: FloatArray) -> FloatArray:

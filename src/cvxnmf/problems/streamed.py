@@ -19,6 +19,8 @@ from cvxnmf.streaming import Model
 NEWTON_STEPS, BALANCED = 20, 1e-14
 #: No effect moves by more than this in one step.
 LONGEST_STEP = 2.0
+#: Weights of directions that enter together are lowered to this share at most.
+SMALLEST_SHARE = 1e-4
 #: Directions that are looked for at first.
 FIRST_DIRECTIONS = 8
 
@@ -171,7 +173,12 @@ class StreamedBlock:
         squares = Y * Y
         curvature = np.sum(squares * (Model(*point) @ squares), axis=0)
         weights = np.minimum((values - self.trace) / curvature, 1.0 / np.max(squares, axis=0))
-        return Point(point.v, np.column_stack([point.W, Y * np.sqrt(weights)]))
+        before, share = self.objective(point), 1.0
+        while True:  # each weight is right for its direction alone; together they may be too much
+            raised = Point(point.v, np.column_stack([point.W, Y * np.sqrt(share * weights)]))
+            if self.objective(raised) <= before or share < SMALLEST_SHARE:
+                return raised
+            share *= 0.3
 
 
 class CoarseBlock(StreamedBlock):
