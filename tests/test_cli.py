@@ -392,7 +392,7 @@ def test_verify_takes_components_of_scikit_learn(table, tmp_path, capsys):
     model = NMF(2, init="nndsvda", random_state=0, max_iter=2000)
     np.save(tmp_path / "U.npy", model.fit_transform(np.load(table)))
     np.save(tmp_path / "H.npy", model.components_)
-    assert cli.main(["verify", str(table), str(tmp_path / "U.npy"), str(tmp_path / "H.npy"), "--json", "--quiet"]) == 0
+    assert cli.main(["verify", str(table), str(tmp_path / "U.npy"), str(tmp_path / "H.npy"), "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["value"] == pytest.approx(model.reconstruction_err_**2)
     assert "2 by 8, like scikit-learn's components_; it is transposed" in err

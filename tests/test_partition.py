@@ -340,6 +340,6 @@ def test_moves_gain_what_they_say_and_end_where_no_single_move_gains(seed):
 
 def test_clusters_without_positions_follow_the_degrees():
     A = sp.csr_array(nx.to_numpy_array(nx.star_graph(5)))
-    labels, shares = clustered(A, np.zeros((6, 0)), 2, 1.0, 0)
+    labels, shares, _ = clustered(A, np.zeros((6, 0)), 2, 1.0, 0)
     assert set(labels) == {0, 1}
     np.testing.assert_array_equal(shares.argmax(axis=1), labels)

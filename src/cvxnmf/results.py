@@ -393,11 +393,13 @@ class Partition:
     def __str__(self) -> str:
         """Return a summary of a few lines."""
         sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
+        clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
+        factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
         return (
-            f"Partition of {len(self.nodes)} nodes into {self.n_clusters} clusters of {sizes}\n"
+            f"Partition of {len(self.nodes)} nodes into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"the model\n{self.certificate}\nits {self.n_clusters} factors\n{self.rank_certificate}"
+            f"the model\n{self.certificate}\n{factors}\n{self.rank_certificate}"
         )
 
 

@@ -86,7 +86,8 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
     if options.report:
         from cvxnmf import report
 
-        write_with(lambda name: report.write(found, name, title=_title(options.file)), options.report)
+        factors = not options.no_factors
+        write_with(lambda name: report.write(found, name, _title(options.file), factors), options.report)
     if options.json:
         words.print_json(words.partition_facts(found, factors=not options.no_factors))
     else:

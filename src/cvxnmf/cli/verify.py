@@ -69,6 +69,7 @@ def _factors(options: argparse.Namespace, shape: tuple[int, int]) -> tuple[Any, 
         raise FileError(f"{options.V} holds both factors; give it alone, as U.")
     k = U.shape[1]
     if V.shape != (shape[1], k) and V.shape == (k, shape[1]):
-        terminal.note(f"{options.V} is {k} by {shape[1]}, like scikit-learn's components_; it is transposed.")
+        if not options.quiet:
+            terminal.note(f"{options.V} is {k} by {shape[1]}, like scikit-learn's components_; it is transposed.")
         V = V.T
     return U, V

@@ -232,5 +232,7 @@ class _Edges:
         """All edges as a graph."""
         ends = np.concatenate(self.ends).reshape(-1, 2)
         weights = None if self.weights is None else np.concatenate(self.weights)
+        if weights is not None and not self.layout.named:
+            self.notes.append("The third column is taken as weights; say --weights ignore if it is something else.")
         A, notes = adjacency(len(self.numbering), ends[:, 0], ends[:, 1], weights)
         return GraphFile(tuple(self.numbering), A, (*self.notes, *notes))

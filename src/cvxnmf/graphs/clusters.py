@@ -37,10 +37,11 @@ CANDIDATES = 300
 
 
 class Clusters(NamedTuple):
-    """Labels, and shares whose largest entry in each row is at the label."""
+    """Labels, shares whose largest entry in each row is at the label, and how many clusters had to be filled."""
 
     labels: Labels
     memberships: FloatArray
+    filled: int = 0
 
 
 def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int, refine: bool = True) -> Clusters:
@@ -65,12 +66,11 @@ def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int
     order = canonical_order(A, graph.degrees, W)
     graph, W = graph.permuted(order), W[order]
     if k == 1:
-        labels, shares = np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1))
-    else:
-        labels, shares = _best(graph, _first_labels(W, k), k, above_noise, refine)
+        return Clusters(np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1)))
+    labels, shares, filled = _best(graph, _first_labels(W, k), k, above_noise, refine)
     rank = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
     back = np.argsort(order, kind="stable")
-    return Clusters(np.argsort(rank)[labels][back], shares[back][:, rank])
+    return Clusters(np.argsort(rank)[labels][back], shares[back][:, rank], filled)
 
 
 def canonical_order(A: Any, degrees: FloatArray, W: FloatArray) -> Labels:
@@ -145,11 +145,11 @@ def _best(graph: _Graph, starts: list[Labels], k: int, above_noise: int, refine:
     if not refine:
         return _with_shares(graph, max(starts, key=lambda z: graph.log_likelihood(z, k, own)), k, own)
     candidates = [_without_empty(graph, _settled(graph, z, k), k) for z in starts]
-    if above_noise < k - 1:
+    if above_noise < k - 1 or any(candidate.filled for candidate in candidates):
         candidates = [Clusters(z, np.eye(k)[z]) for z in starts] + candidates
     best = max(candidates, key=lambda c: graph.log_likelihood(c.labels, k, own))
     moved = _moved(graph, best.labels, k, own)
-    return best if moved is best.labels else _with_shares(graph, moved, k, own)
+    return best if moved is best.labels else _with_shares(graph, moved, k, own)._replace(filled=best.filled)
 
 
 def _settled(graph: _Graph, labels: Labels, k: int) -> FloatArray:
@@ -176,11 +176,12 @@ def _without_empty(graph: _Graph, q: FloatArray, k: int) -> Clusters:
     if sizes.all():
         return Clusters(labels, q)
     home = q[np.arange(len(q)), labels] + (graph.degrees == 0)  # nodes without edges go last
-    for empty in np.flatnonzero(sizes == 0):
+    missing = np.flatnonzero(sizes == 0)
+    for empty in missing:
         node = int(np.argmin(np.where(sizes[labels] > 1, home, np.inf)))
         sizes[labels[node]] -= 1
         labels[node], home[node], sizes[empty] = empty, np.inf, 1
-    return _with_shares(graph, labels, k, own=False)
+    return _with_shares(graph, labels, k, own=False)._replace(filled=len(missing))
 
 
 def _with_shares(graph: _Graph, labels: Labels, k: int, own: bool) -> Clusters:

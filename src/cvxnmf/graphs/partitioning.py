@@ -112,7 +112,8 @@ def partition(
     k = min(max(found, _separate_parts(A)), n) if k is None else k
     if isinstance(trace, str):
         problem = problem.with_trace(_admitting(trace, level.edge, spectrum, k, terms))
-    describe = partial(_described, nodes, A, spectrum, level, k, found - 1)
+    asked = n_clusters is not None
+    describe = partial(_described, nodes, A, spectrum, level, k, asked, found - 1)
     try:
         solution = solve(problem, method, tol, max_iter, callback)
     except Interrupted as stopped:
@@ -195,13 +196,19 @@ def _described(
     spectrum: FloatArray,
     level: Noise,
     k: int,
+    asked: bool,
     above_noise: int,
     solution: Solution,
     refine: bool,
 ) -> Partition:
-    """The partition that a solution gives, with its measures."""
+    """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
     with spectra.single_thread():
-        labels, memberships = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
+        while True:
+            clusters = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
+            if asked or not clusters.filled:
+                break
+            k -= clusters.filled
+    labels, memberships, _ = clusters
     return Partition(
         nodes=nodes,
         labels=labels,

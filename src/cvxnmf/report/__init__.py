@@ -14,7 +14,7 @@ from cvxnmf.results import Factorization, Partition
 __all__ = ["html", "write"]
 
 
-def write(result: Partition | Factorization, path: str | PathLike[str], title: str | None = None) -> None:
+def write(result: Partition | Factorization, path: str | PathLike[str], title: str | None = None, factors: bool = True) -> None:
     """Write a result as one HTML file that needs no network and no other file.
 
     The same result gives the same bytes.
@@ -27,6 +27,8 @@ def write(result: Partition | Factorization, path: str | PathLike[str], title: s
         The file to write, usually named ``*.html``.
     title : str or None
         The heading of the page; the size of the result when left out.
+    factors : bool
+        Whether the page of a partition tells what is proved about its factors, which are computed for that if need be.
 
     Examples
     --------
@@ -38,11 +40,11 @@ def write(result: Partition | Factorization, path: str | PathLike[str], title: s
     ...     os.listdir(folder)
     ['graph.html']
     """
-    text = html(result, title)
+    text = html(result, title, factors)
     Path(path).write_bytes(text.encode("utf-8"))
 
 
-def html(result: Partition | Factorization, title: str | None = None) -> str:
+def html(result: Partition | Factorization, title: str | None = None, factors: bool = True) -> str:
     """Return the page that :func:`write` writes.
 
     Parameters
@@ -51,16 +53,18 @@ def html(result: Partition | Factorization, title: str | None = None) -> str:
         What to show.
     title : str or None
         The heading of the page; the size of the result when left out.
+    factors : bool
+        Whether the page of a partition tells what is proved about its factors.
     """
-    own_title, body, data = _parts(result)
+    own_title, body, data = _parts(result, factors)
     return document(own_title, "", body, data) if title is None else document(title, own_title, body, data)
 
 
-def _parts(result: object) -> tuple[str, str, dict[str, Any]]:
+def _parts(result: object, factors: bool) -> tuple[str, str, dict[str, Any]]:
     """Return title, body and data of the page."""
     if isinstance(result, Partition):
         graph = payload.Graph.of(result)
-        return partition_page.title(result), partition_page.body(result, graph), payload.of_partition(result, graph)
+        return partition_page.title(result), partition_page.body(result, graph, factors), payload.of_partition(result, graph)
     if isinstance(result, Factorization):
         return factorization_page.title(result), factorization_page.body(result), payload.of_factorization(result)
     return validation.refuse(f"A page can be written of a Partition or a Factorization, not of {type(result).__name__}.")

@@ -17,12 +17,12 @@ def title(partition: Partition) -> str:
     return f"Partition of {words.count(len(partition.nodes), 'node')} into {words.count(partition.n_clusters, 'cluster')}"
 
 
-def body(partition: Partition, graph: Graph) -> str:
+def body(partition: Partition, graph: Graph, factors: bool = True) -> str:
     """Return the parts in the order they are read."""
     return "".join(
         [
             headline(partition, graph),
-            proofs(partition),
+            proofs(partition, factors),
             adjacency(partition, graph),
             drawn(partition),
             memberships(partition),
@@ -83,10 +83,12 @@ def mark(cluster: int) -> str:
     )
 
 
-def proofs(partition: Partition) -> str:
-    """Return both certificates in plain words."""
+def proofs(partition: Partition, factors: bool) -> str:
+    """Return the certificates in plain words."""
     columns = words.count(partition.n_clusters, "column")
     first = sections.certificate(partition.certificate, "The model")
+    if not factors:
+        return sections.section("proof", "What is proved", first)
     second = sections.certificate(partition.rank_certificate, f"Its factors, {columns}", *WEIGHTED)
     return sections.section("proof", "What is proved", f'<div class="pair">{first}{second}</div>')
 

@@ -5,24 +5,22 @@ function rowHeight(rows) {
 
 function drawHeat(map, values) {
   return (context, width, height) => {
-    const image = new ImageData(map.bins, map.rows);
     const tones = Array.from({ length: PALETTE }, (_, c) => channels(resolved(`--c${c}`)));
-    for (let row = 0; row < map.rows; row += 1) {
-      const tone = order ? tones[row % PALETTE] : tones[0];
-      const faint = order && state.cluster !== null && state.cluster !== row ? 0.2 : 1;
-      for (let bin = 0; bin < map.bins; bin += 1) {
-        const place = row * map.bins + bin;
-        image.data.set([...tone, Math.round(faint * (8 + (values[place] * 247) / 255))], 4 * place);
-      }
-    }
-    const small = element('canvas', { width: map.bins, height: map.rows });
-    small.getContext('2d').putImageData(image, 0, 0);
+    const strip = element('canvas', { width: map.bins, height: 1 }); // one row at a time, or smoothing would mix neighbours
     context.clearRect(0, 0, width, height);
     context.imageSmoothingEnabled = width < map.bins;
     const each = height / map.rows;
     const gap = each > 8 ? 2 : 0;
     for (let row = 0; row < map.rows; row += 1) {
-      context.drawImage(small, 0, row, map.bins, 1, 0, row * each, width, each - gap);
+      const tone = order ? tones[row % PALETTE] : tones[0];
+      const faint = order && state.cluster !== null && state.cluster !== row ? 0.2 : 1;
+      const image = new ImageData(map.bins, 1);
+      for (let bin = 0; bin < map.bins; bin += 1) {
+        const share = values[row * map.bins + bin] / 255;
+        image.data.set([...tone, Math.round(faint * (8 + share * 247))], 4 * bin);
+      }
+      strip.getContext('2d').putImageData(image, 0, 0);
+      context.drawImage(strip, 0, 0, map.bins, 1, 0, row * each, width, each - gap);
     }
   };
 }
