@@ -115,21 +115,15 @@ def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
     return product
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
-def _share_of_entries(v: Any, W: Any, E: Any, first: int, every: int) -> None:
-    """Fill the blocks of rows ``first, first + every, ...`` of E."""
-    n = len(v)
-    scratch = np.empty(BLOCK * n)
-    for row in range(first * BLOCK, n, every * BLOCK):
-        last = min(n, row + BLOCK)
-        rows = np.dot(W[row:last], W.T)
-        for i in range(last - row):
-            for j in range(n):
-                rows[i, j] += v[row + i] + v[j]
-        exponential(rows.reshape(-1), scratch[: rows.size])
-        for i in range(last - row):
-            for j in range(n):
-                E[row + i, j] = rows[i, j]
+def _near(W: Any, lengths: Any) -> Any:
+    """``exp(-|w_i - w_j|^2 / 2)`` in single precision, half the squared lengths given; in rows, which saves a second matrix."""
+    K = W @ W.T
+    for first in range(0, len(K), BLOCK):
+        rows = K[first : first + BLOCK]
+        rows -= lengths[first : first + BLOCK, None]
+        rows -= lengths[None, :]
+        np.exp(rows, out=rows)
+    return K
 
 
 @cache
@@ -153,7 +147,7 @@ class Model:
             x = np.exp(self.v)
             product = np.outer(x, x @ columns)
         else:
-            product = sum(self._shared(_share_of_products, columns))
+            product = sum(self._shares(columns))
         return np.asarray(product if R.ndim == 2 else product[:, 0], dtype=np.float64)
 
     def nearly_times(self, x: FloatArray) -> FloatArray:
@@ -164,20 +158,20 @@ class Model:
         n = len(self.v)
         if self.W.shape[1] == 0 or n * n > STORED_ENTRIES:
             return self @ x
-        lengths = 0.5 * np.sum(self.W * self.W, axis=1)
-        scaling = np.exp(self.v + lengths)
         if self._stored is None:
-            self._stored = np.empty((n, n), dtype=np.float32)
-            Model(-lengths, self.W)._shared(_share_of_entries, self._stored)
+            lengths = 0.5 * np.sum(self.W * self.W, axis=1)
+            self._stored = np.exp(self.v + lengths), _near(self.W.astype(np.float32), lengths.astype(np.float32))
+        scaling, near = self._stored
         y = scaling * x
         unit = max(float(np.abs(y).max(initial=0.0)), np.finfo(np.float64).tiny)
-        return np.asarray(scaling * (unit * (self._stored @ (y / unit).astype(np.float32)).astype(np.float64)))
+        return np.asarray(scaling * (unit * (near @ (y / unit).astype(np.float32)).astype(np.float64)))
 
-    def _shared(self, work: Any, array: Any) -> list[Any]:
-        """What each thread makes of its share."""
+    def _shares(self, R: Any) -> list[Any]:
+        """What each thread makes of its share of the product."""
         threads = 1 if len(self.v) < ONE_THREAD_BELOW else spectra.thread_count()
         with spectra.single_thread():
             if threads == 1:
-                return [work(self.v, self.W, array, 0, 1)]
-            shares = [_pool(threads).submit(work, self.v, self.W, array, first, threads) for first in range(threads)]
+                return [_share_of_products(self.v, self.W, R, 0, 1)]
+            pool = _pool(threads)
+            shares = [pool.submit(_share_of_products, self.v, self.W, R, first, threads) for first in range(threads)]
             return [share.result() for share in shares]

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
-from scipy.stats import chi2
 
 from cvxnmf.completely_positive.high_rank import data_centred_features
 from cvxnmf.completely_positive.pairs import (
@@ -66,6 +65,8 @@ def _grid(pairs: Pairs, spacing_error: float, dropping_error: float, offset: flo
     """Spacing and points of a grid whose errors stay below the two shares of the tolerance."""
     rank = pairs.rank
     h = float(brentq(lambda h: _summation_error(h, rank) - min(spacing_error, 1.0), 0.05, 5.0))
+    from scipy.stats import chi2  # takes a quarter of a second to import
+
     reach = float(np.sqrt(chi2.isf(min(dropping_error, 0.5), rank) / 4.0)) / h
     midpoints, slack = _midpoints(pairs, h / FINER)
     cells = _distinct(np.rint(midpoints / h - offset).astype(np.int64))

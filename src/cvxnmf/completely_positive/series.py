@@ -6,7 +6,6 @@ from functools import reduce as fold
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import poisson
 
 from cvxnmf.completely_positive.pairs import (
     Features,
@@ -31,6 +30,8 @@ def _taylor(w: FloatArray, z: FloatArray, tol: float) -> Features:
     """Nonnegative features of ``exp(w_i z_j)``, w and z turned round if that takes fewer terms."""
     both = min(((w, z), on_both(np.negative, (w, z))), key=_largest_product)
     s, t = on_both(_shift, both)
+    from scipy.stats import poisson  # takes a quarter of a second to import
+
     terms = int(poisson.isf(tol, _largest_product(both))) + 1
     left = _powers(both[0], s, t, terms)
     return Features(left, left if z is w else _powers(both[1], t, s, terms))
