@@ -13,7 +13,7 @@ from cvxnmf.problems import Problem, StreamedBlock
 from cvxnmf.results import Point
 
 #: Smallest shift of the share beyond the computed one, and as a share of that one.
-FIRST_PAD, RELATIVE_PAD = 1e-9, 0.01
+FIRST_PAD, RELATIVE_PAD = 1e-9, 0.05
 #: The same for large graphs, where the check too has its eigenvalues from a few products only.
 LARGE_PAD = 1e-3
 

@@ -24,6 +24,8 @@ UNITS_PER_TERM = 64
 LARGEST = 1e120
 #: Entries that are worked on at a time.
 BLOCK_ENTRIES = 1 << 16
+#: Rows and columns of a tile that is compared with its mirror image.
+TILE = 256
 
 
 class CertificateError(ValueError):
@@ -56,7 +58,15 @@ def square_matrix(A: Any) -> Array:
     dense = data_matrix(A)
     if dense.shape[0] != dense.shape[1]:
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
-    return dense if np.array_equal(dense, dense.T) else (dense + dense.T) / 2
+    return dense if is_mirrored(dense) else (dense + dense.T) / 2
+
+
+def is_mirrored(M: Array) -> bool:
+    """Whether a square matrix equals its transpose to the last bit; in tiles, which is several times faster."""
+    starts = range(0, len(M), TILE)
+    return all(
+        np.array_equal(M[i : i + TILE, j : j + TILE], M[j : j + TILE, i : i + TILE].T) for i in starts for j in starts if j >= i
+    )
 
 
 def witness_arrays(witness: Mapping[str, Array], *names: str) -> list[Array]:

@@ -35,6 +35,7 @@ from cvxnmf.checking.rounding import (
     conjugate_terms,
     domain_edge,
     is_finite,
+    is_mirrored,
     is_psd,
     of_moderate_size,
     safe_bound,
@@ -82,7 +83,7 @@ def _from_factors(A: Array, witness: Mapping[str, Array]) -> tuple[Array, Array]
         rows = slice(first, first + height)
         Z[rows] = share * np.exp(Z[rows] + np.add.outer(v[rows], v)) + (1.0 - share) * part[rows]
     Z.flat[:: len(Z) + 1] += diagonal
-    return metric, Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2
+    return metric, Z if is_mirrored(Z) else (Z + Z.T) / 2
 
 
 class _Terms(NamedTuple):
@@ -129,7 +130,7 @@ class _DualPoint:
         n = len(self.A)
         if Z.shape != (n, n) or metric.shape != (n,) or n == 0:
             raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
-        if not (is_finite(Z) and np.array_equal(Z, Z.T)):
+        if not (is_finite(Z) and is_mirrored(Z)):
             raise CertificateError("The witness is not a finite symmetric matrix.")
         self.s = stated_metric(metric, metric_name, self.A.sum(axis=1))
         self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
