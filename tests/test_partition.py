@@ -12,9 +12,9 @@ from sklearn.cluster import SpectralClustering
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import cvxnmf
-from cvxnmf import kernels
 from cvxnmf.graphs.clusters import clustered
 from cvxnmf.graphs.cuts import min_max_cut
+from cvxnmf.graphs.moves import best_moves
 from naive import naive_gain
 
 
@@ -321,12 +321,12 @@ def test_moves_gain_what_they_say_and_end_where_no_single_move_gains(seed):
     graph, labels = sp.csr_array(A), rng.permutation(np.arange(n) % k)
     logs, excess = rng.random(k) + 0.5, (rng.random(k) + 0.5) / A.sum()
     arguments = (graph.indptr, graph.indices, graph.data, A.sum(axis=1))
-    moved, gain = kernels.best_moves(*arguments, labels, logs, excess, n)
+    moved, gain = best_moves(*arguments, labels, logs, excess, n)
     start = naive_gain(A, labels, logs, excess)
     assert naive_gain(A, moved, logs, excess) - start == pytest.approx(gain, abs=1e-9)
     assert len(np.unique(moved)) == k
     while True:
-        again, more = kernels.best_moves(*arguments, moved, logs, excess, n)
+        again, more = best_moves(*arguments, moved, logs, excess, n)
         if more <= 0:
             break
         moved = again

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
-from cvxnmf import kernels
+from cvxnmf.graphs.moves import best_moves
 from cvxnmf.results import FloatArray
 from cvxnmf.starts import farthest_points, nearest_centres
 
@@ -198,7 +198,7 @@ def _moved(graph: _Graph, labels: Labels, k: int, own: bool) -> Labels:
     A, patience = graph.A, min(len(labels), PATIENCE)
     for _ in range(PASSES):
         logs, excess = graph.rates(np.eye(k)[labels], own)
-        moved, gain = kernels.best_moves(A.indptr, A.indices, A.data, graph.degrees, labels, logs, excess, patience)
+        moved, gain = best_moves(A.indptr, A.indices, A.data, graph.degrees, labels, logs, excess, patience)
         if gain / (2.0 * graph.dispersion) <= (WORTHWHILE if own else 1e-9):
             return labels
         labels = moved
