@@ -343,3 +343,10 @@ def test_clusters_without_positions_follow_the_degrees():
     labels, shares, _ = clustered(A, np.zeros((6, 0)), 2, 1.0, 0)
     assert set(labels) == {0, 1}
     np.testing.assert_array_equal(shares.argmax(axis=1), labels)
+
+
+def test_a_hasty_answer_needs_no_positions():
+    A = sp.csr_array(nx.to_numpy_array(nx.star_graph(5)))
+    labels, shares, _ = clustered(A, np.zeros((6, 0)), 3, 1.0, 0, hasty=True)
+    assert set(labels) == {0, 1, 2}
+    np.testing.assert_array_equal(shares.argmax(axis=1), labels)

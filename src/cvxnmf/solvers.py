@@ -170,12 +170,12 @@ class _Run:
         except LinAlgError:  # eigensolvers do not survive infinities
             self._finish(Status.NONFINITE)
 
-    def _finish(self, status: Status) -> None:
-        """Keep what the search found."""
+    def _finish(self, status: Status, tidy: bool = True) -> None:
+        """Keep what the search found, in tidy factors unless somebody waits."""
         assert self.search is not None
         if status is Status.MAX_ITER:
             self.search.tighten()
-        self.points.append(self.search.tidy_point(self.tol))
+        self.points.append(self.search.tidy_point(self.tol) if tidy else self.search.point)
         self.duals.append(self.search.dual)
         self.statuses.append(status)
         self.value_before += self.search.value
@@ -186,7 +186,7 @@ class _Run:
         """The best answer when the solve is broken off: blocks not reached keep their start."""
         if self.search is not None:
             self.search.accept()  # what the broken-off step had reached
-            self._finish(Status.INTERRUPTED)
+            self._finish(Status.INTERRUPTED, tidy=False)
         for block in self.problem.blocks[len(self.points) :]:
             self.points.append(block.best_start())
             self.duals.append(None)

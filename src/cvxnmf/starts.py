@@ -146,10 +146,10 @@ def farthest_points(W: FloatArray, k: int) -> FloatArray:
     return W[chosen]
 
 
-def nearest_centres(W: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
+def nearest_centres(W: FloatArray, centres: FloatArray, rounds: int = CENTRE_ROUNDS) -> NDArray[np.intp]:
     """Labels of the nearest centre of each row, centres moved to the mean of theirs until they stay (Lloyd)."""
     labels = np.zeros(len(W), dtype=np.intp)
-    for _ in range(CENTRE_ROUNDS):
+    for _ in range(rounds):
         before, labels = labels, np.argmin(np.sum(centres**2, axis=1) - 2.0 * (W @ centres.T), axis=1)
         if np.array_equal(labels, before):
             break

@@ -22,7 +22,7 @@ from cvxnmf.cli.exit_codes import ERROR
 Result = TypeVar("Result")
 
 #: Seconds that the work has for its best answer so far.
-GRACE = 0.75
+GRACE = 0.9
 #: Seconds between looks at the child after Ctrl-C, of the child at its parent, and between ticks.
 LOOK, WATCH, TICK = 0.02, 0.5, 0.1
 

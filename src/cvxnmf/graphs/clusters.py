@@ -32,6 +32,8 @@ FIRST_SHARE = 0.9
 WORTHWHILE = 0.5
 #: Passes of moves, and moves in vain that end a pass.
 PASSES, PATIENCE = 20, 100
+#: Rounds of nearest centres when somebody waits.
+HASTY_ROUNDS = 5
 #: Nodes, in canonical order and evenly spaced, that may become first centres by what they cover.
 CANDIDATES = 300
 
@@ -44,7 +46,9 @@ class Clusters(NamedTuple):
     filled: int = 0
 
 
-def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int, refine: bool = True) -> Clusters:
+def clustered(
+    A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int, refine: bool = True, hasty: bool = False
+) -> Clusters:
     """Divide nodes into k clusters, none of them empty.
 
     Parameters
@@ -61,13 +65,16 @@ def clustered(A: Any, W: FloatArray, k: int, dispersion: float, above_noise: int
         Number of directions that stand out of the noise.
     refine : bool
         Whether to improve the nearest centres by the likelihood.
+    hasty : bool
+        Whether somebody waits: one set of first centres, a few rounds, nothing else.
     """
     graph = _Graph(A, dispersion)
     order = canonical_order(A, graph.degrees, W)
     graph, W = graph.permuted(order), W[order]
     if k == 1:
         return Clusters(np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1)))
-    labels, shares, filled = _best(graph, _first_labels(W, k), k, above_noise, refine)
+    first = [_filled(W, nearest_centres(W, farthest_points(W, k), HASTY_ROUNDS), k)] if hasty else _first_labels(W, k)
+    labels, shares, filled = _best(graph, first, k, above_noise, refine and not hasty)
     rank = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
     back = np.argsort(order, kind="stable")
     return Clusters(np.argsort(rank)[labels][back], shares[back][:, rank], filled)

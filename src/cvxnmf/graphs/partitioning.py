@@ -117,11 +117,11 @@ def partition(
     try:
         solution = solve(problem, method, tol, max_iter, callback)
     except Interrupted as stopped:
-        raise Interrupted(describe(cast(Solution, stopped.solution), False)) from None
+        raise Interrupted(describe(cast(Solution, stopped.solution), refine, hasty=True)) from None
     try:
         return describe(solution, refine)
     except KeyboardInterrupt:
-        raise Interrupted(describe(solution, False)) from None
+        raise Interrupted(describe(solution, refine, hasty=True)) from None
 
 
 def _stated(A: Any, trace: float, terms: dict[str, str]) -> SymmetricProblem:
@@ -200,11 +200,12 @@ def _described(
     above_noise: int,
     solution: Solution,
     refine: bool,
+    hasty: bool = False,
 ) -> Partition:
     """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
     with spectra.single_thread():
         while True:
-            clusters = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine)
+            clusters = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine, hasty)
             if asked or not clusters.filled:
                 break
             k -= clusters.filled
