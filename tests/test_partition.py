@@ -152,6 +152,13 @@ def test_block_graphs_are_divided_as_well_as_by_spectral_methods(delta):
     assert (mean >= -error - 1e-12).all()
 
 
+def test_directions_below_the_tolerance_of_the_solve_still_divide():
+    A, _ = cvxnmf.block_graph(100, 0.45, 0.55, rng=1040)  # one eigenvalue just above the noise edge
+    found = cvxnmf.partition(A, 2, tol=1e-3)
+    assert found.solution.rank == 0
+    assert found.performance >= cvxnmf.performance(A, min_max_cut(A, 2)) - 0.005
+
+
 def test_planted_graphs_are_not_worse_than_spectral_clustering():
     gains = []
     for seed in range(6):

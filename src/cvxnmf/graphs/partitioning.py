@@ -107,13 +107,13 @@ def partition(
     terms = {"loss": loss, "cone": cone, "metric": metric}
     problem = _stated(A, 0.0 if isinstance(trace, str) else trace, terms)
     with spectra.single_thread():
-        level, spectrum = _noise(A, k)
+        level, spectrum, directions = _noise(A, k)
     found = 1 + int(np.count_nonzero(spectrum > level.edge))
     k = min(max(found, _separate_parts(A)), n) if k is None else k
     if isinstance(trace, str):
         problem = problem.with_trace(_admitting(trace, level.edge, spectrum, k, terms))
     asked = n_clusters is not None
-    describe = partial(_described, nodes, A, spectrum, level, k, asked, found - 1)
+    describe = partial(_described, nodes, A, spectrum, directions, level, k, asked, found - 1)
     try:
         solution = solve(problem, method, tol, max_iter, callback)
     except Interrupted as stopped:
@@ -130,8 +130,11 @@ def _stated(A: Any, trace: float, terms: dict[str, str]) -> SymmetricProblem:
     return symmetric(A, trace=trace, **terms)
 
 
-def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray]:
-    """The noise of the graph, never below rounding, and leading eigenvalues of its modularity matrix in the degree metric."""
+def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray, FloatArray]:
+    """The noise of the graph, never below rounding, and leading eigenpairs of its modularity matrix in the degree metric.
+
+    Vectors are those of positions, ``S^-1`` times eigenvectors, weighted by the roots of their eigenvalues.
+    """
     kept = np.flatnonzero(A.sum(axis=1))
     part = A[kept][:, kept].tocsr()
     degrees = np.asarray(part.sum(axis=1)).ravel()
@@ -139,9 +142,11 @@ def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray]:
     level, count = noise(part, s), (0 if k is None else k) + SHOWN
     level = level._replace(edge=max(level.edge, ROUNDING * float(np.max(degrees / (s * s)))))
     while True:
-        spectrum = spectra.modularity_pairs(part, s, min(count, len(kept)))[0]
+        spectrum, vectors = spectra.modularity_pairs(part, s, min(count, len(kept)))
         if count >= len(kept) or spectrum[-1] <= level.edge:
-            return _plausible(level, spectrum, len(kept)), spectrum
+            directions = np.zeros((A.shape[0], len(spectrum)))
+            directions[kept] = vectors / s[:, None] * np.sqrt(np.maximum(spectrum, 0.0))
+            return _plausible(level, spectrum, len(kept)), spectrum, directions
         count *= 2
 
 
@@ -177,8 +182,14 @@ def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dic
     return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 
-def _positions(solution: Solution, k: int) -> FloatArray:
-    """Positions around their mean, the heaviest directions only; separate components apart."""
+def _positions(solution: Solution, directions: FloatArray, k: int) -> FloatArray:
+    """Positions around their mean, the heaviest directions only; separate components apart.
+
+    Where the solution has none, because what they add is below its tolerance, they are those that would enter first: the
+    leading directions of the modularity matrix.
+    """
+    if solution.rank == 0:
+        return directions[:, : k - 1]
     present = np.isfinite(solution.v)
     W = np.where(present[:, None], solution.W, 0.0)
     W = W - np.where(present[:, None], W[present].mean(axis=0), 0.0)
@@ -194,6 +205,7 @@ def _described(
     nodes: tuple[Any, ...],
     A: Any,
     spectrum: FloatArray,
+    directions: FloatArray,
     level: Noise,
     k: int,
     asked: bool,
@@ -205,7 +217,7 @@ def _described(
     """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
     with spectra.single_thread():
         while True:
-            clusters = clustered(A, _positions(solution, k), k, level.dispersion, above_noise, refine, hasty)
+            clusters = clustered(A, _positions(solution, directions, k), k, level.dispersion, above_noise, refine, hasty)
             if asked or not clusters.filled:
                 break
             k -= clusters.filled
