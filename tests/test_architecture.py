@@ -10,8 +10,10 @@ import pytest
 import cvxnmf
 
 ROOMS = [
-    "results",
     "checking",
+    "views",
+    "points",
+    "results",
     "validation",
     "losses",
     "spectra",

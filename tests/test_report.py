@@ -17,7 +17,8 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf import report
-from cvxnmf.report import layout, payload, words
+from cvxnmf.checking import words
+from cvxnmf.report import layout, payload
 from cvxnmf.results import Iterate, Partition
 
 ATTACK = "</script><script>window.hacked = 1</script>"

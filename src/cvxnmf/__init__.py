@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cvxnmf import plots, report
     from cvxnmf.certificates import certify, verify
     from cvxnmf.checking import Certificate, CertificateError
     from cvxnmf.classical import classical_nmf
@@ -46,7 +47,9 @@ __all__ = [
     "partition",
     "path",
     "performance",
+    "plots",
     "recursive",
+    "report",
     "save",
     "solve",
     "sparse",
@@ -69,15 +72,22 @@ _ROOMS = {
     "estimators": ("NMF", "GraphPartitioner", "SymmetricNMF"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULES = ("plots", "report")
 
 
-def __getattr__(name: str) -> Any:
+def _imported(name: str) -> Any:
     """Import a public name when it is first used, so that the command line starts at once."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # type checkers know the names above, and no others
+    __getattr__ = _imported
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""What the package hands back: status, iterates, points and solutions."""
+"""What the package hands back: status, iterates, solutions, factors and partitions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxnmf import views
+from cvxnmf.points import AnyPoint, FactorPoint, FloatArray, MatrixPoint, PairedPoint, Point
+
 if TYPE_CHECKING:
     from cvxnmf.checking import Certificate
 
-FloatArray = NDArray[np.float64]
+__all__ = [
+    "AnyPoint",
+    "CPFactor",
+    "FactorPoint",
+    "Factorization",
+    "FloatArray",
+    "Interrupted",
+    "Iterate",
+    "MatrixPoint",
+    "PairedPoint",
+    "Partition",
+    "Point",
+    "Solution",
+    "Status",
+]
+
+#: Printing a partition of up to this many nodes computes its factors and their proof.
+PROVED_WHEN_PRINTED = 2000
 
 
 class Status(Enum):
@@ -36,76 +56,6 @@ class Status(Enum):
     def __str__(self) -> str:
         """Name and sentence, as a person would want to read them."""
         return f"{self.name}: {self.value}"
-
-
-class Point(NamedTuple):
-    """A point of a symmetric cone in factors: ``X = v1' + 1v' + WW'``."""
-
-    v: FloatArray
-    W: FloatArray
-
-    def dense(self) -> FloatArray:
-        """Return X itself, shape (n, n), symmetric to the last bit."""
-        X: FloatArray = self.W @ self.W.T
-        return _with_effects(X, self.v, self.v)
-
-    def restricted(self, nodes: NDArray[np.intp]) -> Point:
-        """Return the same point on a subset of the nodes."""
-        return Point(self.v[nodes], self.W[nodes])
-
-
-class PairedPoint(NamedTuple):
-    """A rectangular point in factors: ``X = a1' + 1b' + W_1 W_2'``, rows first in ``v = (a, b)`` and ``W = (W_1, W_2)``."""
-
-    v: FloatArray
-    W: FloatArray
-    n_rows: int
-
-    def dense(self) -> FloatArray:
-        """Return X itself, shape (m, n)."""
-        X: FloatArray = self.W[: self.n_rows] @ self.W[self.n_rows :].T
-        return _with_effects(X, self.v[: self.n_rows], self.v[self.n_rows :])
-
-    def restricted(self, nodes: NDArray[np.intp]) -> PairedPoint:
-        """Return the same point on a subset of rows and columns, columns counted after the rows."""
-        return PairedPoint(self.v[nodes], self.W[nodes], int(np.count_nonzero(nodes < self.n_rows)))
-
-
-class MatrixPoint(NamedTuple):
-    """A matrix that is itself the model, with factors ``X = WW'`` up to rounding."""
-
-    matrix: FloatArray
-
-    @property
-    def v(self) -> FloatArray:
-        """Zeros: there are no effects."""
-        return np.zeros(len(self.matrix))
-
-    @property
-    def W(self) -> FloatArray:
-        """Factors of X, columns by decreasing weight, signs fixed."""
-        values, vectors = np.linalg.eigh(self.matrix)
-        keep = values > 1e-12 * len(values) * values[-1]
-        values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
-        signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])])
-        return np.asarray(vectors * (signs * np.sqrt(values)))
-
-    def dense(self) -> FloatArray:
-        """Return a copy of X."""
-        return self.matrix.copy()
-
-
-FactorPoint = Point | PairedPoint
-AnyPoint = FactorPoint | MatrixPoint
-
-
-def _with_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Add ``rows_i + columns_j`` to X in place, in blocks that save a second matrix; the sum commutes."""
-    height = max(1, (1 << 18) // max(1, X.shape[1]))
-    for first in range(0, len(X), height):
-        block = slice(first, first + height)
-        X[block] += np.add.outer(rows[block], columns)
-    return X
 
 
 @dataclass(frozen=True)
@@ -223,6 +173,14 @@ class Solution:
             f"Solution of {self._size()}, rank {self.rank}\n{self.certificate}\n  {steps} in {self.seconds:.2f} s; {self.status}"
         )
 
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        return views.solution_card(self, self._size())
+
+    def history_frame(self) -> Any:
+        """Return the history as a pandas data frame: iteration, seconds, value, bound, gap and rank of every step."""
+        return views.history_frame(self.history)
+
 
 @dataclass(frozen=True, eq=False)
 class CPFactor:
@@ -256,6 +214,10 @@ class CPFactor:
             f"<CPFactor: {n} rows, {columns} columns, relative error {self.max_relative_error:.1e} at most, "
             f"{self.frobenius_error:.1e} in norm>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        return views.factor_card(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +263,26 @@ class Factorization:
     def __str__(self) -> str:
         """Return a summary of a few lines."""
         return f"Factorization with {self.n_components} components\n{self.certificate}\n  {self.message}"
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        return views.factorization_card(self)
+
+    def to_frame(self, factor: Literal["U", "V"] = "U", names: Sequence[Any] | None = None) -> Any:
+        """Return a factor as a pandas data frame, a column for each component.
+
+        Parameters
+        ----------
+        factor : {"U", "V"}
+            U has a line for each row of the data, V for each column.
+        names : sequence, optional
+            Names of these lines.
+        """
+        return views.factor_frame({"U": self.U, "V": self.V}[factor], names)
+
+    def history_frame(self) -> Any:
+        """Return the history as a pandas data frame: iteration, seconds, value, bound, gap and rank of every step."""
+        return views.history_frame(self.history)
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,6 +365,14 @@ class Partition:
         """The cluster of each node by its name."""
         return dict(zip(self.nodes, self.labels.tolist(), strict=True))
 
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: node, cluster, the node's membership in it, and its shares in all clusters."""
+        return views.partition_frame(self)
+
+    def to_networkx(self) -> Any:
+        """Return the undirected graph of networkx that was partitioned, with ``cluster`` and ``membership`` of every node."""
+        return views.networkx_graph(self)
+
     def __repr__(self) -> str:
         """Return one line."""
         return (
@@ -395,12 +385,21 @@ class Partition:
         sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
         clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
         factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
+        proof = str(self.rank_certificate) if self._proves_factors() else "  proved when rank_certificate is asked for"
         return (
             f"Partition of {len(self.nodes)} nodes into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"the model\n{self.certificate}\n{factors}\n{self.rank_certificate}"
+            f"the model\n{self.certificate}\n{factors}\n{proof}"
         )
+
+    def _proves_factors(self) -> bool:
+        """Whether the proof of the factors is at hand, or soon computed."""
+        return "factorization" in vars(self) or len(self.nodes) <= PROVED_WHEN_PRINTED
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        return views.partition_card(self, self._proves_factors())
 
 
 class Interrupted(KeyboardInterrupt):

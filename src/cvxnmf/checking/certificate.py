@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.checking import doubly_nonnegative, nonsymmetric, rank, symmetric
+from cvxnmf.checking.card import certificate_card
 from cvxnmf.checking.rounding import Array, CertificateError, Proof
 
 #: What reading a file that is not a certificate may raise.
@@ -127,6 +128,10 @@ class Certificate:
             f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
             f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour}; {self.explanation})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        return certificate_card(self)
 
     def check(self, A: Any) -> float:
         """Recompute the bound from the data and the witness alone.

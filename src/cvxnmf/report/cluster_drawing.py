@@ -7,7 +7,8 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.report import colours, layout, words
+from cvxnmf.checking import words
+from cvxnmf.report import colours, layout
 from cvxnmf.report.drawing import WIDTH, framed, tone
 from cvxnmf.results import FloatArray, Partition
 

@@ -7,7 +7,8 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.report import colours, layout, packing, words
+from cvxnmf.checking import words
+from cvxnmf.report import colours, layout, packing
 from cvxnmf.results import FloatArray, Partition
 
 #: Larger graphs are not drawn.

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from cvxnmf.report import svg, words
+from cvxnmf.checking import words
+from cvxnmf.report import svg
 from cvxnmf.results import Partition
 
 #: Eigenvalues drawn at least; more when more directions entered.

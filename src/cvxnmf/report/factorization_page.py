@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from cvxnmf.report import payload, sections, steps, words
+from cvxnmf.checking import words
+from cvxnmf.report import payload, sections, steps
 from cvxnmf.results import Factorization
 
 

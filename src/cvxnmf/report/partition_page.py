@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxnmf.report import cluster_drawing, colours, drawing, eigenvalues, sections, steps, words
+from cvxnmf.checking import words
+from cvxnmf.report import cluster_drawing, colours, drawing, eigenvalues, sections, steps
 from cvxnmf.report.payload import COLUMNS, EDGES, GRID, Graph
 from cvxnmf.results import Partition
 

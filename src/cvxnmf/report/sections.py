@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from cvxnmf.checking import Certificate
-from cvxnmf.report import words
+from cvxnmf.checking import Certificate, words
 
 #: Where a picture says in text what lies under the pointer or the cursor.
 READOUT = '<p class="readout" aria-live="polite">Point at the picture, or focus it and use the arrow keys.</p>'

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvxnmf.report import svg, words
+from cvxnmf.checking import words
+from cvxnmf.report import svg
 from cvxnmf.results import Iterate
 
 #: Up to so many steps are listed; more are drawn as lines.
