@@ -73,6 +73,10 @@ class Iterate:
         several are solved apart.
     rank : int
         Number of columns of W at this iterate, in the component at work.
+    stage : str
+        What is being done, where the work has several stages; value and bound are NaN in those before the first solve.
+    share : float
+        About how much of the whole work is done, from 0 to 1; NaN where nobody can tell.
     """
 
     iteration: int
@@ -80,6 +84,13 @@ class Iterate:
     value: float
     bound: float
     rank: int
+    stage: str = ""
+    share: float = float("nan")
+
+    @property
+    def seconds_left(self) -> float:
+        """About how long the rest takes; NaN where nobody can tell."""
+        return self.seconds * (1.0 / self.share - 1.0) if self.share > 0 else float("nan")
 
     @property
     def gap(self) -> float:
@@ -220,6 +231,24 @@ class CPFactor:
         return views.factor_card(self)
 
 
+class Level(NamedTuple):
+    """What a certificate speaks of, where an answer was reached on several levels.
+
+    Attributes
+    ----------
+    size : int
+        Nodes, or groups of nodes, on this level.
+    words : str
+        What the certificate is about.
+    certificate : Certificate
+        Its numbers are those of the whole data.
+    """
+
+    size: int
+    words: str
+    certificate: Certificate
+
+
 @dataclass(frozen=True, eq=False)
 class Factorization:
     """Nonnegative factors of the data, ``A ≈ UV'``, with what is proved about them.
@@ -342,6 +371,19 @@ class Partition:
     def status(self) -> Status:
         """How the solve of the convex problem ended."""
         return self.solution.status
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups of nodes that share a position in the convex model; None if every node has its own."""
+        return self.certificate.statement.get("groups")
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What is proved on which level: of the convex model, on groups of nodes if the graph is large, and of the factors."""
+        n = len(self.nodes)
+        of = "models of this form" if self.n_groups is None else "models of this form whose nodes share positions in groups"
+        factors = f"nonnegative factors with {self.n_clusters} columns"
+        return Level(self.n_groups or n, of, self.certificate), Level(n, factors, self.rank_certificate)
 
     @cached_property
     def factorization(self) -> Factorization:
