@@ -31,6 +31,14 @@ FULL_GRAM = 1200
 SMALL_OPERATOR = 60
 #: Up to this many rows an operator is written out if iterations do not converge.
 WRITTEN_OUT = 4000
+#: Columns that subspace iterations carry beyond those wanted, their rounds, and the change of a value that ends them.
+SPARE_COLUMNS, FILTER_ROUNDS, FILTER_TOLERANCE = 6, 12, 1e-3
+#: Most products in a round of filtering, and how much more the first column may grow than the last.
+FILTER_DEGREE, LARGEST_AMPLIFICATION = 16, 1e8
+#: Lanczos steps that tell the ends of a spectrum.
+ENDS_STEPS = 12
+#: Columns of a Krylov block beyond those wanted, and products with it.
+KRYLOV_EXCESS, KRYLOV_PRODUCTS = 10, 7
 #: Singular values below this share of the largest are lost in a Gram matrix.
 SMALLEST_GRAM_SHARE = 1e-5
 
@@ -339,6 +347,105 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
         return values[::-1][:count], vectors[:, ::-1][:, :count]
     operator = spl.LinearOperator((n, n), matvec=product, dtype=np.float64)
     return lanczos(operator, count, np.random.default_rng(0).standard_normal(n), 1e-4)
+
+
+def pairs_above(
+    product: Callable[[FloatArray], FloatArray], n: int, edge: float, count: int, heard: Callable[[int], Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of a large symmetric operator, decreasing, and their vectors; exact only above `edge`.
+
+    Subspace iterations with polynomials of Chebyshev that damp everything between the lower end of the spectrum and the edge,
+    where eigenvalues lie so close together that Lanczos iterations would take very long to tell them apart.
+
+    Parameters
+    ----------
+    product : callable
+        The operator times an array of shape (n, columns).
+    n : int
+        Its size.
+    edge : float
+        What need not be resolved lies below it.
+    count : int
+        How many pairs are wanted; a few more are carried along.
+    heard : callable, optional
+        Told the number of every round.
+    """
+    width = min(n, count + SPARE_COLUMNS)
+    X = np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
+    low, high = _spectral_ends(product, X[:, 0])
+    edge = max(edge, low + 1e-3 * (high - low))
+    centre, radius = 0.5 * (edge + low), 0.5 * (edge - low)
+    degree, values = FILTER_DEGREE // 4, np.full(width, -np.inf)
+    for step in range(FILTER_ROUNDS):
+        X = np.linalg.qr(_chebyshev(product, X, centre, radius, degree))[0]
+        image = product(X)
+        small = X.T @ image
+        before, (values, turn) = values, np.linalg.eigh((small + small.T) / 2)
+        values, X = values[::-1], X @ turn[:, ::-1]
+        if heard is not None:
+            heard(step + 1)
+        above = values[:count] > edge
+        if step and np.all(np.abs(values[:count] - before[:count])[above] <= FILTER_TOLERANCE * (values[0] - low)):
+            if np.array_equal(above, before[:count] > edge):
+                break
+        ratio = max((values[0] - centre) / radius, 1.0 + 1e-9)
+        degree = int(np.clip(np.arccosh(LARGEST_AMPLIFICATION) / np.arccosh(ratio), 4, FILTER_DEGREE))
+    return values[:count], X[:, :count]
+
+
+def _spectral_ends(product: Callable[[FloatArray], FloatArray], start: FloatArray) -> tuple[float, float]:
+    """Numbers somewhat beyond the smallest and the largest eigenvalue, by a few Lanczos steps."""
+    q, before, beta = start / np.linalg.norm(start), np.zeros_like(start), 0.0
+    diagonal, side = [], []
+    for _ in range(ENDS_STEPS):
+        r = product(q[:, None])[:, 0] - beta * before
+        diagonal.append(float(q @ r))
+        r -= diagonal[-1] * q
+        beta = float(np.linalg.norm(r))
+        side.append(beta)
+        if beta <= 1e-12 * max(abs(diagonal[0]), 1e-300):
+            break
+        before, q = q, r / beta
+    values = sl.eigvalsh_tridiagonal(np.array(diagonal), np.array(side[:-1]))
+    return float(values[0] - side[-1]), float(values[-1] + side[-1])
+
+
+def _chebyshev(
+    product: Callable[[FloatArray], FloatArray], X: FloatArray, centre: float, radius: float, degree: int
+) -> FloatArray:
+    """The polynomial of Chebyshev of the operator, moved so that it is small within the radius around the centre."""
+    before, now = X, (product(X) - centre * X) / radius
+    for _ in range(degree - 1):
+        following = product(now)
+        following -= centre * now
+        following *= 2.0 / radius
+        following -= before
+        before, now = now, following
+    return now
+
+
+def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of a positive semidefinite operator, decreasing, and their vectors, by a few block products.
+
+    Rayleigh-Ritz on the span of ``X, BX, B²X, ...`` with a fixed block X of some more columns than wanted: the number of products
+    does not depend on the spectrum, which matters where each is a pass over data on disk.
+    """
+    width = min(n, k + KRYLOV_EXCESS)
+    basis = [sl.qr(np.random.default_rng(0).standard_normal((n, width)), mode="economic", check_finite=False)[0]]
+    images: list[FloatArray] = []
+    while len(images) < KRYLOV_PRODUCTS:
+        images.append(product(basis[-1]))
+        found, new = np.hstack(basis), images[-1]
+        room = min(width, n - found.shape[1])
+        if room <= 0 or len(images) == KRYLOV_PRODUCTS:
+            break
+        for _ in range(2):  # once loses orthogonality
+            new = new - found @ (found.T @ new)
+        basis.append(sl.qr(new, mode="economic", check_finite=False)[0][:, :room])
+    Q, image = np.hstack(basis), np.hstack(images)
+    T = Q.T @ image
+    values, vectors = sl.eigh((T + T.T) / 2, check_finite=False)
+    return values[::-1][:k], Q @ vectors[:, ::-1][:, :k]
 
 
 def lanczos(B: Any, k: int, start: FloatArray, tol: float = 1e-6) -> tuple[FloatArray, FloatArray]:

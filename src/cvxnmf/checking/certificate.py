@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.checking import doubly_nonnegative, nonsymmetric, rank, symmetric
+from cvxnmf.checking import doubly_nonnegative, grouping, nonsymmetric, rank, symmetric
 from cvxnmf.checking.card import certificate_card
-from cvxnmf.checking.rounding import Array, CertificateError, Proof
+from cvxnmf.checking.rounding import Array, CertificateError, Proof, safe_bound
 
 #: What reading a file that is not a certificate may raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, EOFError, OSError, RuntimeError)
@@ -212,6 +212,8 @@ def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str,
     form = statement.get("form", "symmetric") if isinstance(statement, Mapping) else None
     if not isinstance(form, str) or form not in FORMS:
         raise CertificateError("The certificate's statement of the problem is not understood.")
+    if "groups" in statement:
+        return _prove_grouped(A, kind, statement, witness)
     room = FORMS[form]
     with np.errstate(all="ignore"):  # every test fails on what is not finite
         if kind == "zero":
@@ -220,3 +222,12 @@ def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str,
             raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
         proof: Proof = room.KINDS[kind](A, statement, witness)
         return proof
+
+
+def _prove_grouped(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
+    with np.errstate(all="ignore"):
+        sums = grouping.summed(A, statement, witness)
+    proof = prove(sums.A, kind, sums.statement, sums.witness)
+    bound = safe_bound(proof.bound + sums.constant, sums.lost)
+    return Proof(bound, proof.rigorous and sums.exact, proof.scale)

@@ -68,7 +68,7 @@ def clustered(
     hasty : bool
         Whether somebody waits: one set of first centres, a few rounds, nothing else.
     """
-    graph = _Graph(A, dispersion)
+    graph = Graph(A, dispersion)
     order = canonical_order(A, graph.degrees, W)
     graph, W = graph.permuted(order), W[order]
     if k == 1:
@@ -94,14 +94,14 @@ def canonical_order(A: Any, degrees: FloatArray, W: FloatArray) -> Labels:
     return np.lexsort(rounded[::-1]).astype(np.intp)
 
 
-class _Rates(NamedTuple):
+class Rates(NamedTuple):
     """``log(w_r / w_0)`` and ``w_r - w_0`` of each cluster."""
 
     logs: FloatArray
     excess: FloatArray
 
 
-class _Graph:
+class Graph:
     """The adjacency matrix, its degrees, and what a division into clusters means for them."""
 
     def __init__(self, A: Any, dispersion: float) -> None:
@@ -109,11 +109,11 @@ class _Graph:
         self.degrees = np.asarray(A.sum(axis=1)).ravel()
         self.total = float(self.degrees.sum())
 
-    def permuted(self, order: Labels) -> _Graph:
+    def permuted(self, order: Labels) -> Graph:
         """The same graph with its nodes in another order."""
-        return _Graph(self.A[order][:, order].tocsr(), self.dispersion)
+        return Graph(self.A[order][:, order].tocsr(), self.dispersion)
 
-    def rates(self, q: FloatArray, own: bool, joined: FloatArray | None = None) -> _Rates:
+    def rates(self, q: FloatArray, own: bool, joined: FloatArray | None = None) -> Rates:
         """The best rates for shares q, one per cluster if `own`, else one for all; nowhere below the rate across."""
         edges = np.sum((self.A @ q if joined is None else joined) * q, axis=0)
         pairs = (self.degrees @ q) ** 2
@@ -124,7 +124,7 @@ class _Graph:
         else:
             inside = np.full(len(edges), float(edges.sum()) / max(float(pairs.sum()), tiny * self.total))
         inside = np.maximum(inside, 1.0001 * across)
-        return _Rates(np.log(inside / across), inside - across)
+        return Rates(np.log(inside / across), inside - across)
 
     def log_odds(self, q: FloatArray, own: bool) -> FloatArray:
         """L of the module's formula."""
@@ -146,20 +146,20 @@ class _Graph:
         return float(0.5 * np.sum(edges[some] * np.log(edges[some] * self.total / pairs[some])) / self.dispersion)
 
 
-def _best(graph: _Graph, starts: list[Labels], k: int, above_noise: int, refine: bool) -> Clusters:
+def _best(graph: Graph, starts: list[Labels], k: int, above_noise: int, refine: bool) -> Clusters:
     """The division of the highest likelihood among those that the starts lead to."""
     own = above_noise > 0
     if not refine:
-        return _with_shares(graph, max(starts, key=lambda z: graph.log_likelihood(z, k, own)), k, own)
-    candidates = [_without_empty(graph, _settled(graph, z, k), k) for z in starts]
+        return with_shares(graph, max(starts, key=lambda z: graph.log_likelihood(z, k, own)), k, own)
+    candidates = [without_empty(graph, _settled(graph, z, k), k) for z in starts]
     if above_noise < k - 1 or any(candidate.filled for candidate in candidates):
         candidates = [Clusters(z, np.eye(k)[z]) for z in starts] + candidates
     best = max(candidates, key=lambda c: graph.log_likelihood(c.labels, k, own))
     moved = _moved(graph, best.labels, k, own)
-    return best if moved is best.labels else _with_shares(graph, moved, k, own)._replace(filled=best.filled)
+    return best if moved is best.labels else with_shares(graph, moved, k, own)._replace(filled=best.filled)
 
 
-def _settled(graph: _Graph, labels: Labels, k: int) -> FloatArray:
+def _settled(graph: Graph, labels: Labels, k: int) -> FloatArray:
     """Shares after rounds of rates and odds, from almost certain ones."""
     q = FIRST_SHARE * np.eye(k)[labels] + (1.0 - FIRST_SHARE) / k
     for _ in range(ROUNDS):
@@ -176,7 +176,7 @@ def _shares(log_odds: FloatArray) -> FloatArray:
     return q
 
 
-def _without_empty(graph: _Graph, q: FloatArray, k: int) -> Clusters:
+def without_empty(graph: Graph, q: FloatArray, k: int) -> Clusters:
     """Labels of the largest shares; a cluster left empty takes the node that is least at home where it is."""
     labels = np.argmax(q, axis=1)
     sizes = np.bincount(labels, minlength=k)
@@ -188,10 +188,10 @@ def _without_empty(graph: _Graph, q: FloatArray, k: int) -> Clusters:
         node = int(np.argmin(np.where(sizes[labels] > 1, home, np.inf)))
         sizes[labels[node]] -= 1
         labels[node], home[node], sizes[empty] = empty, np.inf, 1
-    return _with_shares(graph, labels, k, own=False)._replace(filled=len(missing))
+    return with_shares(graph, labels, k, own=False)._replace(filled=len(missing))
 
 
-def _with_shares(graph: _Graph, labels: Labels, k: int, own: bool) -> Clusters:
+def with_shares(graph: Graph, labels: Labels, k: int, own: bool) -> Clusters:
     """Shares of each node when all others are where their labels say; its own label has the largest."""
     q = _shares(graph.log_odds(np.eye(k)[labels], own))
     rows, top = np.arange(len(q)), np.argmax(q, axis=1)
@@ -200,7 +200,7 @@ def _with_shares(graph: _Graph, labels: Labels, k: int, own: bool) -> Clusters:
     return Clusters(labels, q / q.sum(axis=1, keepdims=True))
 
 
-def _moved(graph: _Graph, labels: Labels, k: int, own: bool) -> Labels:
+def _moved(graph: Graph, labels: Labels, k: int, own: bool) -> Labels:
     """Labels after passes of moves that are worth it; no cluster is emptied."""
     A, patience = graph.A, min(len(labels), PATIENCE)
     for _ in range(PASSES):

@@ -10,24 +10,21 @@ from typing import Any, Literal, cast
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from cvxnmf import spectra, validation
+from cvxnmf import validation
+from cvxnmf.cones import CONES
 from cvxnmf.factorization import normalised_factors
 from cvxnmf.graphs.adapters import named_graph
-from cvxnmf.graphs.clusters import clustered
 from cvxnmf.graphs.quality import modularity, performance
-from cvxnmf.problems import SymmetricProblem, symmetric
-from cvxnmf.problems.square import Noise, degree_metric, noise
+from cvxnmf.graphs.ways import MOST_DIRECTIONS, ROUNDING, AllNodes, InGroups, Way
+from cvxnmf.losses import LOSSES
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Partition, Solution
-from cvxnmf.solvers import solve
 
 #: Where fewer than k - 1 directions stand out of the noise, the penalty is this share of the last one's eigenvalue.
 ADMITTING_SHARE = 0.9
-#: Eigenvalues below this share of what the data could have are rounding.
-ROUNDING = 1e-9
-#: If more than this share of all directions stands out of the noise, there is none to speak of.
-NOISELESS_SHARE = 0.25
-#: Eigenvalues that are kept for looking at, beyond those above the noise.
-SHOWN = 20
+#: Graphs with more nodes are solved in groups, and in this many.
+LARGEST_WHOLE, GROUPS = 10_000, 1500
+#: The terms for which trace="auto" and groups of nodes are known.
+OURS = {"loss": "kl", "cone": "conditional", "metric": "degree"}
 
 
 def partition(
@@ -41,6 +38,7 @@ def partition(
     metric: str = "degree",
     method: str = "auto",
     refine: bool = True,
+    n_groups: int | Literal["auto"] | None = "auto",
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callable[[Iterate], Any] | None = None,
@@ -73,6 +71,10 @@ def partition(
         See :func:`solve`.
     refine : bool
         Whether clusters are improved by the likelihood; without, a node goes to the nearest centre of its position.
+    n_groups : int, "auto" or None
+        Number of groups of nodes that share a position in the convex model, which makes graphs of millions of nodes possible; the
+        certificate then bounds all models with these groups, and the clusters are improved on the graph itself. None gives every
+        node a position of its own; "auto" does so for up to 10,000 nodes, and takes 1,500 groups beyond.
 
     Returns
     -------
@@ -100,22 +102,24 @@ def partition(
     nodes, A, note = named_graph(graph, weight)
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
-    n = len(nodes)
     if not A.nnz:
         validation.refuse("The graph has no edges, so there is nothing to partition.")
-    k = None if n_clusters is None else validation.clusters(n_clusters, n)
-    terms = {"loss": loss, "cone": cone, "metric": metric}
-    problem = _stated(A, 0.0 if isinstance(trace, str) else trace, terms)
-    with spectra.single_thread():
-        level, spectrum, directions = _noise(A, k)
-    found = 1 + int(np.count_nonzero(spectrum > level.edge))
-    k = min(max(found, _separate_parts(A)), n) if k is None else k
-    if isinstance(trace, str):
-        problem = problem.with_trace(_admitting(trace, level.edge, spectrum, k, terms))
-    asked = n_clusters is not None
-    describe = partial(_described, nodes, A, spectrum, directions, level, k, asked, found - 1)
+    if len(nodes) == 1:
+        validation.refuse("The graph has a single node; there is nothing to partition.")
+    k = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
+    terms, groups = _checked_terms(loss, cone, metric, trace), _number_of_groups(n_groups, A, (loss, cone, metric))
+    way: Way = AllNodes(A, k) if groups is None else InGroups(A, k, groups, callback)
+    found = 1 + int(np.count_nonzero(way.spectrum > way.level.edge))
+    if groups is not None and k is None and found > MOST_DIRECTIONS:
+        warnings.warn(
+            f"More than {MOST_DIRECTIONS} directions stand out of the noise; give n_clusters.", UserWarning, stacklevel=2
+        )
+    k = min(max(found, _separate_parts(A)), len(nodes)) if k is None else k
+    weight_of_trace = _admitting(way.level.edge, way.spectrum, k) if isinstance(trace, str) else trace
+    describe = partial(_described, nodes, A, way, k, n_clusters is not None, found - 1)
+    options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
     try:
-        solution = solve(problem, method, tol, max_iter, callback)
+        solution = way.solved(terms | {"trace": weight_of_trace}, options)
     except Interrupted as stopped:
         raise Interrupted(describe(cast(Solution, stopped.solution), refine, hasty=True)) from None
     try:
@@ -124,41 +128,30 @@ def partition(
         raise Interrupted(describe(solution, refine, hasty=True)) from None
 
 
-def _stated(A: Any, trace: float, terms: dict[str, str]) -> SymmetricProblem:
-    if A.shape[0] == 1:
-        validation.refuse("The graph has a single node; there is nothing to partition.")
-    return symmetric(A, trace=trace, **terms)
+def _checked_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, Any]:
+    """The terms of the convex problem, refused before any work where they are wrong."""
+    terms = {"loss": validation.choice("loss", loss, LOSSES), "cone": validation.choice("cone", cone, CONES), "metric": metric}
+    if isinstance(trace, str) and trace != "auto":
+        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
+    if isinstance(trace, str) and terms != OURS:
+        validation.refuse(
+            "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
+        )
+    if not isinstance(trace, str):
+        validation.number("trace", trace, minimum=0.0)
+    return terms
 
 
-def _noise(A: Any, k: int | None) -> tuple[Noise, FloatArray, FloatArray]:
-    """The noise of the graph, never below rounding, and leading eigenpairs of its modularity matrix in the degree metric.
-
-    Vectors are those of positions, ``S^-1`` times eigenvectors, weighted by the roots of their eigenvalues.
-    """
-    kept = np.flatnonzero(A.sum(axis=1))
-    part = A[kept][:, kept].tocsr()
-    degrees = np.asarray(part.sum(axis=1)).ravel()
-    s = degree_metric(degrees)
-    level, count = noise(part, s), (0 if k is None else k) + SHOWN
-    level = level._replace(edge=max(level.edge, ROUNDING * float(np.max(degrees / (s * s)))))
-    while True:
-        spectrum, vectors = spectra.modularity_pairs(part, s, min(count, len(kept)))
-        if count >= len(kept) or spectrum[-1] <= level.edge:
-            directions = np.zeros((A.shape[0], len(spectrum)))
-            directions[kept] = vectors / s[:, None] * np.sqrt(np.maximum(spectrum, 0.0))
-            return _plausible(level, spectrum, len(kept)), spectrum, directions
-        count *= 2
-
-
-def _plausible(level: Noise, spectrum: FloatArray, n: int) -> Noise:
-    """The noise, or where almost nothing looks like it (smooth similarities) what lies below the widest gap of the spectrum."""
-    above = spectrum[spectrum > level.edge]
-    if len(above) <= NOISELESS_SHARE * n or len(above) < 3:
-        return level
-    leading = above[: max(3, int(np.sqrt(n)))]
-    gap = int(np.argmax(leading[:-1] / leading[1:]))
-    edge = float(np.sqrt(leading[gap] * leading[gap + 1]))
-    return level._replace(edge=edge, dispersion=(edge / level.unit_edge) ** 2)
+def _number_of_groups(n_groups: Any, A: Any, terms: tuple[Any, ...]) -> int | None:
+    """How many groups of nodes share a position; None if every node has its own."""
+    ours = terms == tuple(OURS.values())
+    if isinstance(n_groups, str) and n_groups == "auto":
+        return GROUPS if ours and A.shape[0] > LARGEST_WHOLE else None
+    if n_groups is None:
+        return None
+    if not ours:
+        validation.refuse("n_groups is known for loss='kl', cone='conditional' and metric='degree' only; leave it out.")
+    return min(validation.integer("n_groups", n_groups, minimum=2), int(np.count_nonzero(np.diff(A.indptr))))
 
 
 def _separate_parts(A: Any) -> int:
@@ -170,43 +163,16 @@ def _separate_parts(A: Any) -> int:
     return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
 
 
-def _admitting(trace: str, edge: float, spectrum: FloatArray, k: int, terms: dict[str, str]) -> float:
+def _admitting(edge: float, spectrum: FloatArray, k: int) -> float:
     """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive."""
-    if trace != "auto":
-        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
-    if terms != {"loss": "kl", "cone": "conditional", "metric": "degree"}:
-        validation.refuse(
-            "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
-        )
     wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
     return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
-
-
-def _positions(solution: Solution, directions: FloatArray, k: int) -> FloatArray:
-    """Positions around their mean, the heaviest directions only; separate components apart.
-
-    Where the solution has none, because what they add is below its tolerance, they are those that would enter first: the
-    leading directions of the modularity matrix.
-    """
-    if solution.rank == 0:
-        return directions[:, : k - 1]
-    present = np.isfinite(solution.v)
-    W = np.where(present[:, None], solution.W, 0.0)
-    W = W - np.where(present[:, None], W[present].mean(axis=0), 0.0)
-    if solution.groups is None:
-        _, weights, directions = np.linalg.svd(W, full_matrices=False)
-        heavy = int(np.count_nonzero(weights > 1e-9 * max(weights.max(initial=0.0), 1e-9)))
-        return np.asarray(W @ directions[: min(heavy, 2 * k)].T)
-    apart = 2.0 * (1.0 + np.abs(W).max(initial=0.0))
-    return np.column_stack([W, apart * (solution.groups[:, None] == np.unique(solution.groups)[None, :])])
 
 
 def _described(
     nodes: tuple[Any, ...],
     A: Any,
-    spectrum: FloatArray,
-    directions: FloatArray,
-    level: Noise,
+    way: Way,
     k: int,
     asked: bool,
     above_noise: int,
@@ -215,12 +181,11 @@ def _described(
     hasty: bool = False,
 ) -> Partition:
     """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
-    with spectra.single_thread():
-        while True:
-            clusters = clustered(A, _positions(solution, directions, k), k, level.dispersion, above_noise, refine, hasty)
-            if asked or not clusters.filled:
-                break
-            k -= clusters.filled
+    while True:
+        clusters = way.clusters(solution, k, above_noise, refine, hasty)
+        if asked or not clusters.filled:
+            break
+        k -= clusters.filled
     labels, memberships, _ = clusters
     return Partition(
         nodes=nodes,
@@ -232,8 +197,8 @@ def _described(
         order=np.lexsort((-memberships[np.arange(len(labels)), labels], labels)).astype(np.intp),
         solution=solution,
         A=A,
-        spectrum=spectrum,
-        noise_edge=level.edge,
+        spectrum=way.spectrum,
+        noise_edge=way.level.edge,
         factors=partial(factors_of, A, memberships),
     )
 

@@ -1,0 +1,170 @@
+"""Large graphs by groups of nodes that share a position.
+
+If ``w_i`` is the same for all nodes i of a group g, the best effects are ``v_i = v_g + log(d_i / D_g)`` with the degrees d and
+their sums D, and KL of the graph is KL of the sums of its entries over pairs of groups plus a constant. With the squared metric
+summed alike, the penalty is the same too: the problem of the sums *is* the problem of the graph restricted to such positions,
+and its certificate bounds all of them (docs/mathematics.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cvxnmf import checking, edges, spectra
+from cvxnmf.checking import Certificate
+from cvxnmf.problems import SymmetricProblem, symmetric
+from cvxnmf.results import FloatArray, Point, Solution
+from cvxnmf.solvers import solve
+
+Groups = NDArray[np.intp]
+
+
+class Coarse(NamedTuple):
+    """A graph without empty rows and its sums over groups of nodes.
+
+    Attributes
+    ----------
+    A : csr_array of shape (n, n)
+        The graph.
+    s : ndarray of shape (n,)
+        Its metric.
+    groups : ndarray of int, shape (n,)
+        The group of each node.
+    sums : csr_array
+        Sums of A over pairs of groups.
+    metric : ndarray
+        Metric of the groups, its square a sum.
+    """
+
+    A: Any
+    s: FloatArray
+    groups: Groups
+    sums: Any
+    metric: FloatArray
+
+    def problem(self, trace: float) -> SymmetricProblem:
+        """The problem of the graph, restricted to positions that are the same within groups."""
+        return symmetric(self.sums, metric=self.metric, trace=trace)
+
+    def solution(self, trace: float, **options: Any) -> Solution:
+        """The restricted problem solved, as a solution on the nodes of the graph."""
+        return self.prolonged(solve(self.problem(trace), **options))
+
+    def prolonged(self, solution: Solution) -> Solution:
+        """A solution on groups as one on nodes, its certificate about the graph."""
+        degrees = np.asarray(self.A.sum(axis=1)).ravel()
+        totals = np.bincount(self.groups, degrees)
+        v = (solution.v - np.log(totals))[self.groups] + np.log(degrees)
+        return dataclasses.replace(
+            solution, point=Point(v, solution.W[self.groups]), certificate=self._certificate(solution.certificate), groups=None
+        )
+
+    def _certificate(self, coarse: Certificate) -> Certificate:
+        """The certificate of the sums as one of the graph: both its numbers are higher by the same constant."""
+        statement = dict(coarse.statement) | {"metric": "degree", "groups": len(self.metric)}
+        witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
+        if coarse.kind == "zero":
+            witness |= {"metric": self.metric}
+        value = coarse.value + self.constant()
+        bound, rigorous, scale = checking.prove(self.A, coarse.kind, statement, witness)
+        return Certificate(value, min(value, bound), "model", coarse.kind, rigorous, coarse.restored, scale, statement, witness)
+
+    def constant(self) -> float:
+        """KL of the graph less KL of its sums, the same for all models with positions of groups."""
+        degrees = np.asarray(self.A.sum(axis=1)).ravel()
+        totals = np.bincount(self.groups, degrees)
+        terms = (self.A.data, 1.0), (self.sums.data, -1.0), (degrees, -2.0), (totals, 2.0)
+        return float(sum(sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms))
+
+
+def coarsened(A: Any, s: FloatArray, groups: Groups) -> Coarse:
+    """A graph with its sums over groups, which are numbered from 0 without a gap.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric, without empty rows.
+    s : ndarray of shape (n,)
+        The metric.
+    groups : ndarray of int, shape (n,)
+        The group of each node.
+    """
+    n, count = len(groups), int(groups.max()) + 1
+    member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
+    sums = sp.csr_array(member.T @ (A @ member))
+    sums = sp.csr_array((sums + sums.T) / 2)
+    return Coarse(A, s, groups, sums, np.sqrt(np.bincount(groups, s * s)))
+
+
+def leading_directions(
+    A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    inverse = sp.diags_array(1.0 / s)
+    scaled = sp.csr_array(inverse @ A @ inverse)
+
+    def product(X: FloatArray) -> FloatArray:
+        Y = edges.product(scaled, X)
+        Y -= np.outer(expected, expected @ X)
+        return Y
+
+    return spectra.pairs_above(product, A.shape[0], edge, count, heard)
+
+
+def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
+    """Divide points into groups of near ones: the group with the largest scatter is cut in two, again and again.
+
+    A group is cut at its mean along the direction in which it is widest.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, r)
+        Points.
+    weights : ndarray of shape (n,)
+        How much each counts.
+    count : int
+        Number of groups; fewer if fewer points differ.
+    """
+    counter = 0
+    whole = np.arange(len(Y))
+    heap = [(-_scatter(Y, weights), counter, whole)]
+    done: list[NDArray[np.intp]] = []
+    while heap and len(heap) + len(done) < count:
+        scatter, _, nodes = heapq.heappop(heap)
+        sides = _cut(Y[nodes], weights[nodes]) if scatter < 0 else None
+        if sides is None:
+            done.append(nodes)
+            continue
+        for side in (nodes[sides], nodes[~sides]):
+            counter += 1
+            heapq.heappush(heap, (-_scatter(Y[side], weights[side]), counter, side))
+    groups = np.empty(len(Y), dtype=np.intp)
+    for number, nodes in enumerate(sorted([*done, *(nodes for _, _, nodes in heap)], key=lambda part: int(part[0]))):
+        groups[nodes] = number
+    return groups
+
+
+def _scatter(Y: FloatArray, weights: FloatArray) -> float:
+    """Sum of weighted squared distances from the mean; 0 where there is nothing to cut."""
+    if len(Y) < 2:
+        return 0.0
+    centred = Y - (weights @ Y) / weights.sum()
+    scatter = float(weights @ np.einsum("ij,ij->i", centred, centred))
+    return scatter if scatter > 1e-24 * float(weights @ np.einsum("ij,ij->i", Y, Y)) else 0.0
+
+
+def _cut(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
+    """Which side of the mean points are on, along the widest direction; None if they are all on one."""
+    centred = Y - (weights @ Y) / weights.sum()
+    widest = np.linalg.eigh(centred.T @ (weights[:, None] * centred))[1][:, -1]
+    sides = np.asarray(centred @ widest > 0)
+    return None if sides.all() or not sides.any() else sides
