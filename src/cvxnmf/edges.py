@@ -17,8 +17,6 @@ from cvxnmf.results import FloatArray
 #: Below this many edges a single thread is faster.
 ONE_THREAD_BELOW = 50_000
 
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"contract", "reassoc", "nsz"}}
-
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
@@ -35,7 +33,7 @@ def _in_shares(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
     return list(_pool(threads).map(work, bounds[:-1], bounds[1:]))
 
 
-@njit(**_OPTIONS)
+@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: int, last: int) -> None:
     k = X.shape[1]
     for i in range(first, last):
@@ -56,7 +54,7 @@ def product(A: Any, X: FloatArray) -> FloatArray:
     return result
 
 
-@njit(**_OPTIONS)
+@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _shares(joined: Any, degrees: Any, logs: Any, costs: Any, prior: Any, before: Any, q: Any, first: int, last: int) -> float:
     k = len(logs)
     change = 0.0
@@ -86,7 +84,7 @@ def shares(
     return q, float(sum(parts))
 
 
-@njit(**_OPTIONS)
+@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def greedy_moves(indptr: Any, indices: Any, data: Any, degrees: Any, labels: Any, logs: Any, excess: Any) -> int:
     """Give each node in turn the label of the highest ``sum_r logs_r edges_r - excess_r degrees_r^2``; how many moved.
 

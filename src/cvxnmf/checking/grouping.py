@@ -76,7 +76,7 @@ def summed(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -
     member = sp.csr_array((np.ones(len(kept)), numbers, np.arange(len(kept) + 1)), shape=(len(kept), count))
     sums = sp.csr_array(member.T @ (data @ member))
     sums = sp.csr_array((sums + sums.T) / 2)
-    parts = ((data.data, 1.0), (sums.data, -1.0), (degrees, -2.0), (totals, 2.0))
+    parts: tuple[tuple[Any, float], ...] = ((data.data, 1.0), (sums.data, -1.0), (degrees, -2.0), (totals, 2.0))
     constant = float(sum(sign * np.sum(x * log(x)) for x, sign in parts))
     exact = bool(np.all(data.data == np.floor(data.data)) and float(degrees.sum()) < LARGEST_WHOLE)
     units = UNITS_PER_TERM if exact else UNITS_PER_TERM + len(kept)
