@@ -19,6 +19,7 @@ ROOMS = [
     "spectra",
     "streaming",
     "edges",
+    "blocks",
     "cones",
     "effects",
     "problems",

@@ -1,4 +1,4 @@
-"""Deterministic starts of the rank-k methods: ``start(A, k) -> (U, V)``, nonnegative, ``A`` dense or in compressed rows.
+"""Deterministic starts of the rank-k methods: ``start(A, k) -> (U, V)``, nonnegative, ``A`` dense, sparse or in blocks.
 
 None depends on the order of the rows or columns of A beyond rounding, and each scales with A: ``c A`` gives ``sqrt(c) U``.
 """
@@ -13,6 +13,7 @@ import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from cvxnmf import kernels, problems, spectra
+from cvxnmf.blocks import BlockMatrix, Turned
 from cvxnmf.results import FloatArray
 from cvxnmf.solvers import solve
 
@@ -73,7 +74,8 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
 
 def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
     """Columns of A that stick out as U, and V by least squares."""
-    V, U = successive_projection(A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T), k)
+    turned = A.T if isinstance(A, BlockMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
+    V, U = successive_projection(turned, k)
     return U, V
 
 
@@ -186,10 +188,12 @@ def leading_triples(A: Any, k: int, symmetric: bool = False) -> tuple[FloatArray
     if symmetric:
         values, vectors = spectra.leading_eigenpairs(A, k)
         return vectors, np.maximum(values, 0.0), vectors
-    if m < n:
+    if isinstance(A, Turned) or (m < n and not isinstance(A, BlockMatrix)):
         right, values, left = leading_triples(A.T, k)
         return left, values, right
-    if n <= spectra.FULL_GRAM or 5 * k >= n:
+    if isinstance(A, BlockMatrix):
+        squares, right = A.leading_pairs(k)
+    elif n <= spectra.FULL_GRAM or 5 * k >= n:
         gram = A.T @ A
         squares, right = spectra.leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
     else:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from cvxnmf import spectra, validation
+from cvxnmf import blocks, spectra, validation
 from cvxnmf.checking import NEGLIGIBLE, Certificate
+from cvxnmf.classical import blockwise
+from cvxnmf.classical.blockwise import rules_for
 from cvxnmf.classical.data import Data
 from cvxnmf.classical.methods import METHODS, components, pair, starting_point
-from cvxnmf.classical.movers import Alternating, Mover, Symmetric
+from cvxnmf.classical.movers import Alternating, Mover, Rules, Symmetric
 from cvxnmf.classical.objectives import LOSSES, Penalty, Problem
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Status
 
@@ -35,6 +38,8 @@ def classical_nmf(
     sparseness: Any = None,
     rng: Any = 0,
     callback: Callable[[Iterate], Any] | None = None,
+    memory_limit: Any = None,
+    client: Any = None,
 ) -> Factorization:
     """Factor a nonnegative matrix, ``A ≈ UV'`` or ``A ≈ UU'``, by a classical local method.
 
@@ -43,8 +48,9 @@ def classical_nmf(
 
     Parameters
     ----------
-    A : array-like or scipy.sparse matrix of shape (m, n)
-        Nonnegative; NaN marks missing entries. Sparse matrices stay sparse.
+    A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
+        Nonnegative; NaN marks missing entries. Sparse matrices stay sparse. A dask array, and data for which a memory limit
+        or a client is given, are worked on in blocks of rows and cannot have missing entries; see the notes.
     n_components : int
         Number of columns of U and V, at most the larger side of A.
     method : {"hals", "multiplicative", "gradient", "als", "quasi-newton", "sparse"}
@@ -73,6 +79,12 @@ def classical_nmf(
         For ``init="random"``.
     callback : callable, optional
         Called with an :class:`Iterate` after every step; a true answer stops.
+    memory_limit : int or str, optional
+        Most memory that the whole process may use, in bytes or in words such as ``"2 GB"``: data are read in blocks of rows,
+        each once per step. Files opened with ``numpy.load(path, mmap_mode="r")`` may be larger than the memory.
+    client : distributed.Client or str, optional
+        A Dask cluster, or the address of its scheduler, that does the work. Left out, a dask array is worked on by the current
+        client, or in this process if there is none.
 
     Returns
     -------
@@ -83,6 +95,13 @@ def classical_nmf(
     ------
     Interrupted
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best Factorization so far.
+
+    Notes
+    -----
+    On data in blocks the methods are "hals", "multiplicative", "als" and "quasi-newton" ("kl": the first two) and the starts
+    "nndsvd", "random" and arrays. Steps are the same as in memory, with one exception: "hals" for "kl" moves V by
+    multiplication, since Newton's steps on V would need more than one pass over the data. For "kl" the values in the history
+    are those before V is moved; the value of the result is computed at its factors.
 
     Examples
     --------
@@ -103,6 +122,12 @@ def classical_nmf(
     penalty = Penalty(pair("l1", l1), pair("l2", l2))
     kind = METHODS[method]
     kind.accept(method, loss, bool(symmetric), sparseness)
+    if blocks.wanted(A, memory_limit, client):
+        if symmetric:
+            validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
+        rules, k = rules_for(method, loss), components(n_components, blocks.dimensions(A))
+        with nullcontext(A) if isinstance(A, blocks.BlockMatrix) else blocks.opened(A, k, memory_limit, client) as matrix:
+            return _in_blocks(matrix, k, rules, loss, init, rng, penalty, (max_iter, tol, callback))
     data = Data.from_user(A, bool(symmetric), loss)
     k = components(n_components, data.shape)
     with spectra.single_thread(), np.errstate(all="ignore"):  # values are tested for being finite
@@ -113,12 +138,20 @@ def classical_nmf(
             mover = Symmetric(problem, kind.symmetric_rules[loss], U)
         else:
             mover = Alternating(problem, kind.rules(loss, sparseness), U, V)
-        run = _Run(problem, mover, max_iter, tol, callback)
-        try:
-            status = run.loop()
-        except KeyboardInterrupt:
-            raise Interrupted(run.result(Status.INTERRUPTED)) from None
-        return run.result(status)
+        return _Run(problem, mover, max_iter, tol, callback).descended()
+
+
+def _in_blocks(
+    A: blocks.BlockMatrix, k: int, rules: Rules, loss: str, init: Any, rng: Any, penalty: Penalty, terms: tuple[int, float, Any]
+) -> Factorization:
+    """The same descent on data in blocks of rows."""
+    validation.magnitude(np.array([A.max()]), loss)
+    with spectra.single_thread(), np.errstate(all="ignore"):
+        U, V = blockwise.starting_point(A, k, init, rng)
+        problem = blockwise.PROBLEMS[loss](A, penalty)
+        mover = blockwise.Spread(problem, rules, U, V)
+        del U
+        return _Run(problem, mover, *terms).descended()
 
 
 class _Run:
@@ -131,6 +164,14 @@ class _Run:
         self.began, self.history = time.perf_counter(), list[Iterate]()
         self.point, self.values = (mover.U, mover.V), [mover.value]
         self.symmetric = mover.V is mover.U
+
+    def descended(self) -> Factorization:
+        """What the loop finds; on Ctrl-C the best so far goes with the interrupt."""
+        try:
+            status = self.loop()
+        except KeyboardInterrupt:
+            raise Interrupted(self.result(Status.INTERRUPTED)) from None
+        return self.result(status)
 
     def loop(self) -> Status:
         """The one loop: step, guard, record, stop."""
@@ -154,13 +195,14 @@ class _Run:
 
     def _record(self, iteration: int) -> bool:
         """Add a line to the history and tell the callback; a true answer stops the loop."""
-        rank = self.point[0].shape[1]
+        rank = self.point[1].shape[1]
         self.history.append(Iterate(iteration, time.perf_counter() - self.began, self.values[-1], 0.0, rank))
         return self.callback is not None and bool(self.callback(self.history[-1]))
 
     def result(self, status: Status) -> Factorization:
         """The point in tidy columns, its value computed there."""
-        U, V = _tidy(*self.point, balance=not self.problem.penalty.any)
+        U = self.point[1] if self.symmetric else self.problem.whole(self.point[0])
+        U, V = _tidy(U, self.point[1], balance=not self.problem.penalty.any)
         if self.problem.data.single:
             U, V = U.astype(np.float32), (V if V is U else V.astype(np.float32))
         V = U if self.symmetric else V

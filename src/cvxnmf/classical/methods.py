@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,13 +130,18 @@ def starting_point(data: Data, k: int, init: Any, symmetric: bool, rng: Any) -> 
     elif symmetric:
         own = init[0] if isinstance(init, tuple | list) and len(init) == 2 and np.ndim(init[0]) == 2 else init
         U = V = _own_start("U", own, (data.shape[0], k))
-    elif isinstance(init, tuple | list) and len(init) == 2:
-        U, V = (_own_start(name, X, (side, k)) for name, X, side in zip("UV", init, data.shape, strict=True))
     else:
-        validation.refuse(
-            f"init must be one of {', '.join(map(repr, STARTS))} or a pair of arrays (U, V), not {type(init).__name__}."
-        )
+        U, V = own_pair(init, data.shape, k, STARTS)
     return np.ascontiguousarray(U, dtype=np.float64), np.ascontiguousarray(V, dtype=np.float64)
+
+
+def own_pair(init: Any, shape: tuple[int, int], k: int, names: Iterable[str]) -> tuple[FloatArray, FloatArray]:
+    """The user's own U and V, copied; what is neither that nor a name of a start is refused."""
+    if not (isinstance(init, tuple | list) and len(init) == 2):
+        validation.refuse(
+            f"init must be one of {', '.join(map(repr, names))} or a pair of arrays (U, V), not {type(init).__name__}."
+        )
+    return _own_start("U", init[0], (shape[0], k)), _own_start("V", init[1], (shape[1], k))
 
 
 def _own_start(name: str, X: Any, shape: tuple[int, int]) -> FloatArray:

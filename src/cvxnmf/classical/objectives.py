@@ -46,6 +46,8 @@ class Half(Protocol):
     """The objective in one factor X, the other fixed; constant penalties on the other left out."""
 
     constant: float
+    #: Largest entry of the whole factor, where X is a part of its rows.
+    top: float | None
 
     def value(self, X: FloatArray) -> float:
         """The objective."""
@@ -60,8 +62,20 @@ class Half(Protocol):
 class Quadratic:
     """``||A - XV'||² + l1 sum(X) + l2 ||X||² = ||A||² - 2 <P, X> + <XQ, X>``, ``P = AV - l1/2``, ``Q = V'V + l2 I``."""
 
+    top: float | None = None
+
     def __init__(self, A: Any, V: FloatArray, l1: float, l2: float, constant: float) -> None:
-        self.P, self.Q, self.l1, self.constant = product(A, V), V.T @ V, l1, constant
+        self._take(product(A, V), V.T @ V, l1, l2, constant)
+
+    @classmethod
+    def of_products(cls, AV: FloatArray, VV: FloatArray, l1: float, l2: float, constant: float) -> Quadratic:
+        """The same from ``AV`` and ``V'V``, which are taken over."""
+        half = cls.__new__(cls)
+        half._take(AV, VV, l1, l2, constant)
+        return half
+
+    def _take(self, AV: FloatArray, VV: FloatArray, l1: float, l2: float, constant: float) -> None:
+        self.P, self.Q, self.l1, self.constant = AV, VV, l1, constant
         if l2:
             self.Q[np.diag_indices_from(self.Q)] += l2
         if l1:
@@ -82,6 +96,8 @@ class Quadratic:
 
 class Entropy:
     """``sum A log(A/XV') - A + XV' + l1 sum(X) + l2 ||X||²``."""
+
+    top: float | None = None
 
     def __init__(self, A: Any, V: FloatArray, l1: float, l2: float, constant: float) -> None:
         self.A, self.V, self.l1, self.l2, self.constant = A, V, l1, l2, constant
@@ -129,6 +145,10 @@ class Problem:
     def positive(self, X: FloatArray) -> FloatArray:
         """A start the loss is finite at."""
         return X
+
+    def whole(self, U: Any) -> FloatArray:
+        """A factor as one array."""
+        return np.asarray(U)
 
     def fill(self, U: FloatArray, V: FloatArray) -> None:
         """Fill missing entries with the model's."""

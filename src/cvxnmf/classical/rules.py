@@ -27,7 +27,7 @@ class Multiplicative:
     def update(self, half: Half, X: FloatArray) -> FloatArray:
         """One multiplication."""
         negative, positive = half.ratio(X)
-        lift = TINY * float(X.max())
+        lift = _lift(half, X)
         new = X * (negative / np.where(positive > 0, positive, np.finfo(np.float64).tiny))
         new[~np.isfinite(new)] = 0.0
         return np.where((new < lift) & (negative > positive), lift, new)
@@ -149,7 +149,7 @@ class Newton:
 
     def update(self, half: Entropy, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
-        S, extra, lift = half.sums + half.l1, 2.0 * half.l2, TINY * float(X.max())
+        S, extra, lift = half.sums + half.l1, 2.0 * half.l2, _lift(half, X)
         if sp.issparse(half.A):
             new, total = kernels.kl_newton_csr(half.A.indptr, half.A.indices, half.A.data, X, half.V, S, extra, lift, self.count)
         else:
@@ -228,6 +228,11 @@ class QuasiNewton:
                 best[better], values[better] = new[better], new_values[better]
             X = best
         return X
+
+
+def _lift(half: Half, X: FloatArray) -> float:
+    """What entries near zero are lifted to, in units of the whole factor."""
+    return TINY * (float(X.max()) if half.top is None else half.top)
 
 
 def _row_values(half: Quadratic, X: FloatArray) -> FloatArray:

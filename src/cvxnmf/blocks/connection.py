@@ -1,0 +1,151 @@
+"""The connection to a Dask cluster: bounded waits, quiet logs, and a sentence for everything that can go wrong."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Any
+
+from cvxnmf import validation
+
+#: Seconds that a scheduler has to answer, and that a cluster may be without any worker.
+ANSWER, WITHOUT_WORKERS = 10, 30
+#: Seconds between looks at the state of the cluster while it works.
+LOOK = 2.0
+MISSING = "Working on a Dask cluster needs the packages dask and distributed; install them with: pip install 'cvxnmf[dask]'"
+
+
+def open_connection(client: Any) -> Connection | None:
+    """Connect to a client, an address, or the current client; None where nothing is asked for and there is no client."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        if client is None:
+            return None
+        raise ImportError(MISSING) from None
+    if client is None:
+        try:
+            return Connection(distributed.default_client(), owned=False)
+        except ValueError:
+            return None
+    if isinstance(client, distributed.Client):
+        if client.asynchronous:
+            validation.refuse("The Dask client is asynchronous; give a synchronous one, Client(address).")
+        return Connection(client, owned=False)
+    if not isinstance(client, str):
+        validation.refuse(f"client must be a distributed.Client or the address of a scheduler, not {client!r}.")
+    with _quiet():
+        try:
+            return Connection(distributed.Client(client, timeout=ANSWER, set_as_default=False), owned=True)
+        except (OSError, TimeoutError):
+            raise ConnectionError(
+                f"No Dask scheduler answers at {client} within {ANSWER} seconds; check the address, or start one with: "
+                "dask scheduler"
+            ) from None
+        except ValueError as error:
+            validation.refuse(f"{client!r} is not the address of a Dask scheduler ({error}); it looks like tcp://host:8786.")
+
+
+class Connection:
+    """A client; its logs are quiet until it is closed.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Synchronous.
+    owned : bool
+        Whether to close it in the end.
+    """
+
+    def __init__(self, client: Any, owned: bool) -> None:
+        self.client = client
+        self._until_closed = ExitStack()
+        self._until_closed.enter_context(_quiet())
+        if owned:
+            self._until_closed.callback(client.close)
+
+    def close(self) -> None:
+        """Let the logs speak again, and the client go if it is ours."""
+        self._until_closed.close()
+
+    def workers(self) -> dict[str, int]:
+        """Threads of each worker, in the order of their names; waits a little for the first one."""
+        until = time.monotonic() + ANSWER
+        with _sentences():
+            while not (found := self.client.nthreads()):
+                if time.monotonic() > until:
+                    raise ConnectionError("The Dask cluster has no workers; start some with: dask worker ADDRESS")
+                time.sleep(0.1)
+        return {worker: int(found[worker]) for worker in sorted(found)}
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, key: str, worker: str | None = None) -> Any:
+        """A future of a task, at the worker if that is still there."""
+        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        with _sentences(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rows that are sent as they are make large tasks
+            return self.client.submit(function, *arguments, key=key, pure=False, **place)
+
+    def compute(self, function: Callable[..., Any], pieces: Any, places: Any, width: int, worker: str, key: str) -> Any:
+        """A future of a function of delayed pieces, at the worker."""
+        dask: Any = import_module("dask")
+        task = dask.delayed(function, pure=False)(pieces, places, width, dask_key_name=key)
+        with _sentences(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.client.compute(task, workers=[worker], allow_other_workers=True)
+
+    def gathered(self, futures: Sequence[Any]) -> list[Any]:
+        """The results, waited for as long as the cluster is alive."""
+        with _sentences():
+            self._wait(futures)
+            return list(self.client.gather(list(futures)))
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        wait = import_module("distributed").wait
+        alone: float | None = None
+        while True:
+            try:
+                wait(list(futures), timeout=LOOK)
+                return
+            except TimeoutError:
+                pass
+            if self.client.status in ("closed", "closing"):
+                raise ConnectionError("The Dask scheduler is gone; start the cluster anew.")
+            now = time.monotonic()
+            alone = None if self.client.nthreads() else now if alone is None else alone
+            if alone is not None and now - alone > WITHOUT_WORKERS:
+                raise ConnectionError(
+                    f"The Dask cluster has had no workers for {WITHOUT_WORKERS} seconds; start some and try again."
+                )
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Turn what a broken cluster raises into one sentence."""
+    distributed: Any = import_module("distributed")
+    lost = (distributed.comm.CommClosedError, distributed.CancelledError, TimeoutError)
+    try:
+        yield
+    except distributed.scheduler.KilledWorker:
+        raise ConnectionError(
+            "Dask workers died again and again on the same task; give them more memory, or make the chunks of A smaller."
+        ) from None
+    except lost:
+        raise ConnectionError("The Dask cluster lost the data or its scheduler; start the cluster anew and try again.") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let the loggers of distributed say nothing below critical."""
+    names = ["distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)

@@ -1,0 +1,81 @@
+"""A raw block to checked numbers: float64, dense and contiguous or in compressed rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf import validation
+
+
+class Place(NamedTuple):
+    """Which block it is, and its first row."""
+
+    number: int
+    first: int
+
+    def name(self, height: int) -> str:
+        """What sentences call the block."""
+        return f"Block {self.number} of A (rows {self.first} to {self.first + height - 1})"
+
+
+def numbers(raw: Any, place: Place, width: int) -> Any:
+    """The block as float64: a contiguous array, or a csr_array where it can be turned into compressed rows."""
+    if hasattr(raw, "tocsr"):
+        matrix = raw.tocsr()
+        _require_numbers(matrix.dtype, matrix.shape, place, width)
+        matrix = sp.csr_array(matrix, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return matrix
+    if isinstance(raw, np.ma.MaskedArray):
+        validation.refuse(f"{place.name(len(raw))} is a masked array; fill the masked entries first, for example with 0.")
+    dense = np.asarray(raw)
+    _require_numbers(dense.dtype, dense.shape, place, width)
+    return np.ascontiguousarray(dense, dtype=np.float64)
+
+
+def joined(pieces: Any) -> Any:
+    """Pieces of the same rows side by side."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if any(hasattr(piece, "tocsr") for piece in pieces):
+        return sp.hstack([sp.csr_array(piece.tocsr() if hasattr(piece, "tocsr") else piece) for piece in pieces], format="csr")
+    return np.hstack(pieces)
+
+
+def _require_numbers(dtype: Any, shape: tuple[int, ...], place: Place, width: int) -> None:
+    """Refuse what is not a matrix of real numbers of the right width."""
+    height = shape[0] if shape else 1
+    if np.dtype(dtype).kind not in "fiub":
+        validation.refuse(f"{place.name(height)} has entries of type {dtype}, which are not real numbers; convert them to float.")
+    if len(shape) != 2 or shape[1] != width:
+        validation.refuse(f"{place.name(height)} has shape {shape}, but every block must be a matrix of {width} columns.")
+
+
+def require_nonnegative(block: Any, place: Place) -> None:
+    """Refuse NaN, infinite and negative entries, naming the block, the row and the column."""
+    entries = block.data if sp.issparse(block) else block
+    lowest, highest = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
+    if np.isfinite(lowest) and np.isfinite(highest) and lowest >= 0:
+        return
+    for wrong, words, advice in (
+        (np.isnan(entries), "NaN", "data in blocks cannot have missing entries, so replace them first, for example with 0"),
+        (np.isinf(entries), "an infinite entry", "replace it with a finite value"),
+        (entries < 0, "a negative entry", "only nonnegative entries can be factored"),
+    ):
+        if wrong.any():
+            row, column = _position(block, wrong)
+            validation.refuse(f"{place.name(block.shape[0])} has {words} at row {place.first + row}, column {column}; {advice}.")
+
+
+def _position(block: Any, wrong: Any) -> tuple[int, int]:
+    """Row and column of the first wrong entry."""
+    if sp.issparse(block):
+        place = int(np.argmax(wrong))
+        return int(np.searchsorted(block.indptr, place, side="right")) - 1, int(block.indices[place])
+    row, column = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    return int(row), int(column)

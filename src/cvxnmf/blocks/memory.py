@@ -1,0 +1,100 @@
+"""How much memory there is, and how it is shared out: factors, Gram matrices, and blocks for what is left."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, NamedTuple
+
+from cvxnmf import validation
+
+#: Bytes that libraries and the allocator may take on top of what is planned.
+RESERVE = 48 << 20
+#: Copies of U and of V that a descent and its result hold at most.
+COPIES_OF_U, COPIES_OF_V = 8, 12
+#: Float64 arrays of the size of a block that work on it holds at most, beside the block as it is stored.
+WORKING_BLOCKS = 4
+#: Bytes of a float64 block beyond which nothing is gained, and below which calls cost more than work.
+LARGEST_BLOCK, SMALLEST_BLOCK = 8 << 20, 1 << 16
+#: Up to this many columns the Gram matrix of the data is formed.
+LARGEST_GRAM = 3000
+#: Copies of the Gram matrix beside those of the threads: its sum, its eigenvectors, and what their check needs.
+COPIES_OF_GRAM = 6
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+
+
+def limit_in_bytes(memory_limit: Any) -> int:
+    """Bytes of a limit given as a number or as words such as "2 GB" or "500MiB"."""
+    found = SIZE.fullmatch(memory_limit) if isinstance(memory_limit, str) else None
+    if found is not None and found[2].lower() in UNITS:
+        return int(float(found[1]) * UNITS[found[2].lower()])
+    if isinstance(memory_limit, str):
+        validation.refuse(f"memory_limit={memory_limit!r} is not understood; give bytes, or words such as '2 GB' or '500 MiB'.")
+    return int(validation.number("memory_limit", memory_limit, minimum=0.0))
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds now; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0
+
+
+class Plan(NamedTuple):
+    """How data are worked on: rows of a block, blocks at a time, and whether there is room for the Gram matrix."""
+
+    height: int
+    threads: int
+    gram: bool
+
+
+def unlimited(shape: tuple[int, int], threads: int) -> Plan:
+    """The plan where memory does not matter."""
+    height = max(1, min(shape[0], LARGEST_BLOCK // (8 * shape[1])))
+    return Plan(height, threads, shape[1] <= LARGEST_GRAM)
+
+
+def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: int, height: int | None = None) -> Plan:
+    """The plan that keeps the process below the limit, or a refusal that says how much is needed.
+
+    Parameters
+    ----------
+    shape, itemsize
+        Of the data as they are stored.
+    k : int
+        Columns of the factors.
+    limit : int
+        Bytes that the whole process may use.
+    threads : int
+        Most blocks at a time.
+    height : int, optional
+        Rows of a block, where the data come in blocks.
+    """
+    m, n = shape
+    held = resident() + RESERVE
+    factors = 8 * k * (COPIES_OF_U * m + COPIES_OF_V * n)
+    row = n * (itemsize + 8 * WORKING_BLOCKS) + 8 * k * 8
+    least = height or max(1, min(m, SMALLEST_BLOCK // (8 * n)))
+    needed = held + factors + least * row
+    if needed > limit:
+        validation.refuse(
+            f"A memory limit of {_words(limit)} is too little: the program itself takes {_words(held)}, the factors "
+            f"{_words(factors)} and the smallest block of rows {_words(least * row)}; give at least {_words(needed, up=True)}."
+        )
+    spare = limit - held - factors
+    gram = (COPIES_OF_GRAM + 2 * threads) * 8 * n * n
+    formed = n <= LARGEST_GRAM and gram + threads * least * row <= spare
+    spare -= gram if formed else 0
+    threads = max(1, min(threads, spare // (least * row)))
+    if height is None:
+        height = max(least, min(m, LARGEST_BLOCK // (8 * n), spare // (threads * row)))
+    return Plan(height, threads, formed)
+
+
+def _words(size: int, up: bool = False) -> str:
+    """A size in MB; rounded up where it is a demand."""
+    return f"{-(-size // 10**6) if up else round(size / 1e6):,} MB"

@@ -1,0 +1,80 @@
+"""What workers of a cluster do. Every task depends on nothing but its arguments, so that it can be run again."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cvxnmf.blocks.entries import Place, joined, numbers, require_nonnegative
+from cvxnmf.blocks.local import mapped
+from cvxnmf.blocks.protocol import Function, first_of
+
+
+class Literal:
+    """A value that a task carries as it is; dask does not look inside."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Refusal(NamedTuple):
+    """What is wrong with a block; returned, not raised, so that no worker writes a traceback to its log."""
+
+    sentence: str
+
+
+def prepared(pieces: list[Any], places: Literal, width: int) -> list[Any] | Refusal:
+    """Checked blocks from the chunks of a dask array, each a list of pieces side by side."""
+    return _checked([joined(row) for row in pieces], places.value, width)
+
+
+def read(raw: Literal, places: Literal, width: int) -> list[Any] | Refusal:
+    """Checked blocks from rows, or from places in a file that this worker reads."""
+    try:
+        found = [part[0].read(*part[1:]) if isinstance(part, tuple) else part for part in raw.value]
+    except ValueError as error:
+        return Refusal(str(error))
+    return _checked(found, places.value, width)
+
+
+def _checked(raw: list[Any], places: list[Place], width: int) -> list[Any] | Refusal:
+    try:
+        blocks = [numbers(part, place, width) for part, place in zip(raw, places, strict=True)]
+        for block, place in zip(blocks, places, strict=True):
+            require_nonnegative(block, place)
+    except ValueError as error:
+        return Refusal(str(error))
+    return blocks
+
+
+def group_run(function: Function, blocks: Any, kept: Any, shared: Literal, threads: int) -> tuple[Any, Any]:
+    """Map the function over the blocks of a group: what they keep, and their sum."""
+    if isinstance(blocks, Refusal):
+        return None, blocks
+    return mapped(function, blocks.__getitem__, len(blocks), None if kept is None else kept[0], shared.value, threads)
+
+
+def same(value: Any) -> Any:
+    """The value, which is a part of the task."""
+    return value
+
+
+def as_kept(parts: Literal) -> tuple[Any, None]:
+    """Parts in the form of what a run keeps."""
+    return parts.value, None
+
+
+def first(done: tuple[Any, Any]) -> Any:
+    """What a run keeps."""
+    return done[0]
+
+
+def second(done: tuple[Any, Any]) -> Any:
+    """The summand of a run."""
+    return done[1]
+
+
+def rows(done: tuple[Any, Any]) -> Any:
+    """The rows that a run keeps."""
+    return np.concatenate([first_of(part) for part in done[0]])
