@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-full clean
+.PHONY: demo test check docs dist bench bench-full clean
 
 demo: .venv/app
 	$(BIN)/cvxnmf demo
@@ -15,6 +15,16 @@ check: .venv/check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, warnings as errors: build/docs/index.html. The gallery's examples are run.
+docs: .venv/docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
+
+# The archives for PyPI, checked: dist/
+dist: .venv/dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 # Within three minutes on two cores: benchmarks/RESULTS.md
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
@@ -24,13 +34,13 @@ bench-full: .venv/bench
 	$(BIN)/python -m benchmarks --full
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist docs/api docs/gallery
 
 .venv/made:
 	$(PYTHON) -m venv .venv
 	touch $@
 
 # One stamp per extra, made anew when the project's metadata change.
-.venv/app .venv/test .venv/check .venv/bench: .venv/%: .venv/made pyproject.toml
+.venv/app .venv/test .venv/check .venv/docs .venv/dist .venv/bench: .venv/%: .venv/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[app,$*]"
 	touch $@

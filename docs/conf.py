@@ -1,0 +1,63 @@
+"""How the documentation is built: ``make docs`` writes it to build/docs."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_extensions"))
+
+import cvxnmf  # noqa: E402
+
+project = "cvxnmf"
+author = "The cvxnmf developers"
+copyright = "the cvxnmf developers"
+version = release = cvxnmf.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "mathml",
+]
+exclude_patterns = ["_build"]
+nitpicky = True
+# Types in docstrings are words, such as "ndarray of shape (n, k)", not names to look up.
+nitpick_ignore_regex = [("py:class", r"(?!cvxnmf\.).*"), ("py:class", r"cvxnmf\.[a-z_]+\..*"), ("py:obj", r".*")]
+
+myst_enable_extensions = ["dollarmath", "attrs_inline", "attrs_block", "colon_fence"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say more
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+copybutton_exclude = ".linenos, .gp, .go"
+
+html_theme = "furo"
+html_title = f"cvxnmf {release}"
+html_static_path = ["_static"]
+html_css_files = ["own.css"]
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "image_scrapers": ("saved_pictures.scraper",),
+    "within_subsection_order": "saved_pictures.sort_key",
+    "reset_modules": (),
+    "capture_repr": (),
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+}
+suppress_warnings = ["config.cache"]  # the scraper is a function
