@@ -11,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,13 +22,24 @@ from numpy.typing import NDArray
 from cvxnmf import checking, edges, spectra
 from cvxnmf.checking import Certificate
 from cvxnmf.problems import SymmetricProblem, symmetric
-from cvxnmf.results import FloatArray, Point, Solution
+from cvxnmf.problems.square import Noise, degree_metric, noise
+from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution
 from cvxnmf.solvers import solve
 
 Groups = NDArray[np.intp]
 
+#: Graphs with more nodes are solved in groups, and in this many.
+LARGEST_WHOLE, GROUPS = 10_000, 1500
+#: Where fewer directions than wanted stand out of the noise, the penalty is this share of the last one's eigenvalue.
+ADMITTING_SHARE = 0.9
+#: Eigenvalues below this share of what the data could have are rounding.
+ROUNDING = 1e-9
+#: Directions of a large graph that are looked for at first, and at most.
+FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 
-class Coarse(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
     """A graph without empty rows and its sums over groups of nodes.
 
     Attributes
@@ -53,18 +66,28 @@ class Coarse(NamedTuple):
         """The problem of the graph, restricted to positions that are the same within groups."""
         return symmetric(self.sums, metric=self.metric, trace=trace)
 
-    def solution(self, trace: float, **options: Any) -> Solution:
+    def solution(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
         """The restricted problem solved, as a solution on the nodes of the graph."""
-        return self.prolonged(solve(self.problem(trace), **options))
+        heard = None if callback is None else lambda iterate: callback(self._raised(iterate))
+        try:
+            return self.prolonged(solve(self.problem(trace), callback=heard, **options))
+        except Interrupted as stopped:
+            raise Interrupted(self.prolonged(cast(Solution, stopped.solution))) from None
 
     def prolonged(self, solution: Solution) -> Solution:
         """A solution on groups as one on nodes, its certificate about the graph."""
-        degrees = np.asarray(self.A.sum(axis=1)).ravel()
-        totals = np.bincount(self.groups, degrees)
-        v = (solution.v - np.log(totals))[self.groups] + np.log(degrees)
+        v = (solution.v - np.log(np.bincount(self.groups, self.degrees)))[self.groups] + np.log(self.degrees)
         return dataclasses.replace(
-            solution, point=Point(v, solution.W[self.groups]), certificate=self._certificate(solution.certificate), groups=None
+            solution,
+            point=Point(v, solution.W[self.groups]),
+            certificate=self._certificate(solution.certificate),
+            history=tuple(map(self._raised, solution.history)),
+            groups=None,
         )
+
+    def _raised(self, iterate: Iterate) -> Iterate:
+        """An iterate of the sums as one of the graph."""
+        return dataclasses.replace(iterate, value=iterate.value + self.constant, bound=iterate.bound + self.constant)
 
     def _certificate(self, coarse: Certificate) -> Certificate:
         """The certificate of the sums as one of the graph: both its numbers are higher by the same constant."""
@@ -72,15 +95,20 @@ class Coarse(NamedTuple):
         witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
         if coarse.kind == "zero":
             witness |= {"metric": self.metric}
-        value = coarse.value + self.constant()
+        value = coarse.value + self.constant
         bound, rigorous, scale = checking.prove(self.A, coarse.kind, statement, witness)
         return Certificate(value, min(value, bound), "model", coarse.kind, rigorous, coarse.restored, scale, statement, witness)
 
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """Degrees of the nodes."""
+        return np.asarray(self.A.sum(axis=1)).ravel()
+
+    @cached_property
     def constant(self) -> float:
         """KL of the graph less KL of its sums, the same for all models with positions of groups."""
-        degrees = np.asarray(self.A.sum(axis=1)).ravel()
-        totals = np.bincount(self.groups, degrees)
-        terms = (self.A.data, 1.0), (self.sums.data, -1.0), (degrees, -2.0), (totals, 2.0)
+        totals = np.bincount(self.groups, self.degrees)
+        terms = (self.A.data, 1.0), (self.sums.data, -1.0), (self.degrees, -2.0), (totals, 2.0)
         return float(sum(sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms))
 
 
@@ -101,6 +129,44 @@ def coarsened(A: Any, s: FloatArray, groups: Groups) -> Coarse:
     sums = sp.csr_array(member.T @ (A @ member))
     sums = sp.csr_array((sums + sums.T) / 2)
     return Coarse(A, s, groups, sums, np.sqrt(np.bincount(groups, s * s)))
+
+
+def grouped(A: Any, k: int, n_groups: int) -> tuple[Coarse, float]:
+    """A graph without empty rows in groups of nodes that are near in its k - 1 leading directions, and a trace that admits them.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric, without empty rows.
+    k : int
+        One more than the directions wanted.
+    n_groups : int
+        Number of groups.
+    """
+    s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
+    edge = noise_level(A, s).edge
+    values, vectors = leading_directions(A, s, edge, max(1, k - 1))
+    Y = vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
+    positive = values[values > 0]
+    trace = edge if not len(positive) or positive[-1] > edge else ADMITTING_SHARE * float(positive[-1])
+    return coarsened(A, s, divided(Y, s * s, n_groups)), trace
+
+
+def noise_level(A: Any, s: FloatArray) -> Noise:
+    """The noise of a graph without empty rows, its edge never below rounding."""
+    level = noise(A, s)
+    return level._replace(edge=max(level.edge, ROUNDING * float(np.max(np.asarray(A.sum(axis=1)).ravel() / (s * s)))))
+
+
+def directions_above_noise(A: Any, most: int) -> int:
+    """In how many directions a graph without empty rows differs from noise, counted up to `most`."""
+    s, count = degree_metric(np.asarray(A.sum(axis=1)).ravel()), min(FIRST_DIRECTIONS, most)
+    edge = noise_level(A, s).edge
+    while True:
+        values, _ = leading_directions(A, s, edge, count)
+        if values[-1] <= edge or count == most:
+            return int(np.count_nonzero(values > edge))
+        count = min(2 * count, most)
 
 
 def leading_directions(

@@ -14,9 +14,10 @@ from cvxnmf.certificates import rank_certificate
 from cvxnmf.certificates.rank import degree_scaled, factor_loss
 from cvxnmf.checking import Certificate
 from cvxnmf.classical import classical_nmf
+from cvxnmf.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, directions_above_noise
 from cvxnmf.completely_positive import turned_into_orthant
 from cvxnmf.problems import nonsymmetric, symmetric
-from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Status
+from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Level, Status
 from cvxnmf.solvers import solve
 
 Factors = tuple[FloatArray, FloatArray]
@@ -31,6 +32,8 @@ GLOBAL = 1e-6
 LARGEST_RESIDUAL = 20_000_000
 #: Decompositions for the bound of a graph of n nodes: this number over n^3, from 5 to 150.
 GRAPH_EFFORT = 4e9
+#: Steps of a descent for the factors of a large graph.
+LARGE_STEPS = 50
 #: Negative entries of a rank-two matrix up to this share of the largest are rounding of the ascent.
 NEARLY_NONNEGATIVE = 1e-3
 
@@ -133,9 +136,11 @@ def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
         First U, nonnegative.
     """
     B, roots = degree_scaled(A)
-    search = _Search(B, k, "mse", True, {"max_iter": 1000, "tol": 1e-6, "callback": None})
-    for init in (start / roots[:, None], starts.eigen_nndsvd(B, k)[0]):
-        search.descended(init)
+    large = A.shape[0] > LARGEST_WHOLE
+    search = _Search(B, k, "mse", True, {"max_iter": LARGE_STEPS if large else 1000, "tol": 1e-6, "callback": None})
+    search.descended(start / roots[:, None])
+    if not large:
+        search.descended(starts.eigen_nndsvd(B, k)[0])
     effort = int(np.clip(GRAPH_EFFORT / B.shape[0] ** 3, 5, 150))
     result = _proved(search, search.best, lambda value: rank_certificate(A, k, value, "mse", True, effort, "degree"), True)
     U = roots[:, None] * result.U
@@ -155,7 +160,7 @@ def _proved(
     message = best.message
     if certificate.relative_gap <= GLOBAL:
         message = "No nonnegative factorisation of this rank is better, up to the certified gap."
-    return dataclasses.replace(best, certificate=certificate, message=message)
+    return dataclasses.replace(best, certificate=certificate, message=message, levels=search.levels(certificate))
 
 
 def _no_worse(run: Factorization, given: Any, A: Any, loss: str, twofold: bool) -> Factorization:
@@ -175,6 +180,24 @@ class _Search:
     def __init__(self, data: Any, k: int, loss: str, twofold: bool, options: dict[str, Any]) -> None:
         self.data, self.k, self.loss, self.twofold, self.options = data, k, loss, twofold, options
         self.runs: list[Factorization] = []
+        self.start_levels: tuple[Level, ...] = ()
+
+    def _portfolio(self) -> list[Factors]:
+        """Deterministic starts; of a large graph one, from the convex problem of groups of its nodes."""
+        if not (self.twofold and sp.issparse(self.data) and self.k > 1 and self.data.shape[0] > LARGEST_CONVEX):
+            return _portfolio(self.data, self.k, self.twofold)
+        first = [] if self.data.shape[0] > LARGEST_WHOLE else _portfolio(self.data, self.k, True)
+        U, solution = starts.in_groups(self.data, self.k)
+        groups = solution.certificate.statement["groups"]
+        self.start_levels = (
+            Level(groups, "convex models with positions of groups: the start", solution.certificate),
+        )
+        return [*first, (U, U)]
+
+    def levels(self, certificate: Certificate) -> tuple[Level, ...]:
+        """What is proved on which level, if there are several."""
+        last = Level(self.data.shape[0], f"nonnegative factors with {self.k} columns", certificate)
+        return (*self.start_levels, last) if self.start_levels else ()
 
     @property
     def best(self) -> Factorization:
@@ -200,7 +223,7 @@ class _Search:
         if given is not None:
             self.descended(given)
             return
-        for init in _portfolio(self.data, self.k, self.twofold):
+        for init in self._portfolio():
             self.descended(init)
         if _may_exchange(self.data, self.k, self.twofold):
             first = sorted(self.runs, key=lambda run: run.value)[: EXCHANGED_RUNS[self.loss]]
@@ -283,6 +306,9 @@ def _exchanged(A: Any, run: Factorization, descended: Callable[[Any], Factorizat
 
 def _found_components(A: Any, twofold: bool) -> int:
     """One more than the rank of the convex solution at the noise edge."""
+    if twofold and sp.issparse(A) and A.shape[0] > LARGEST_WHOLE:
+        kept = np.flatnonzero(np.diff(A.indptr))
+        return 1 + directions_above_noise(sp.csr_array(A[kept][:, kept]), MOST_DIRECTIONS)
     full = _filled(A)
     dense = full.toarray() if sp.issparse(full) else full
     if min(dense.shape) == 1:

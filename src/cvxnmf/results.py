@@ -269,6 +269,8 @@ class Factorization:
         How the work ended.
     message : str
         The same in a sentence, with what stood in the way.
+    levels : tuple of Level
+        Of a large graph, what is proved on groups of its nodes and on the whole; else empty.
     """
 
     U: FloatArray
@@ -278,6 +280,7 @@ class Factorization:
     history: Sequence[Iterate]
     status: Status
     message: str
+    levels: tuple[Level, ...] = ()
 
     @property
     def n_components(self) -> int:

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
-from cvxnmf import kernels, problems, spectra
+from cvxnmf import coarsening, kernels, problems, spectra
 from cvxnmf.blocks import BlockMatrix, Turned
-from cvxnmf.results import FloatArray
+from cvxnmf.results import FloatArray, Solution
 from cvxnmf.solvers import solve
 
 #: Certified gap at which a convex solution is good enough to start from.
@@ -118,6 +118,22 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArr
     scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
     U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
     return (U, U) if symmetric else _balanced(U, V)
+
+
+def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatArray, Solution]:
+    """The same for a large symmetric graph, whose nodes share positions in groups; the convex solution comes along."""
+    kept = np.flatnonzero(np.diff(A.indptr))
+    part = A if len(kept) == A.shape[0] else sp.csr_array(A[kept][:, kept])
+    coarse, trace = coarsening.grouped(part, k, n_groups)
+    solution = coarse.solution(trace, tol=START_TOLERANCE)
+    first = np.unique(coarse.groups, return_index=True)[1]
+    centres = _centres(solution.W[first], k)
+    shift = -0.5 * np.sum(centres**2, axis=1)
+    U = np.zeros((A.shape[0], k))
+    U[kept] = np.exp(np.minimum(solution.v[:, None] + (solution.W @ centres.T + shift), 300.0))
+    scale = max(float(np.sum((A @ U) * U)) / float(np.sum((U.T @ U) ** 2)), 0.0)
+    U = np.maximum(np.sqrt(scale) * U, 1e-6 * np.sqrt(scale) * U.max())
+    return U, solution
 
 
 def _last_direction(A: FloatArray, problem: Any, k: int, symmetric: bool) -> float:

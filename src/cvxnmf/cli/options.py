@@ -66,6 +66,11 @@ def tolerance(text: str) -> float:
     return value
 
 
+def groups(text: str) -> int | str | None:
+    """Read "auto", "none" or an integer of at least 2."""
+    return text if text == "auto" else None if text == "none" else _at_least(text, 2)
+
+
 def trace(text: str) -> float | str:
     """Read "auto" or a number."""
     return text if text == "auto" else tolerance(text)

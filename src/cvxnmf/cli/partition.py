@@ -34,6 +34,9 @@ def add(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="a graph; - for standard input")
     parser.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="number of clusters (default: found)")
     parser.add_argument("--trace", type=arguments.trace, metavar="auto|NUMBER", help="weight of the trace (default: auto)")
+    parser.add_argument(
+        "--groups", type=arguments.groups, default="auto", metavar="auto|none|N", help="groups of nodes that share a position"
+    )
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
     parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
@@ -56,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
     arguments.check_outputs(paths, [options.file], ENDINGS)
     graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
     terms: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
+    terms["n_groups"] = options.groups
     terms["trace"] = options.trace if options.trace is not None else 0.0 if options.paper else "auto"
     try:
         found = progress.run(

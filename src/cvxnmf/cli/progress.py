@@ -75,11 +75,20 @@ class Progress:
         task, step = terminal.printable(self.task), self.latest
         if step is None:
             return f"{task}: {elapsed:.0f} s"
+        if step.stage:
+            task = f"{task}, {step.stage}"
+        if math.isnan(step.value):
+            return f"{task}: {elapsed:.0f} s{self._left(step)}"
         text = f"{task}: step {step.iteration}, value {step.value:.6g}"
         if step.bound > 0:
             gap = max(0.0, step.gap / step.value)
             text += f", bound {step.bound:.6g}, gap {gap:.0e} {self._bar(gap)} goal {self.tol:.0g}"
-        return f"{text}, {elapsed:.0f} s"
+        return f"{text}, {elapsed:.0f} s{self._left(step)}"
+
+    @staticmethod
+    def _left(step: Iterate) -> str:
+        """About how much longer it takes, where that can be told."""
+        return "" if math.isnan(step.seconds_left) else f", about {max(1.0, step.seconds_left):.0f} s left"
 
     def _bar(self, gap: float) -> str:
         """How far the gap has closed, on a logarithmic scale from 1 to the goal."""

@@ -96,6 +96,7 @@ def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any
         "performance": partition.performance,
         "off_diagonal_performance": partition.off_diagonal_performance,
         "status": partition.status.name,
+        "groups": partition.n_groups,
         "certificate": certificate_facts(partition.certificate),
         "rank_certificate": certificate_facts(partition.rank_certificate) if factors else None,
         "trace": partition.certificate.statement.get("trace"),
@@ -124,7 +125,9 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
     )
     _print_clusters(partition)
     k = partition.n_clusters
-    print(f"\nThe model: {certificate_words(partition.certificate, 'model of this form')}")
+    groups = partition.n_groups
+    form = "model of this form" if groups is None else f"model of this form on these {groups:,} groups of nodes"
+    print(f"\nThe model: {certificate_words(partition.certificate, form)}")
     if factors:
         subject = f"set of {k} nonnegative factors" if k > 1 else "single nonnegative factor"
         print(f"\nIts {counted(k, 'factor')}: {certificate_words(partition.rank_certificate, subject)}")

@@ -11,18 +11,15 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import validation
+from cvxnmf.coarsening import ADMITTING_SHARE, GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS, ROUNDING
 from cvxnmf.cones import CONES
 from cvxnmf.factorization import normalised_factors
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.quality import modularity, performance
-from cvxnmf.graphs.ways import MOST_DIRECTIONS, ROUNDING, AllNodes, InGroups, Way
+from cvxnmf.graphs.ways import AllNodes, InGroups, Way
 from cvxnmf.losses import LOSSES
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Partition, Solution
 
-#: Where fewer than k - 1 directions stand out of the noise, the penalty is this share of the last one's eigenvalue.
-ADMITTING_SHARE = 0.9
-#: Graphs with more nodes are solved in groups, and in this many.
-LARGEST_WHOLE, GROUPS = 10_000, 1500
 #: The terms for which trace="auto" and groups of nodes are known.
 OURS = {"loss": "kl", "cone": "conditional", "metric": "degree"}
 

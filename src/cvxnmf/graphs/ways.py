@@ -9,27 +9,31 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from cvxnmf import spectra, validation
-from cvxnmf.coarsening import Coarse, coarsened, divided, leading_directions
+from cvxnmf.coarsening import (
+    FIRST_DIRECTIONS,
+    MOST_DIRECTIONS,
+    Coarse,
+    coarsened,
+    divided,
+    leading_directions,
+    noise_level,
+)
 from cvxnmf.graphs.clusters import Clusters, Graph, canonical_order, clustered
 from cvxnmf.graphs.polishing import polished
 from cvxnmf.problems import symmetric
-from cvxnmf.problems.square import Noise, degree_metric, noise
-from cvxnmf.results import FloatArray, Iterate, Point, Solution
+from cvxnmf.problems.square import Noise, degree_metric
+from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution
 from cvxnmf.solvers import solve
 
-#: Eigenvalues below this share of what the data could have are rounding.
-ROUNDING = 1e-9
 #: If more than this share of all directions stands out of the noise, there is none to speak of.
 NOISELESS_SHARE = 0.25
 #: Eigenvalues that are kept for looking at, beyond those above the noise.
 SHOWN = 20
-#: Directions of a large graph that are looked for at first, and at most.
-FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 #: Shares of the time that the stages on a large graph take, about.
 STAGES = {"directions": 0.5, "groups": 0.1, "convex problem": 0.1, "clusters": 0.3}
 
@@ -72,10 +76,8 @@ class AllNodes:
         """
         kept = np.flatnonzero(self.A.sum(axis=1))
         part = self.A[kept][:, kept].tocsr()
-        degrees = np.asarray(part.sum(axis=1)).ravel()
-        s = degree_metric(degrees)
-        level, count = noise(part, s), k + SHOWN
-        level = level._replace(edge=max(level.edge, ROUNDING * float(np.max(degrees / (s * s)))))
+        s = degree_metric(np.asarray(part.sum(axis=1)).ravel())
+        level, count = noise_level(part, s), k + SHOWN
         while True:
             spectrum, vectors = spectra.modularity_pairs(part, s, min(count, len(kept)))
             if count >= len(kept) or spectrum[-1] <= level.edge:
@@ -149,7 +151,7 @@ class InGroups:
         self.s = degree_metric(np.asarray(self.part.sum(axis=1)).ravel())
         with spectra.single_thread():
             self.order = canonical_order(self.part, self.s * self.s, np.zeros((len(self.kept), 0)))
-            self.level = noise(self.part, self.s)
+            self.level = noise_level(self.part, self.s)
             self.spectrum, self.positions = self._leading(k)
 
     @cached_property
@@ -182,10 +184,18 @@ class InGroups:
 
     def solved(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
         """The solution with positions of groups, on all nodes."""
-        solution = self.coarse.solution(terms["trace"], **options | {"callback": self.progress.heard("convex problem")})
+        heard = self.progress.heard("convex problem")
+        try:
+            solution = self.coarse.solution(terms["trace"], **options | {"callback": heard})
+        except Interrupted as stopped:
+            raise Interrupted(self._with_bare_nodes(cast(Solution, stopped.solution))) from None
+        self.progress.last = solution.certificate
+        return self._with_bare_nodes(solution)
+
+    def _with_bare_nodes(self, solution: Solution) -> Solution:
+        """A solution on all nodes, those without edges too."""
         v, W = np.full(self.n, -np.inf), np.zeros((self.n, solution.W.shape[1]))
         v[self.kept], W[self.kept] = solution.v, solution.W
-        self.progress.last = solution.certificate
         return dataclasses.replace(solution, point=Point(v, W))
 
     def clusters(self, solution: Solution, k: int, above_noise: int, refine: bool, hasty: bool) -> Clusters:
