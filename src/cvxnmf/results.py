@@ -76,7 +76,7 @@ class Iterate:
     stage : str
         What is being done, where the work has several stages; value and bound are NaN in those before the first solve.
     share : float
-        About how much of the whole work is done, from 0 to 1; NaN where nobody can tell.
+        About how much of the whole work is done, from 0 to 1; 0 where nobody can tell.
     """
 
     iteration: int
@@ -85,7 +85,7 @@ class Iterate:
     bound: float
     rank: int
     stage: str = ""
-    share: float = float("nan")
+    share: float = 0.0
 
     @property
     def seconds_left(self) -> float:

@@ -22,6 +22,7 @@ from cvxnmf.results import (
     Factorization,
     FloatArray,
     Iterate,
+    Level,
     MatrixPoint,
     PairedPoint,
     Partition,
@@ -88,6 +89,7 @@ def _written(result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     else:
         meta |= {"value": result.value, "message": result.message}
         _put_factors(result, meta, arrays)
+        _put_levels(result, meta, arrays)
     return meta, arrays
 
 
@@ -118,6 +120,28 @@ def _put_factors(result: Factorization | CPFactor, meta: dict[str, Any], arrays:
     meta["symmetric"] = result.V is result.U
     if result.V is not result.U:
         arrays["V"] = result.V
+
+
+def _put_levels(result: Factorization, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Levels with their certificates under names of their own; the last one's is that of the result."""
+    meta["levels"] = []
+    for number, level in enumerate(result.levels[:-1]):
+        inner: dict[str, Any] = {"size": level.size, "words": level.words}
+        kept: dict[str, Any] = {}
+        _put_certificate(level.certificate, inner, kept)
+        meta["levels"].append(inner)
+        arrays |= {f"level{number}/{name}": array for name, array in kept.items()}
+    if result.levels:
+        meta["levels"].append({"size": result.levels[-1].size, "words": result.levels[-1].words})
+
+
+def _levels(meta: dict[str, Any], arrays: dict[str, Any], last: Certificate) -> tuple[Level, ...]:
+    """The levels that :func:`_put_levels` wrote."""
+    found = []
+    for number, inner in enumerate(meta.get("levels", [])):
+        kept = {n.removeprefix(f"level{number}/"): a for n, a in arrays.items() if n.startswith(f"level{number}/")}
+        found.append(Level(inner["size"], inner["words"], _certificate(inner, kept) if "certificate" in inner else last))
+    return tuple(found)
 
 
 def _put_certificate(certificate: Certificate, meta: dict[str, Any], arrays: dict[str, FloatArray]) -> None:
@@ -180,7 +204,9 @@ def _read_factorization(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> 
         raise ValueError("factors that are not finite and nonnegative")
     if U.shape[1] != V.shape[1] or meta["value"] != meta["certificate"]["value"]:
         raise ValueError("parts that do not belong together")
-    return Factorization(U=U, V=V, value=meta["value"], message=meta["message"], **_outcome(meta, arrays))
+    outcome = _outcome(meta, arrays)
+    levels = _levels(meta, arrays, outcome["certificate"])
+    return Factorization(U=U, V=V, value=meta["value"], message=meta["message"], levels=levels, **outcome)
 
 
 def _read_factor(meta: dict[str, Any], arrays: dict[str, FloatArray]) -> CPFactor:
