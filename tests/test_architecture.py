@@ -31,6 +31,7 @@ ROOMS = [
     "kernels",
     "starts",
     "classical",
+    "block_factorization",
     "stages",
     "recursion",
     "factorization",

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf import spectra, starts, validation
+from cvxnmf import blocks, spectra, starts, validation
+from cvxnmf.block_factorization import factorized
 from cvxnmf.certificates import rank_certificate
-from cvxnmf.certificates.rank import degree_scaled, factor_loss
+from cvxnmf.certificates.factors import factor_loss
+from cvxnmf.certificates.rank import degree_scaled
 from cvxnmf.checking import Certificate
 from cvxnmf.classical import classical_nmf
 from cvxnmf.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, directions_above_noise
@@ -49,6 +51,8 @@ def factorize(
     max_iter: int = 1000,
     effort: int = 150,
     callback: Callable[[Iterate], Any] | None = None,
+    memory_limit: Any = None,
+    client: Any = None,
 ) -> Factorization:
     """Factor nonnegative data, ``A ≈ UV'`` or ``A ≈ UU'``: the same good answer every time, with a bound on what is possible.
 
@@ -75,6 +79,8 @@ def factorize(
         Most singular value decompositions to spend on the bound.
     callback : callable, optional
         Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
+    memory_limit, client
+        Work on data in blocks of rows, from files or on a Dask cluster, as dask arrays always are; see :func:`classical_nmf`.
 
     Returns
     -------
@@ -88,6 +94,8 @@ def factorize(
     Notes
     -----
     Many descents are run, so that this takes about as long as ten random restarts; :func:`classical_nmf` is a single one.
+    On data in blocks there are three (the singular vectors, rows and columns that stick out), the number of components must be
+    given, and the bound rests on the singular values of the data.
 
     Examples
     --------
@@ -100,6 +108,9 @@ def factorize(
     """
     validation.choice("loss", loss, ("mse", "kl"))
     effort = validation.integer("effort", effort, minimum=0)
+    if blocks.wanted(A, memory_limit, client):
+        terms = {"max_iter": max_iter, "tol": tol, "callback": callback}
+        return factorized(A, n_components, loss, symmetric, start, memory_limit, client, **terms)
     data = validation.partial_matrix(A)
     validation.magnitude(data.data if sp.issparse(data) else data, loss)
     twofold = _is_symmetric(data) if symmetric is None else _asked_symmetric(data, symmetric)
@@ -189,9 +200,7 @@ class _Search:
         first = [] if self.data.shape[0] > LARGEST_WHOLE else _portfolio(self.data, self.k, True)
         U, solution = starts.in_groups(self.data, self.k)
         groups = solution.certificate.statement["groups"]
-        self.start_levels = (
-            Level(groups, "convex models with positions of groups: the start", solution.certificate),
-        )
+        self.start_levels = (Level(groups, "convex models with positions of groups: the start", solution.certificate),)
         return [*first, (U, U)]
 
     def levels(self, certificate: Certificate) -> tuple[Level, ...]:

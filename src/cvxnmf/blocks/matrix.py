@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import spectra, validation
+from cvxnmf.blocks.memory import gram_fits
 from cvxnmf.blocks.protocol import Blocks, Largest
 from cvxnmf.results import FloatArray
 
@@ -26,17 +27,18 @@ class BlockMatrix:
         What the user gave.
     single : bool
         Whether the data are of single precision or less.
-    gram_fits : bool
-        Whether there is room for ``A'A``.
+    gram_fits, turned_gram_fits : bool
+        Whether there is room for ``A'A``, and for ``AA'``.
     energies : tuple of float
         ``||A_b||²`` of each block.
     total, largest, entropy : float
         Sum of the entries, the largest one, and ``sum A log A - A``.
     """
 
-    def __init__(self, blocks: Blocks, given: Any, single: bool, gram_fits: bool) -> None:
-        self.blocks, self.given, self.single, self.gram_fits = blocks, given, single, gram_fits
+    def __init__(self, blocks: Blocks, given: Any, single: bool, room: float, threads: int) -> None:
+        self.blocks, self.given, self.single = blocks, given, single
         self.shape = blocks.shape
+        self.gram_fits, self.turned_gram_fits = gram_fits(self.shape[1], room, threads), gram_fits(self.shape[0], room)
         self._gram: FloatArray | None = None
         _, (self.energies, self.total, self.largest, self.entropy) = blocks.run(survey, None)
         if not self.largest > 0:

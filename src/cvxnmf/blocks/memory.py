@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import Any, NamedTuple
@@ -45,17 +46,22 @@ def resident() -> int:
 
 
 class Plan(NamedTuple):
-    """How data are worked on: rows of a block, blocks at a time, and whether there is room for the Gram matrix."""
+    """How data are worked on: rows of a block, blocks at a time, and bytes of room for Gram matrices."""
 
     height: int
     threads: int
-    gram: bool
+    room: float
 
 
 def unlimited(shape: tuple[int, int], threads: int) -> Plan:
     """The plan where memory does not matter."""
     height = max(1, min(shape[0], LARGEST_BLOCK // (8 * shape[1])))
-    return Plan(height, threads, shape[1] <= LARGEST_GRAM)
+    return Plan(height, threads, math.inf)
+
+
+def gram_fits(side: int, room: float, threads: int = 1) -> bool:
+    """Whether a Gram matrix of this side can be formed, by threads that each sum one."""
+    return side <= LARGEST_GRAM and (COPIES_OF_GRAM + 2 * threads) * 8 * side * side <= room
 
 
 def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: int, height: int | None = None) -> Plan:
@@ -86,13 +92,13 @@ def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: 
             f"{_words(factors)} and the smallest block of rows {_words(least * row)}; give at least {_words(needed, up=True)}."
         )
     spare = limit - held - factors
-    gram = (COPIES_OF_GRAM + 2 * threads) * 8 * n * n
-    formed = n <= LARGEST_GRAM and gram + threads * least * row <= spare
-    spare -= gram if formed else 0
+    room = spare - threads * least * row
+    if gram_fits(n, room, threads):
+        spare -= (COPIES_OF_GRAM + 2 * threads) * 8 * n * n
     threads = max(1, min(threads, spare // (least * row)))
     if height is None:
         height = max(least, min(m, LARGEST_BLOCK // (8 * n), spare // (threads * row)))
-    return Plan(height, threads, formed)
+    return Plan(height, threads, room)
 
 
 def _words(size: int, up: bool = False) -> str:

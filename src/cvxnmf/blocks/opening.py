@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from cvxnmf import spectra, validation
 from cvxnmf.blocks.local import LocalBlocks
 from cvxnmf.blocks.matrix import BlockMatrix
-from cvxnmf.blocks.memory import LARGEST_GRAM, limit_in_bytes, planned, unlimited
+from cvxnmf.blocks.memory import limit_in_bytes, planned, unlimited
 from cvxnmf.blocks.rows import ArrayRows, ChunkRows, FileRows, Rows
 
 #: Float64 copies of the data that work in memory holds.
@@ -55,7 +56,7 @@ def opened(A: Any, k: int, memory_limit: Any = None, client: Any = None) -> Bloc
 
         connection = cluster.connected(client)
         if connection is not None:
-            return _matrix(connection.blocks(A if is_dask(A) else _source(A)), A, dimensions(A)[1] <= LARGEST_GRAM)
+            return _matrix(connection.blocks(A if is_dask(A) else _source(A)), A)
     rows = ChunkRows(A) if is_dask(A) else _source(A)
     threads = spectra.thread_count() + isinstance(rows, FileRows)  # one more, which waits for the file
     height = None if not is_dask(A) else max(A.chunks[0])
@@ -65,7 +66,7 @@ def opened(A: Any, k: int, memory_limit: Any = None, client: Any = None) -> Bloc
         else planned(rows.shape, np.dtype(rows.dtype).itemsize, k, limit, threads, height)
     )
     bounds = rows.bounds if isinstance(rows, ChunkRows) else bounds_of(rows.shape[0], plan.height)
-    return _matrix(LocalBlocks(rows, bounds, plan.threads), A, plan.gram)
+    return _matrix(LocalBlocks(rows, bounds, plan.threads), A, plan.room, plan.threads)
 
 
 def dimensions(A: Any) -> tuple[int, int]:
@@ -94,10 +95,10 @@ def _source(A: Any) -> Rows:
     return ArrayRows(A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A))
 
 
-def _matrix(blocks: Any, A: Any, gram_fits: bool) -> BlockMatrix:
+def _matrix(blocks: Any, A: Any, room: float = math.inf, threads: int = 1) -> BlockMatrix:
     dtype = np.dtype(A.dtype) if hasattr(A, "dtype") else np.dtype(np.float64)
     try:
-        return BlockMatrix(blocks, A, dtype.kind == "f" and dtype.itemsize <= 4, gram_fits)
+        return BlockMatrix(blocks, A, dtype.kind == "f" and dtype.itemsize <= 4, room, threads)
     except BaseException:
         blocks.close()
         raise

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf import checking, spectra, validation
+from cvxnmf import blocks, checking, spectra, validation
+from cvxnmf.certificates import blockwise
+from cvxnmf.certificates.factors import factor_loss, stated
 from cvxnmf.checking import Certificate
 from cvxnmf.results import Factorization, FloatArray
 
@@ -35,13 +37,15 @@ class Part(NamedTuple):
     witness: dict[str, FloatArray]
 
 
-def verify(A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150) -> Certificate:
+def verify(
+    A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150, *, memory_limit: Any = None, client: Any = None
+) -> Certificate:
     """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.
 
     Parameters
     ----------
-    A : array-like or scipy.sparse matrix of shape (m, n)
-        Nonnegative; NaN stands for missing entries.
+    A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
+        Nonnegative; NaN stands for missing entries, which data in blocks cannot have.
     U : array-like of shape (m, k), or Factorization
         Nonnegative.
     V : array-like of shape (n, k), optional
@@ -50,7 +54,10 @@ def verify(A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150) 
     loss : {"mse", "kl"}
         ``||A - UV'||^2`` (no half), or Kullback-Leibler, for which a bound is known for rank one only; above it the bound is 0.
     effort : int
-        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone.
+        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
+        blocks.
+    memory_limit, client
+        Work on data in blocks of rows, from files or on a Dask cluster; see :func:`classical_nmf`.
 
     Returns
     -------
@@ -67,47 +74,18 @@ def verify(A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150) 
     """
     validation.choice("loss", loss, ("mse", "kl"))
     effort = validation.integer("effort", effort, minimum=0)
-    data = validation.partial_matrix(A)
-    validation.magnitude(data.data if sp.issparse(data) else data, loss)
     if isinstance(U, Factorization):
         U, V = U.U, None if U.V is U.U else U.V
+    if blocks.wanted(A, memory_limit, client):
+        return blockwise.verified(A, U, V, loss, memory_limit, client)
+    data = validation.partial_matrix(A)
+    validation.magnitude(data.data if sp.issparse(data) else data, loss)
     U, V = validation.nonnegative_factors(U, V, data.shape)
     symmetric = V is U
     if symmetric:
         validation.is_symmetric(data)
     with np.errstate(all="ignore"):  # values are tested for being finite
         return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
-
-
-def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
-    """The loss of ``UV'`` over the observed entries, in blocks; of a sparse A without filling it."""
-    if sp.issparse(A):
-        return _sparse_loss(A.tocsr(), U, V, loss)
-    total, height = 0.0, max(1, (1 << 20) // A.shape[1])
-    for first in range(0, len(A), height):
-        rows = A[first : first + height]
-        E = U[first : first + height] @ V.T
-        total += float(np.nansum((rows - E) ** 2 if loss == "mse" else _divergence(rows, E)))
-    return total
-
-
-def _divergence(a: FloatArray, e: FloatArray) -> FloatArray:
-    """``a log(a/e) - a + e``, with ``0 log 0 = 0``; NaN stays NaN."""
-    positive = a > 0
-    x, y = np.where(positive, a, 1.0), np.where(positive, e, 1.0)
-    excess = (y - x) / x
-    logs = np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(y) - np.log(x))  # near 1 the terms cancel
-    return np.asarray(np.where(positive, a * (excess - logs), e) + 0.0 * a)  # NaN stays NaN
-
-
-def _sparse_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    e = np.einsum("ij,ij->i", U[rows], V[A.indices])
-    if loss == "kl":
-        elsewhere = float(U.sum(axis=0) @ V.sum(axis=0)) - float(e.sum())
-        return float(np.sum(_divergence(A.data, e))) + max(0.0, elsewhere)
-    elsewhere = float(np.sum((U.T @ U) * (V.T @ V))) - float(e @ e)
-    return float(np.sum((A.data - e) ** 2)) + max(0.0, elsewhere)
 
 
 def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
@@ -137,14 +115,7 @@ def rank_certificate(
             continue
         if proof.bound > best[2].bound:
             best = (kind, witness, proof)
-    kind, witness, proof = best
-    if proof.bound > value + 1e-7 * max(value, proof.scale):
-        raise checking.CertificateError(
-            f"The bound {proof.bound:.12g} exceeds the value {value:.12g}: please report this as a bug."
-        )
-    if proof.bound > value + 1e-12 * proof.scale:  # the value is mostly rounding: claim nothing from it
-        kind, witness, proof = "zero", {}, checking.Proof(0.0, True, proof.scale)
-    return Certificate(value, min(proof.bound, value), "rank-k", kind, proof.rigorous, False, proof.scale, statement, witness)
+    return stated(*best, value, statement)
 
 
 def _candidates(A: Any, k: int, value: float, loss: str, symmetric: bool, effort: int) -> list[tuple[str, dict[str, FloatArray]]]:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh, svds
 
+from cvxnmf.checking.pieces import in_pieces, is_chunked, pieces, walked
 from cvxnmf.checking.rounding import (
     UNIT,
     UNITS_PER_TERM,
@@ -35,6 +36,8 @@ from cvxnmf.checking.rounding import (
 
 #: What the bounds speak of.
 SCOPE = "rank-k"
+#: Inner products of vectors that count as orthonormal may be off by this much.
+ORTHONORMAL = 1e-10
 
 
 class _Terms(NamedTuple):
@@ -86,6 +89,7 @@ def _scaling_error(A: Any, terms: _Terms) -> float:
 
 def _given_data(A: Any, symmetric: bool) -> Any:
     """The data as they are, made symmetric to the last bit."""
+    A = A.compute() if is_chunked(A) else A
     try:
         real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
         data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
@@ -102,6 +106,9 @@ def _given_data(A: Any, symmetric: bool) -> Any:
 def scale(A: Any, statement: Mapping[str, Any]) -> float:
     """Size of the observed data, against which rounding is judged."""
     terms = _terms(statement)
+    if in_pieces(A) and not (terms.symmetric or terms.scaling):
+        walk = walked(A)
+        return walk.total if terms.loss == "kl" else walk.energy
     data = _data(A, terms)
     entries = data.data if sp.issparse(data) else data
     return float(np.nansum(entries) if terms.loss == "kl" else np.nansum(entries * entries))
@@ -143,8 +150,49 @@ def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Arra
 
 
 def _prove_tail(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """The tail of the singular values of the data."""
+    """The tail of the singular values of the data; of files and dask arrays piece by piece."""
+    terms = _terms(statement)
+    if in_pieces(A) and "rows" not in witness and not (terms.symmetric or terms.scaling):
+        return walked_tail(A, statement)
     return _prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
+
+
+def walked_tail(A: Any, statement: Mapping[str, Any]) -> Proof:
+    """The same in bounded memory, from the smaller Gram matrix summed over pieces of the data."""
+    walk = walked(A, gram=True)
+    if not walk.complete:
+        raise CertificateError("The data have missing entries where the witness needs them.")
+    assert walk.gram is not None
+    return gram_tail(walk.gram, walk.energy, walk.largest, max(A.shape), statement)
+
+
+def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Mapping[str, Any]) -> Proof:
+    """The tail of the singular values from a Gram matrix.
+
+    Parameters
+    ----------
+    G : ndarray
+        ``A'A`` or ``AA'``, whichever is smaller, its entries sums of `count` products in any order.
+    energy, largest : float
+        ``||A||²``, summed pairwise in pieces and exactly over them, and the largest entry.
+    count : int
+        The larger side of A.
+    statement : mapping
+        What the bound is about.
+    """
+    terms = _terms(statement)
+    if terms.loss != "mse" or terms.symmetric or terms.scaling:
+        raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")
+    of_moderate_size(np.array([largest]), terms.loss)
+    taken = _gram_energy(G, count, float(np.sqrt(energy)), terms.n_components)
+    return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), True, energy)
+
+
+def _gram_energy(G: Array, count: int, norm: float, k: int) -> float:
+    """An upper bound on the sum of the k largest ``sigma_i²`` from a Gram matrix whose entries are sums of `count` products."""
+    squares = largest_eigenvalues(G, k) + 2 * (count + 16) * UNIT * norm**2
+    values = np.sqrt(squares) + 2 * UNIT * norm
+    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values))
 
 
 def _taken_energy(Y: Array, terms: _Terms, error: float) -> float:
@@ -154,9 +202,7 @@ def _taken_energy(Y: Array, terms: _Terms, error: float) -> float:
         values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
         return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y))
     thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
-    squares = largest_eigenvalues(thin.T @ thin, terms.n_components) + 2 * (len(thin) + 16) * UNIT * norm**2
-    values = np.sqrt(squares) + 2 * UNIT * norm
-    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values))
+    return _gram_energy(thin.T @ thin, len(thin), norm, terms.n_components)
 
 
 def lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array, Array]:
@@ -170,8 +216,10 @@ def lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array
 
 
 def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """The tail of the singular values of a large sparse matrix, from Lanczos iterations: not rigorous."""
+    """The tail of the singular values of a large matrix, from Lanczos iterations or from given vectors: not rigorous."""
     terms = _terms(statement)
+    if "vectors" in witness:
+        return _prove_ritz(A, terms, witness)
     data = _data(A, terms)
     if terms.loss != "mse" or not sp.issparse(data) or np.isnan(data.data).any():
         raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
@@ -181,6 +229,36 @@ def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, A
         raise CertificateError("The singular values of the data could not be computed.") from None
     norm, taken = float(data.data @ data.data), float(np.sum((values + residuals) ** 2))
     return Proof(safe_bound(norm - taken, UNITS_PER_TERM * UNIT * (norm + taken)), False, norm)
+
+
+def _prove_ritz(A: Any, terms: _Terms, witness: Mapping[str, Array]) -> Proof:
+    """The tail of the singular values from vectors that span nearly all of the leading ones, in one walk over the data.
+
+    On the span of the vectors Z the eigenvalues of ``A'A`` are those of ``Z'A'AZ`` up to the norms of their residuals.
+    """
+    (Z,) = witness_arrays(witness, "vectors")
+    if terms.loss != "mse" or terms.symmetric or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < terms.n_components:
+        raise CertificateError("The vectors of the witness do not match the data.")
+    skew = float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max())
+    if not skew < ORTHONORMAL:
+        raise CertificateError("The vectors of the witness are not orthonormal.")
+    energies, image = [], np.zeros(Z.shape)
+    for piece in pieces(A) if in_pieces(A) else [_given_data(A, symmetric=False)]:
+        entries = piece.data if sp.issparse(piece) else piece
+        energies.append(float(np.square(entries).sum()))
+        image += piece.T @ (piece @ Z)
+    return ritz_tail(Z, image, math.fsum(energies), terms.n_components)
+
+
+def ritz_tail(Q: Array, image: Array, energy: float, k: int) -> Proof:
+    """The tail from orthonormal vectors Q, their image ``A'AQ`` and ``||A||²``; not rigorous."""
+    if not (is_finite(image) and math.isfinite(energy)):
+        raise CertificateError("The data have missing entries, or are too large.")
+    T = Q.T @ image
+    values, W = np.linalg.eigh((T + T.T) / 2)
+    residuals = np.linalg.norm(image @ W - (Q @ W) * values, axis=0)
+    taken = float(np.sum(np.maximum(values + residuals, 0.0)[::-1][:k]))
+    return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), False, energy)
 
 
 def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:

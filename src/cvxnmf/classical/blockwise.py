@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cvxnmf import kernels, starts, validation
 from cvxnmf.blocks import BlockMatrix, Largest
-from cvxnmf.certificates.rank import factor_loss
+from cvxnmf.certificates.factors import block_loss
 from cvxnmf.classical.methods import StartOptions, own_pair
 from cvxnmf.classical.movers import Ahead, Alternating, Rules
 from cvxnmf.classical.objectives import CANCELLING, TINY, Entropy, Penalty, Problem, Quadratic
@@ -246,9 +246,3 @@ def _pulled(block: Any, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float
     W = np.maximum(U @ V.T, np.finfo(np.float64).tiny)
     logarithms = float(kernels.weighted_logarithms(block, W))
     return np.asarray(np.divide(block, W, out=W).T @ U), logarithms
-
-
-def block_loss(block: Any, kept: Any, V: FloatArray, loss: str) -> tuple[Any, tuple[float, float, float]]:
-    """The loss of a block, and sum and squared norm of its rows of U."""
-    U = kept[0] if isinstance(kept, tuple) else kept
-    return None, (factor_loss(block, U, V, loss), float(U.sum()), float(np.vdot(U, U)))

@@ -43,6 +43,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the certificate: .npz")
     arguments.add_showing(parser)
+    arguments.add_scale(parser)
     arguments.add_reading(parser, weights=False)
     parser.set_defaults(run=run)
 
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
     arguments.check_outputs(paths, [options.file], ENDINGS)
     data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
+    terms |= {"memory_limit": options.memory_limit, "client": options.dask}
     try:
         result = progress.run(
             options.file,

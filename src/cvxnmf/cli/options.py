@@ -92,6 +92,13 @@ def add_showing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress and no notes on reading")
 
 
+def add_scale(parser: argparse.ArgumentParser) -> None:
+    """Arguments for data that are worked on in blocks of rows."""
+    group = parser.add_argument_group("large data", "A .npy file is then read in blocks of rows, never as a whole.")
+    group.add_argument("--memory-limit", metavar="SIZE", help="most memory of the whole program, such as 2GB or 500MiB")
+    group.add_argument("--dask", metavar="ADDRESS", help="let the workers of this Dask scheduler do it, such as tcp://host:8786")
+
+
 def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
     """Read the graph that the arguments speak of, saying what was decided."""
     from cvxnmf.files import read_graph
@@ -103,9 +110,11 @@ def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
 
 
 def matrix_from(options: argparse.Namespace, path: str, format: str | None = None) -> MatrixFile:
-    """Read the matrix that the arguments speak of, saying what was decided."""
-    from cvxnmf.files import read_matrix
+    """Read the matrix that the arguments speak of, saying what was decided; for work in blocks it stays in its file."""
+    from cvxnmf.files import map_matrix, read_matrix
 
+    if options.memory_limit or options.dask:
+        return map_matrix(path, format)
     matrix = read_matrix(path, format, separator=options.separator, header=options.header)
     _say(matrix.notes, path, options.quiet)
     return matrix

@@ -30,6 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--tol-gap", type=arguments.tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
     parser.add_argument("--save", metavar="FILE", help="write the certificate: .npz")
     arguments.add_showing(parser)
+    arguments.add_scale(parser)
     arguments.add_reading(parser, weights=False)
     parser.set_defaults(run=run)
 
@@ -43,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
     A = arguments.matrix_from(options, options.data, options.format).A
     U, V = _factors(options, A.shape)
     progress = Progress(options.quiet)
-    certificate = progress.run(options.data, options.tol_gap or 0.0, lambda: verify(A, U, V, options.loss, options.effort))
+    scale = {"memory_limit": options.memory_limit, "client": options.dask}
+    work = lambda: verify(A, U, V, options.loss, options.effort, **scale)  # noqa: E731
+    certificate = progress.run(options.data, options.tol_gap or 0.0, work)
     if options.save:
         write_with(certificate.save, options.save)
     if options.json:

@@ -16,10 +16,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from cvxnmf import validation
+from cvxnmf import blocks, validation
+from cvxnmf.certificates.blockwise import block_certificate, loss_in_blocks
 from cvxnmf.checking import Certificate
 from cvxnmf.classical import classical_nmf
 from cvxnmf.codes import encode
+from cvxnmf.estimators.blockwise import codes_in_blocks
 from cvxnmf.estimators.shared import certified, loss_name, norm, progress, require_nonnegative, warn_if_unfinished
 from cvxnmf.factorization import factorize
 from cvxnmf.results import Factorization
@@ -86,6 +88,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Whether to report every iteration on the standard error stream.
     shuffle : bool
         Accepted for compatibility: coordinates have a fixed order.
+    memory_limit : int, str or None
+        Most memory that the whole process may use, in bytes or in words such as ``"2 GB"``: X, which may be a file opened with
+        ``numpy.load(path, mmap_mode="r")``, is then read in blocks of rows. A dask array is always worked on in blocks, by the
+        current Dask client if there is one. Data in blocks need `n_components` and cannot have missing entries.
 
     Attributes
     ----------
@@ -133,6 +139,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         l1_ratio: float = 0.0,
         verbose: int = 0,
         shuffle: bool = False,
+        memory_limit: Any = None,
     ) -> None:
         self.n_components = n_components
         self.init = init
@@ -146,6 +153,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.l1_ratio = l1_ratio
         self.verbose = verbose
         self.shuffle = shuffle
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
         """Find the components of X.
@@ -184,10 +192,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        X = self._checked(X, reset=True)
-        plan = self._plan(X.shape, W)
+        in_blocks = blocks.wanted(X, self.memory_limit)
+        X = validate_data(self, X, reset=True, skip_check_array=True) if in_blocks else self._checked(X, reset=True)
+        plan = self._plan(blocks.dimensions(X), W)
         if plan.start != "custom" and not (W is None and H is None):
             warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
+        if in_blocks:
+            return self._fitted_in_blocks(X, plan, W, H)
         data = validation.partial_matrix(X, "X")
         result, bound = self._factors(data, plan, W, H)
         k = plan.n_components or result.n_components
@@ -197,6 +208,23 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.n_iter_ = max(1, len(result.history))
         self.certificate_ = certified(data, codes, components.T, plan.loss, bound, EFFORTS[self.solver])
         self.reconstruction_err_ = norm(self.certificate_.value, plan.loss)
+        warn_if_unfinished(result, self.max_iter, self.tol)
+        return codes
+
+    def _fitted_in_blocks(self, X: Any, plan: Plan, W: Any, H: Any) -> Any:
+        """The same for data in blocks of rows."""
+        if plan.n_components is None:
+            validation.refuse("The number of components of data in blocks must be given; set n_components.")
+        with blocks.opened(X, plan.n_components, self.memory_limit) as data:
+            result, _ = self._factors(data, plan, W, H)
+            k = plan.n_components
+            components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0)))
+            codes = codes_in_blocks(data, components, plan.loss, plan.l1[0], plan.l2[0])
+            value = loss_in_blocks(data, np.asarray(codes, dtype=np.float64), components.T.astype(np.float64), plan.loss)
+            self.certificate_ = block_certificate(data, k, value, plan.loss)
+        self.components_, self.n_components_ = components.astype(codes.dtype), k
+        self.n_iter_ = max(1, len(result.history))
+        self.reconstruction_err_ = norm(value, plan.loss)
         warn_if_unfinished(result, self.max_iter, self.tol)
         return codes
 
@@ -214,6 +242,11 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             W.
         """
         check_is_fitted(self)
+        if blocks.wanted(X, self.memory_limit):
+            X = validate_data(self, X, reset=False, skip_check_array=True)
+            plan = self._plan(blocks.dimensions(X), None)
+            with blocks.opened(X, self.n_components_, self.memory_limit) as data:
+                return codes_in_blocks(data, self.components_, plan.loss, plan.l1[0], plan.l2[0])
         X = self._checked(X, reset=False)
         plan = self._plan(X.shape, None)
         return encode(X, self.components_, plan.loss, plan.l1[0], plan.l2[0])

@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped
 from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.certificates.rank import factor_loss, rank_certificate
+from cvxnmf.certificates.factors import factor_loss
+from cvxnmf.certificates.rank import rank_certificate
 from cvxnmf.checking import Certificate
 from cvxnmf.results import Factorization, Iterate, Status
 

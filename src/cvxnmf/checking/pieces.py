@@ -1,0 +1,113 @@
+"""Data that are looked at piece by piece: memory-mapped files and dask arrays, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.checking.rounding import Array, CertificateError
+
+#: Entries of a piece of a file.
+PIECE = 1 << 20
+
+
+class Walk(NamedTuple):
+    """What one walk over the data tells: squared norm, sum, largest entry, whether all are known, and the smaller Gram matrix."""
+
+    energy: float
+    total: float
+    largest: float
+    complete: bool
+    gram: Array | None
+
+
+def is_chunked(A: Any) -> bool:
+    """Whether it is a dask array; dask is not imported for the question."""
+    return hasattr(A, "compute") and hasattr(A, "chunks")
+
+
+def in_pieces(A: Any) -> bool:
+    """Whether data are looked at piece by piece."""
+    return (isinstance(A, np.memmap) or is_chunked(A)) and len(A.shape) == 2 and not any(map(math.isnan, A.shape))
+
+
+def walked(A: Any, gram: bool = False) -> Walk:
+    """Walk over all pieces; `gram` asks for ``A'A``, or ``AA'`` where that is smaller."""
+    wide = A.shape[0] < A.shape[1] and gram
+    energies, sums, largest, complete, product = [], [], 0.0, True, None
+    for piece in pieces(A, wide):
+        entries = piece.data if sp.issparse(piece) else piece
+        complete = complete and not bool(np.isnan(entries).any())
+        energies.append(float(np.nansum(np.square(entries))))
+        sums.append(float(np.nansum(entries)))
+        largest = max(largest, float(np.nanmax(entries, initial=0.0)))
+        if gram:
+            part = piece.T @ piece
+            part = part.toarray() if sp.issparse(part) else part
+            product = part if product is None else np.add(product, part, out=product)
+    return Walk(math.fsum(energies), math.fsum(sums), largest, complete, product)
+
+
+def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
+    """Checked float64 pieces: rows of A, dense or csr, or rows of its transpose."""
+    for first, stop in _cuts(A, turned):
+        _require_whole(A)
+        raw = A[:, first:stop] if turned else A[first:stop]
+        raw = raw.compute(scheduler=None) if is_chunked(raw) else raw
+        piece = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
+        entries = piece.data if sp.issparse(piece) else piece
+        if np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
+            raise CertificateError("The data must be a matrix of nonnegative numbers.")
+        yield piece.T if turned else piece
+        _forget(A)
+
+
+def _cuts(A: Any, turned: bool) -> Iterator[tuple[int, int]]:
+    """Where pieces begin and end: at the chunks of a dask array, else by size."""
+    side, other = A.shape[::-1] if turned else A.shape
+    height = max(1, PIECE // other)
+    starts = np.cumsum([0, *A.chunks[1 if turned else 0]]).tolist() if is_chunked(A) else [*range(0, side, height), side]
+    return zip(starts, starts[1:], strict=False)
+
+
+def _numbers(raw: Any) -> Array:
+    try:
+        dense = np.asarray(raw)
+        if dense.dtype.kind in "fiub":
+            return np.array(dense, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise CertificateError("The data must be a matrix of nonnegative numbers.")
+
+
+def _root(A: Any) -> Any:
+    """The memory-mapped array that A is a view of."""
+    while isinstance(A.base, np.memmap):
+        A = A.base
+    return A
+
+
+def _require_whole(A: Any) -> None:
+    """Refuse a file that was cut short: looking at what is no longer there would end the program."""
+    if isinstance(A, np.memmap) and (root := _root(A)).filename is not None:
+        try:
+            size = os.path.getsize(root.filename)
+        except OSError:
+            size = 0
+        if size < root.offset + root.nbytes:
+            raise CertificateError(f"The file {root.filename} is incomplete.")
+
+
+def _forget(A: Any) -> None:
+    """Give back the memory of a file's pages that were looked at."""
+    if isinstance(A, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+        root = _root(A)
+        pages = getattr(root, "_mmap", None)
+        if isinstance(pages, mmap.mmap) and root.mode in ("r", "r+"):  # of private pages it would undo changes
+            pages.madvise(mmap.MADV_DONTNEED)
