@@ -23,9 +23,9 @@ cvxnmf.plots.memberships(found).savefig("memberships.png")
 # %%
 # Those who are not:
 
-frame = found.to_frame().sort_values("membership").head(6)
-for person in frame.itertuples():
-    print(f"{person.node:16s} {person.membership:.0%} in cluster {person.cluster}")
+shares = found.memberships.max(axis=1)
+for i in shares.argsort()[:6]:
+    print(f"{found.nodes[i]:16s} {shares[i]:.0%} in cluster {found.labels[i]}")
 
 # %%
 # The graph itself, and what is proved about its clusters. The second certificate is about factors: no five nonnegative

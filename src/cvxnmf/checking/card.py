@@ -44,7 +44,7 @@ def table(rows: Sequence[Sequence[object]], heading: Sequence[object] = ()) -> s
         lines.append(
             f'<tr style="background:none"><th scope="row" style="{cell};font-weight:400">{clean(first)}</th>{cells}</tr>'
         )
-    return f'<table style="border-collapse:collapse;margin:.3em 0;border:0">{"".join(lines)}</table>'
+    return f'<table style="border-collapse:collapse;margin:.3em 0;border:0;font-size:inherit">{"".join(lines)}</table>'
 
 
 def certificate_card(certificate: Certificate) -> str:

@@ -87,7 +87,8 @@ def claim(certificate: Certificate, measure: str | None = None) -> str:
 
 def loss(certificate: Certificate) -> str:
     """Return what the value measures."""
-    return _LOSSES.get(str(certificate.statement.get("loss")), "loss")
+    weighted = "weighted " if certificate.statement.get("scaling") else ""
+    return weighted + _LOSSES.get(str(certificate.statement.get("loss")), "loss")
 
 
 def _subject(certificate: Certificate, given: str | None) -> str:
