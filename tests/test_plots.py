@@ -106,3 +106,7 @@ def test_without_matplotlib_one_sentence_says_what_to_do(club, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'cvxnmf\[app\]'"):
         plots.spectrum(club)
+
+
+def test_notebooks_show_a_picture_without_pyplot(club):
+    assert plots.spectrum(club)._repr_png_().startswith(b"\x89PNG")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -278,11 +279,7 @@ def _legend(axes: Axes, **where: Any) -> None:
 
 def _panels(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
     """Return a figure of so many inches and its axes, quiet ones."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("pictures need matplotlib; install it with: pip install 'cvxnmf[app]'.") from None
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    figure = _shown_figure()(figsize=(width, height), dpi=150, layout="constrained")
     panels = list(figure.subplots(1, columns, squeeze=False)[0])
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
@@ -291,3 +288,20 @@ def _panels(width: float, height: float, columns: int = 1) -> tuple[Figure, list
         axes.xaxis.label.set(color=SOFT, size=9)
         axes.yaxis.label.set(color=SOFT, size=9)
     return figure, panels
+
+
+def _shown_figure() -> type[Figure]:
+    """Return a kind of figure that notebooks show without the help of pyplot."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib; install it with: pip install 'cvxnmf[app]'.") from None
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            """Return the picture."""
+            buffer = BytesIO()
+            self.savefig(buffer, format="png")
+            return buffer.getvalue()
+
+    return ShownFigure
