@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import communities, convex, datasets, rank_k, rank_k_peers, report, scaling, startup
+from benchmarks import communities, convex, datasets, out_of_core, rank_k, rank_k_peers, report, scaling, startup
 from benchmarks.report import Table
 from benchmarks.scale import Scale
 
@@ -29,6 +29,7 @@ TABLES: dict[str, Callable[[Scale], list[Table]]] = {
     "rank-k-symmetric": rank_k.symmetric,
     "rank-k-quality": rank_k.quality,
     "rank-k-peers": rank_k_peers.same_start,
+    "out-of-core": out_of_core.sweeps,
     "karateclub": rank_k_peers.symmetric_peer,
     "start-up": startup.imports,
     "first-calls": startup.first_calls,

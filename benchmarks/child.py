@@ -82,7 +82,28 @@ def factor(n: int, rank: int, sigma: float, tol: float) -> dict[str, Any]:
     return {"peak": _growth_of_peak(lambda: cvxnmf.exp_factor(X, tol=tol))}
 
 
-WORKS: dict[str, Callable[..., dict[str, Any]]] = {"planted": planted, "dense_solve": dense_solve, "factor": factor}
+def sweeps(path: str, k: int, count: int, limit: str | None) -> dict[str, Any]:
+    """Peak of the whole process that factors the matrix in a file, in memory or within a limit."""
+    import numpy as np
+
+    import cvxnmf
+
+    A = np.load(path) if limit is None else np.load(path, mmap_mode="r")
+    cvxnmf.classical_nmf(A, k, init="random", max_iter=count, tol=0.0, memory_limit=limit)
+    return {"peak": peak()}
+
+
+def peak() -> int:
+    """Bytes of the peak of this process."""
+    return _status("VmHWM")
+
+
+WORKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "planted": planted,
+    "dense_solve": dense_solve,
+    "factor": factor,
+    "sweeps": sweeps,
+}
 
 if __name__ == "__main__":
     print(json.dumps(WORKS[sys.argv[1]](**json.loads(sys.argv[2]))))

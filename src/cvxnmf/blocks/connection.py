@@ -108,7 +108,8 @@ class Connection:
         alone: float | None = None
         while True:
             try:
-                wait(list(futures), timeout=LOOK)
+                with self.client.as_current():
+                    wait(list(futures), timeout=LOOK)
                 return
             except TimeoutError:
                 pass
