@@ -104,6 +104,6 @@ def _two_workers() -> Iterator[Any]:
     except ImportError:
         yield None
         return
-    terms = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    terms = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with LocalCluster(**terms) as cluster, Client(cluster, set_as_default=False) as client:
         yield client

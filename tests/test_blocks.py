@@ -22,14 +22,14 @@ from cvxnmf.blocks import connection, local, memory, rows
 from cvxnmf.classical import classical_nmf
 
 ENOUGH = "64 GB"
-SWEEPS = {"max_iter": 25, "tol": 0.0}
+SWEEPS = {"max_iter": 15, "tol": 0.0}
 
 
 @pytest.fixture(scope="module")
 def client():
     """Two worker processes, for all tests."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL) as two,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as two,
         Client(two, set_as_default=False) as found,
     ):
         yield found
@@ -349,7 +349,7 @@ def test_factorize_is_certified(where, client, tmp_path):
     A = planted()
     data = {"memory": A, "file": mapped(tmp_path, A)}.get(where, chunked(A))
     terms = {"memory": {"memory_limit": ENOUGH}, "file": {"memory_limit": ENOUGH}, "cluster": {"client": client}}.get(where, {})
-    result, whole = cvxnmf.factorize(data, 4, **terms), cvxnmf.factorize(A, 4, effort=0)
+    result, whole = cvxnmf.factorize(data, 4, max_iter=60, **terms), cvxnmf.factorize(A, 4, max_iter=60, effort=0)
     assert result.value <= whole.value * 1.01
     certificate = result.certificate
     assert (certificate.kind, certificate.rigorous) == ("tail", True)
@@ -363,7 +363,7 @@ def test_factorize_is_certified(where, client, tmp_path):
 
 def test_sparse_chunks_are_certified(client):
     A = counts()
-    result = cvxnmf.factorize(chunked(A), 3, client=client, max_iter=50)
+    result = cvxnmf.factorize(chunked(A), 3, client=client, max_iter=20)
     assert result.certificate.check(A) == pytest.approx(result.certificate.bound, rel=1e-9)
     assert result.certificate.check(chunked(A)) == pytest.approx(result.certificate.bound, rel=1e-9)
 
@@ -452,7 +452,7 @@ def test_stopping_and_interrupts_keep_the_best(client):
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
 def test_the_estimator_in_blocks(loss, tmp_path, client):
-    X, terms = planted(), {"solver": "mu", "beta_loss": loss, "max_iter": 30, "tol": 0.0}
+    X, terms = planted(), {"solver": "mu", "beta_loss": loss, "max_iter": 20, "tol": 0.0}
     whole = cvxnmf.NMF(4, **terms)
     W = whole.fit_transform(X)
     in_file = cvxnmf.NMF(4, memory_limit=ENOUGH, **terms)
@@ -614,7 +614,7 @@ def test_an_address_that_does_not_answer(monkeypatch):
 def test_a_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(connection, "ANSWER", 0.3)
     with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=None) as nobody,
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as nobody,
         Client(nobody, set_as_default=False) as empty,
     ):
         with pytest.raises(ConnectionError, match="has no workers"):
@@ -624,7 +624,7 @@ def test_a_cluster_without_workers(monkeypatch):
 def test_a_cluster_that_loses_all_workers(monkeypatch):
     monkeypatch.setattr(connection, "WITHOUT_WORKERS", 0.2)
     monkeypatch.setattr(connection, "LOOK", 0.2)
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as one, Client(one, set_as_default=False) as single:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as one, Client(one, set_as_default=False) as single:
 
         def retire(iterate):
             if iterate.iteration == 2:
@@ -640,7 +640,7 @@ def test_workers_that_die_on_every_attempt():
         return block
 
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL) as one,
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as one,
         Client(one, set_as_default=False) as single,
     ):
         one.scheduler.allowed_failures = 0
@@ -681,10 +681,22 @@ def test_the_command_line_in_blocks(where, client, tmp_path, capsys):
     path = tmp_path / "a.npy"
     np.save(path, A)
     scale = ["--memory-limit", "64GB"] if where == "memory-limit" else ["--dask", client.scheduler.address]
-    command = ["factorize", str(path), "-k", "3", "--json", "--quiet", "--output", str(tmp_path / "f.npz"), *scale]
+    command = [
+        "factorize",
+        str(path),
+        "-k",
+        "3",
+        "--max-iter",
+        "30",
+        "--json",
+        "--quiet",
+        "--output",
+        str(tmp_path / "f.npz"),
+        *scale,
+    ]
     assert cli.main(command) == 0
     facts = json.loads(capsys.readouterr().out)
-    expected = cvxnmf.factorize(A, 3, memory_limit=ENOUGH)
+    expected = cvxnmf.factorize(A, 3, memory_limit=ENOUGH, max_iter=30)
     assert facts["value"] == pytest.approx(expected.value, rel=1e-8)
     assert facts["certificate"]["kind"] == "tail"
     assert cli.main(["verify", str(path), str(tmp_path / "f.npz"), "--json", "--quiet", *scale]) == 0

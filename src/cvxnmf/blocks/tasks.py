@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxnmf.blocks.entries import Place, joined, numbers, require_nonnegative
 from cvxnmf.blocks.local import mapped
 from cvxnmf.blocks.protocol import Function, first_of
+
+
+#: Bytes that the addresses of numpy's own arrays are multiples of.
+ALIGNMENT = 16
 
 
 class Literal:
@@ -52,7 +57,23 @@ def group_run(function: Function, blocks: Any, kept: Any, shared: Literal, threa
     """Map the function over the blocks of a group: what they keep, and their sum."""
     if isinstance(blocks, Refusal):
         return None, blocks
-    return mapped(function, blocks.__getitem__, len(blocks), None if kept is None else kept[0], shared.value, threads)
+    parts = None if kept is None else aligned(kept[0])
+    return mapped(function, lambda number: aligned(blocks[number]), len(blocks), parts, aligned(shared.value), threads)
+
+
+def aligned(value: Any) -> Any:
+    """The same with every array at an address as numpy itself would choose.
+
+    Arrays that came over the wire begin anywhere, and where they begin decides in which order some libraries add.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.ctypes.data % ALIGNMENT == 0 else value.copy(order="K")
+    if sp.issparse(value):
+        arrays = (aligned(part) for part in (value.data, value.indices, value.indptr))
+        return sp.csr_array(tuple(arrays), shape=value.shape, copy=False)
+    if type(value) in (list, tuple):
+        return type(value)(aligned(part) for part in value)
+    return value
 
 
 def same(value: Any) -> Any:
