@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,11 +22,11 @@ MISSING = "Working on a Dask cluster needs the packages dask and distributed; in
 
 def open_connection(client: Any) -> Connection | None:
     """Connect to a client, an address, or the current client; None where nothing is asked for and there is no client."""
+    if client is None and "distributed" not in sys.modules:
+        return None
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        if client is None:
-            return None
         raise ImportError(MISSING) from None
     if client is None:
         try:
@@ -127,9 +128,11 @@ class Connection:
 def _sentences() -> Iterator[None]:
     """Turn what a broken cluster raises into one sentence."""
     distributed: Any = import_module("distributed")
-    lost = (distributed.comm.CommClosedError, distributed.CancelledError, TimeoutError)
+    lost = (distributed.CancelledError, OSError)
     try:
         yield
+    except ConnectionError:  # our own sentences
+        raise
     except distributed.scheduler.KilledWorker:
         raise ConnectionError(
             "Dask workers died again and again on the same task; give them more memory, or make the chunks of A smaller."

@@ -11,7 +11,6 @@ from cvxnmf.blocks.entries import Place, joined, numbers, require_nonnegative
 from cvxnmf.blocks.local import mapped
 from cvxnmf.blocks.protocol import Function, first_of
 
-
 #: Bytes that the addresses of numpy's own arrays are multiples of.
 ALIGNMENT = 16
 

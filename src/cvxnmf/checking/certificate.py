@@ -138,8 +138,9 @@ class Certificate:
 
         Parameters
         ----------
-        A : array-like or scipy.sparse matrix of shape (n, n)
-            The data the certificate was made for.
+        A : array-like or scipy.sparse matrix of shape (m, n)
+            The data the certificate was made for. Memory-mapped files and dask arrays are looked at piece by piece where the
+            witness is not as large as they are.
 
         Returns
         -------

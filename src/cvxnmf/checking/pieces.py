@@ -59,7 +59,7 @@ def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
     for first, stop in _cuts(A, turned):
         _require_whole(A)
         raw = A[:, first:stop] if turned else A[first:stop]
-        raw = raw.compute(scheduler=None) if is_chunked(raw) else raw
+        raw = raw.compute() if is_chunked(raw) else raw
         piece = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
         entries = piece.data if sp.issparse(piece) else piece
         if np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
