@@ -18,7 +18,13 @@ BLOCK = 32
 SETTLED = 0.01
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+#: Without the interpreter's lock, so that blocks of data can be worked on in threads.
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
 
 
 def _compiled(function: Loop) -> Loop:

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -39,16 +39,18 @@ def open_connection(client: Any) -> Connection | None:
         return Connection(client, owned=False)
     if not isinstance(client, str):
         validation.refuse(f"client must be a distributed.Client or the address of a scheduler, not {client!r}.")
-    with _quiet():
-        try:
-            return Connection(distributed.Client(client, timeout=ANSWER, set_as_default=False), owned=True)
-        except (OSError, TimeoutError):
-            raise ConnectionError(
-                f"No Dask scheduler answers at {client} within {ANSWER} seconds; check the address, or start one with: "
-                "dask scheduler"
-            ) from None
-        except ValueError as error:
-            validation.refuse(f"{client!r} is not the address of a Dask scheduler ({error}); it looks like tcp://host:8786.")
+    levels = _hushed()
+    try:
+        found = distributed.Client(client, timeout=ANSWER, set_as_default=False)
+    except OSError:
+        raise ConnectionError(
+            f"No Dask scheduler answers at {client} within {ANSWER} seconds; check the address, or start one with: dask scheduler"
+        ) from None
+    except ValueError as error:
+        validation.refuse(f"{client!r} is not the address of a Dask scheduler ({error}); it looks like tcp://host:8786.")
+    finally:
+        _heard(levels)
+    return Connection(found, owned=True)
 
 
 class Connection:
@@ -64,14 +66,15 @@ class Connection:
 
     def __init__(self, client: Any, owned: bool) -> None:
         self.client = client
-        self._until_closed = ExitStack()
-        self._until_closed.enter_context(_quiet())
-        if owned:
-            self._until_closed.callback(client.close)
+        self._owned, self._levels = owned, _hushed()
 
     def close(self) -> None:
-        """Let the logs speak again, and the client go if it is ours."""
-        self._until_closed.close()
+        """Let the client go if it is ours, and the logs speak again; one that lost its scheduler would only repeat that."""
+        alive = self.client.status == "running"
+        if self._owned:
+            self.client.close()
+        if alive or not self._owned:
+            _heard(self._levels)
 
     def workers(self) -> dict[str, int]:
         """Threads of each worker, in the order of their names; waits a little for the first one."""
@@ -141,15 +144,16 @@ def _sentences() -> Iterator[None]:
         raise ConnectionError("The Dask cluster lost the data or its scheduler; start the cluster anew and try again.") from None
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Let the loggers of distributed say nothing below critical."""
+def _hushed() -> dict[str, int]:
+    """Let the loggers of distributed say nothing below critical; their levels before."""
     names = ["distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))]
     before = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
+    return before
+
+
+def _heard(levels: dict[str, int]) -> None:
+    """Let the loggers speak as before."""
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
