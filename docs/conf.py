@@ -1,5 +1,6 @@
 """How the documentation is built: ``make docs`` writes it to build/docs."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -22,7 +23,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
 ]
-exclude_patterns = ["_build"]
+templates_path = ["_templates"]
 nitpicky = True
 # Types in docstrings are words, such as "ndarray of shape (n, k)", not names to look up.
 nitpick_ignore_regex = [("py:class", r"(?!cvxnmf\.).*"), ("py:class", r"cvxnmf\.[a-z_]+\..*"), ("py:obj", r".*")]
@@ -60,4 +61,14 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
 }
-suppress_warnings = ["config.cache"]  # the scraper is a function
+suppress_warnings = ["myst.header"]  # the results of the benchmark have two levels of headings
+
+
+def escape_types(app, what, name, obj, options, lines):
+    """Keep names such as ``n_clusters_`` in the types of docstrings from being read as links."""
+    lines[:] = [re.sub(r"(?<=\w)_(?=[,)])", r"\\_", line) if re.match(r"\s*\w+ : ", line) else line for line in lines]
+
+
+def setup(app):
+    """Register the hook before napoleon's."""
+    app.connect("autodoc-process-docstring", escape_types, priority=100)

@@ -38,7 +38,7 @@ def figure1(A: Any, order: Any, labels: Any = None) -> Figure:
     A : array-like or scipy.sparse matrix of shape (n, n)
         Symmetric adjacency matrix.
     order : array-like of int, shape (n,)
-        The nodes cluster by cluster, as in :attr:`Partition.order`.
+        The nodes cluster by cluster, as in ``Partition.order``.
     labels : array-like of int, shape (n,), or None
         The cluster of each node; lines between clusters are drawn when it is given.
 

@@ -45,7 +45,7 @@ def write(result: Partition | Factorization, path: str | PathLike[str], title: s
 
 
 def html(result: Partition | Factorization, title: str | None = None, factors: bool = True) -> str:
-    """Return the page that :func:`write` writes.
+    """Return the page that :func:`cvxnmf.report.write` writes.
 
     Parameters
     ----------
