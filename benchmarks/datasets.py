@@ -159,6 +159,32 @@ def degree_corrected(n: int, k: int, degree: float, mixing: float, tail: float |
     return sp.csr_array((A + A.T)[np.ix_(kept, kept)]), groups[kept]
 
 
+def sparse_degree_corrected(n: int, k: int, degree: float, mixing: float, tail: float | None, seed: int) -> Labelled:
+    """The same without forming pairs, for millions of nodes: ends of edges are drawn by their weights; repeated edges count once."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n) * k // n)
+    weights = np.ones(n) if tail is None else np.minimum(rng.pareto(tail, n) + 1.0, 0.3 * np.sqrt(n))
+    order = np.argsort(labels, kind="stable")
+    summed = np.append(0.0, np.cumsum(weights[order]))
+    first = summed[np.searchsorted(labels[order], np.arange(k + 1))]
+
+    def drawn(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        places = np.searchsorted(summed, low + (high - low) * rng.random(len(low)), side="right") - 1
+        return np.asarray(order[np.minimum(places, n - 1)])
+
+    edges = int(n * degree / 2)
+    tails = drawn(np.zeros(edges), np.full(edges, summed[-1]))
+    group = labels[tails]
+    across = np.flatnonzero(rng.random(edges) < mixing)
+    group[across] = (group[across] + rng.integers(1, k, len(across))) % k
+    heads = drawn(first[group], first[group + 1])
+    different = tails != heads
+    A = sp.csr_array((np.ones(int(different.sum())), (tails[different], heads[different])), shape=(n, n))
+    A = sp.csr_array(A + A.T)
+    A.data[:] = 1.0
+    return A, labels
+
+
 def real_graphs(largest: int) -> dict[str, np.ndarray]:
     """Small graphs, smallest first, and block graphs of at most the given size."""
     graphs = {"karate": karate(), "Les Misérables": miserables()}

@@ -198,7 +198,7 @@ def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
     weights : ndarray of shape (n,)
         How much each counts.
     count : int
-        Number of groups; fewer if fewer points differ.
+        Number of groups, at least 2; fewer if fewer points differ, and two halves if none do.
     """
     counter = 0
     whole = np.arange(len(Y))
@@ -213,6 +213,8 @@ def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
         for side in (nodes[sides], nodes[~sides]):
             counter += 1
             heapq.heappush(heap, (-_scatter(Y[side], weights[side]), counter, side))
+    if len(done) + len(heap) == 1:  # nothing tells the points apart
+        return np.asarray(whole >= (len(Y) + 1) // 2, dtype=np.intp)
     groups = np.empty(len(Y), dtype=np.intp)
     for number, nodes in enumerate(sorted([*done, *(nodes for _, _, nodes in heap)], key=lambda part: int(part[0]))):
         groups[nodes] = number

@@ -1,0 +1,181 @@
+"""Large graphs: partition and factorize in groups of nodes."""
+
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import normalized_mutual_info_score as agreement
+
+import cvxnmf
+from benchmarks.datasets import sparse_degree_corrected
+from cvxnmf.graphs.clusters import Graph
+
+N_GROUPS = 150
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return sparse_degree_corrected(1500, 6, 14, 0.25, 2.5, seed=0)
+
+
+def test_the_likelihood_is_that_of_the_direct_answer(graph):
+    A, truth = graph
+    direct, coarse = (cvxnmf.partition(A, 6, n_groups=groups) for groups in (None, N_GROUPS))
+    score = [Graph(A, 1.0).log_likelihood(found.labels, 6, True) for found in (direct, coarse)]
+    assert score[1] >= 0.995 * score[0]
+    assert agreement(truth, coarse.labels) > agreement(truth, direct.labels) - 0.01
+    assert direct.certificate.bound <= coarse.certificate.value
+    assert coarse.certificate.value <= 1.02 * direct.certificate.value
+
+
+def test_the_certificates_are_of_their_levels(graph):
+    A, _ = graph
+    found = cvxnmf.partition(A, n_groups=N_GROUPS)
+    assert found.n_groups == found.certificate.statement["groups"] == N_GROUPS
+    assert found.certificate.check(A) == found.certificate.bound
+    assert found.certificate.rigorous
+    vars(found)["factorization"] = cvxnmf.factorize(A, found.n_clusters, symmetric=True, effort=0)  # the proof takes its time
+    model, factors = found.levels
+    assert (model.size, factors.size) == (N_GROUPS, A.shape[0])
+    assert model.certificate is found.certificate
+    assert factors.certificate.scope == "rank-k"
+    assert cvxnmf.partition(A).n_groups is None
+
+
+def test_the_number_of_clusters_is_found(graph):
+    assert cvxnmf.partition(graph[0], n_groups=N_GROUPS).n_clusters == 6
+
+
+def test_names_of_nodes_do_not_matter(graph):
+    A, _ = graph
+    order = np.random.default_rng(3).permutation(A.shape[0])
+    first, second = (cvxnmf.partition(M, 6, n_groups=N_GROUPS) for M in (A, A[order][:, order]))
+    assert agreement(first.labels[order], second.labels) > 0.999
+    again = cvxnmf.partition(A, 6, n_groups=N_GROUPS)
+    assert np.array_equal(again.labels, first.labels)
+    assert again.certificate.bound == first.certificate.bound
+
+
+def test_large_graphs_take_groups_by_themselves():
+    A, truth = sparse_degree_corrected(12_000, 5, 12, 0.2, None, seed=1)
+    found = cvxnmf.partition(A)
+    assert found.n_groups is not None
+    assert found.n_clusters == 5
+    assert agreement(truth, found.labels) > 0.95
+    assert found.status.name == "OPTIMAL"
+
+
+def test_it_finds_planted_groups_as_well_as_leiden():
+    leidenalg, igraph = pytest.importorskip("leidenalg"), pytest.importorskip("igraph")
+    A, truth = sparse_degree_corrected(20_000, 20, 15, 0.2, 2.5, seed=0)
+    rows, columns = sp.triu(A).nonzero()
+    other = igraph.Graph(A.shape[0], np.column_stack([rows, columns]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = leidenalg.find_partition(other, leidenalg.ModularityVertexPartition, seed=0).membership
+    assert agreement(truth, cvxnmf.partition(A, 20).labels) >= agreement(truth, theirs) - 1e-3  # ties between clusters
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["isolated", "disconnected", "weighted", "star", "bipartite", "complete", "edge", "triangle", "cliques", "path", "loops"],
+)
+def test_odd_graphs(name, graph):
+    A, _ = graph
+    rng = np.random.default_rng(0)
+    B = A[:300][:, :300].tocsr()
+    odd = {
+        "isolated": lambda: sp.block_diag([B, sp.csr_array((20, 20))]).tocsr(),
+        "disconnected": lambda: sp.block_diag([B, B]).tocsr(),
+        "weighted": lambda: sp.csr_array(B.multiply(np.add.outer(rng.random(300), np.ones(300)))) * 1.0,
+        "star": lambda: nx.star_graph(200),
+        "bipartite": lambda: nx.complete_bipartite_graph(30, 40),
+        "complete": lambda: nx.complete_graph(40),
+        "edge": lambda: nx.path_graph(2),
+        "triangle": lambda: nx.complete_graph(3),
+        "cliques": lambda: nx.disjoint_union_all([nx.complete_graph(6)] * 12),
+        "path": lambda: nx.path_graph(200),
+        "loops": lambda: sp.csr_array(B + sp.eye_array(300)),
+    }[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cvxnmf.partition(odd, n_groups=30)
+    assert found.certificate.check(found.A) == found.certificate.bound
+    assert found.certificate.bound <= found.certificate.value
+    assert np.array_equal(np.argmax(found.memberships, axis=1), found.labels)
+    np.testing.assert_allclose(found.memberships.sum(axis=1), 1.0)
+    assert set(found.labels) == set(range(found.n_clusters))
+    if name == "cliques":
+        assert found.n_clusters == 12
+    if name == "isolated":
+        sizes = np.bincount(found.labels[:300])
+        assert set(found.labels[300:]) == {int(np.argmax(sizes))}
+
+
+def test_terms_that_groups_do_not_know_are_refused(graph):
+    A, _ = graph
+    for terms in ({"loss": "mse"}, {"cone": "psd"}, {"metric": "uniform"}):
+        with pytest.raises(ValueError, match="n_groups is known for"):
+            cvxnmf.partition(A, trace=1.0, n_groups=50, **terms)
+    for wrong in (1, 0, 2.5, "many", True):
+        with pytest.raises(ValueError, match="n_groups must be an integer of at least 2"):
+            cvxnmf.partition(A, n_groups=wrong)
+
+
+def test_a_callback_hears_stages_and_how_much_is_left(graph):
+    heard = []
+    cvxnmf.partition(graph[0], 6, n_groups=N_GROUPS, callback=heard.append)
+    stages = list(dict.fromkeys(line.stage.split(" of ")[0] for line in heard))
+    assert stages == ["directions", "groups", "convex problem", "clusters"]
+    assert all(a.share <= b.share for a, b in zip(heard, heard[1:], strict=False))
+    assert all(0 < line.share < 1 for line in heard[1:])
+    assert "1,500 nodes" in heard[0].stage
+    assert np.isnan(heard[0].value)
+    assert heard[-1].bound <= heard[-1].value
+
+
+def test_it_can_be_interrupted(graph):
+    def press(line):
+        if line.stage.startswith("clusters"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.partition(graph[0], 6, n_groups=N_GROUPS, callback=press)
+    assert stopped.value.solution.n_clusters == 6
+    stopping = cvxnmf.partition(graph[0], 6, n_groups=N_GROUPS, callback=lambda line: line.stage.startswith("clusters"))
+    assert stopping.n_clusters == 6
+
+
+def test_partitions_in_groups_are_kept_in_files(graph, tmp_path):
+    A, _ = graph
+    found = cvxnmf.partition(A, 6, n_groups=N_GROUPS)
+    cvxnmf.save(found, tmp_path / "found.npz")
+    again = cvxnmf.load(tmp_path / "found.npz")
+    assert again.n_groups == N_GROUPS
+    assert again.certificate.check(A) == found.certificate.bound
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_large_symmetric_factorisations_start_from_groups(loss, tmp_path):
+    A, _ = sparse_degree_corrected(2500, 6, 14, 0.2, 2.5, seed=0)
+    found = cvxnmf.factorize(A, 6, loss, symmetric=True, effort=0)
+    direct = cvxnmf.classical_nmf(A, 6, "hals", loss, symmetric=True, max_iter=1000, tol=1e-6)
+    assert found.value <= 1.005 * direct.value
+    start, whole = found.levels
+    assert start.certificate.check(A) == start.certificate.bound
+    assert (start.certificate.scope, whole.certificate.scope) == ("model", "rank-k")
+    assert whole.certificate is found.certificate
+    cvxnmf.save(found, tmp_path / "found.npz")
+    again = cvxnmf.load(tmp_path / "found.npz")
+    assert [level.size for level in again.levels] == [level.size for level in found.levels]
+    assert again.levels[0].certificate.check(A) == start.certificate.bound
+    assert cvxnmf.factorize(A.toarray()[:50, :50] + 1.0, 3).levels == ()
+
+
+def test_the_number_of_components_of_a_large_graph_is_found():
+    A, _ = sparse_degree_corrected(12_000, 5, 14, 0.2, None, seed=1)
+    found = cvxnmf.factorize(A, symmetric=True, max_iter=20)
+    assert found.n_components == 5
+    assert found.certificate.bound <= found.value
