@@ -64,11 +64,18 @@ sphinx_gallery_conf = {
 suppress_warnings = ["myst.header"]  # the results of the benchmark have two levels of headings
 
 
-def escape_types(app, what, name, obj, options, lines):
-    """Keep names such as ``n_clusters_`` in the types of docstrings from being read as links."""
-    lines[:] = [re.sub(r"(?<=\w)_(?=[,)])", r"\\_", line) if re.match(r"\s*\w+ : ", line) else line for line in lines]
+def mended(app, what, name, obj, options, lines):
+    """Keep types such as ``(n, n_clusters_)`` from being read as links, and attributes that share a line together."""
+    section = ""
+    for place, line in enumerate(lines):
+        if place + 1 < len(lines) and lines[place + 1].strip().startswith("---"):
+            section = line.strip()
+        if re.match(r"\s*\w+(, \w+)* : ", line):
+            line = re.sub(r"(?<=\w)_(?=[,)])", r"\\_", line)
+            names, _, kind = line.partition(" : ")
+            lines[place] = (names.replace(", ", ",\u200b") if section == "Attributes" else names) + " : " + kind
 
 
 def setup(app):
     """Register the hook before napoleon's."""
-    app.connect("autodoc-process-docstring", escape_types, priority=100)
+    app.connect("autodoc-process-docstring", mended, priority=100)

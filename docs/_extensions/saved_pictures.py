@@ -25,7 +25,8 @@ ORDER = (
 def scraper(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any], **_: Any) -> str:
     """Move the pictures that a block saved beside its example to the gallery."""
     shown = []
-    for picture in sorted(Path(block_vars["src_file"]).parent.glob("*.png")):
+    saved = Path(block_vars["src_file"]).parent.glob("*.png")
+    for picture in sorted(saved, key=lambda path: path.stat().st_mtime_ns):
         place = next(block_vars["image_path_iterator"])
         shutil.move(picture, place)
         shown.append(place)

@@ -367,7 +367,7 @@ class Partition:
 
     @property
     def certificate(self) -> Certificate:
-        """Of scope "model": no model of this form fits the graph better than the bound."""
+        """Of scope "model"; no model of this form fits the graph better than the bound."""
         return self.solution.certificate
 
     @property
@@ -382,7 +382,7 @@ class Partition:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What is proved on which level: of the convex model, on groups of nodes if the graph is large, and of the factors."""
+        """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors."""
         n = len(self.nodes)
         of = "models of this form" if self.n_groups is None else "models of this form whose nodes share positions in groups"
         factors = f"nonnegative factors with {self.n_clusters} columns"
@@ -403,7 +403,7 @@ class Partition:
 
     @property
     def rank_certificate(self) -> Certificate:
-        """Of scope "rank-k": no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
+        """Of scope "rank-k"; no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
         return self.factorization.certificate
 
     def to_dict(self) -> dict[Any, int]:
