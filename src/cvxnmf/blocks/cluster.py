@@ -67,26 +67,32 @@ class Cluster:
             raise
 
     def _blocks(self, A: Any) -> ClusterBlocks:
-        chunked = hasattr(A, "to_delayed")
         m, n = (int(side) for side in A.shape)
-        workers = self.connection.workers()
+        workers, token = self.connection.workers(), uuid.uuid4().hex
         height = max(1, min(LARGEST_BLOCK // (8 * n), -(-m // len(workers))))
-        bounds = [0, *np.cumsum(A.chunks[0]).tolist()] if chunked else [*range(0, m, height), m]
-        count, groups, token = len(bounds) - 1, [], uuid.uuid4().hex
-        shares = [round(place * count / len(workers)) for place in range(len(workers) + 1)]
+        chunked = hasattr(A, "to_delayed")
+        cuts = [0, *np.cumsum(A.chunks[0]).tolist()] if chunked else [*range(0, m, height), m]
         pieces = A.to_delayed() if chunked else None
-        for (worker, threads), first, stop in zip(workers.items(), shares, shares[1:], strict=False):
-            if first == stop:
-                continue
-            places = tasks.Literal([Place(number, bounds[number]) for number in range(first, stop)])
-            name = f"cvxnmf-data-{token}-{first}"
+        groups, bounds = [], [0]
+        for (worker, threads), (first, stop) in zip(workers.items(), _shares(len(cuts) - 1, len(workers)), strict=False):
+            places = tasks.Literal([Place(number, cuts[number]) for number in range(first, stop)])
+            pinned = {"worker": worker, "key": f"cvxnmf-data-{token}-{first}"}
             if pieces is not None:
-                future = self.connection.compute(tasks.prepared, pieces[first:stop].tolist(), places, n, worker, name)
+                future = self.connection.compute(tasks.prepared, pieces[first:stop].tolist(), places, n, height, **pinned)
             else:
-                raw = tasks.Literal(_readable(A, bounds[first : stop + 1]))
-                future = self.connection.submit(tasks.read, raw, places, n, worker=worker, key=name)
-            groups.append(Group(first, stop, worker, threads, future))
+                raw = tasks.Literal(_readable(A, cuts[first : stop + 1]))
+                future = self.connection.submit(tasks.read, raw, places, n, **pinned)
+            before = len(bounds) - 1
+            for begin, end in zip(cuts[first:stop], cuts[first + 1 : stop + 1], strict=True):
+                bounds += [*range(begin + height, end, height), end]
+            groups.append(Group(before, len(bounds) - 1, worker, threads, future))
         return ClusterBlocks(self.connection, groups, bounds, (m, n), token)
+
+
+def _shares(count: int, workers: int) -> list[tuple[int, int]]:
+    """Neighbouring blocks for each worker, none for those that there are too many of."""
+    ends = [round(place * count / workers) for place in range(workers + 1)]
+    return [(first, stop) for first, stop in zip(ends, ends[1:], strict=False) if first < stop]
 
 
 def _readable(rows: Rows, bounds: Sequence[int]) -> list[Any]:

@@ -93,10 +93,10 @@ class Connection:
             warnings.simplefilter("ignore")  # rows that are sent as they are make large tasks
             return self.client.submit(function, *arguments, key=key, pure=False, **place)
 
-    def compute(self, function: Callable[..., Any], pieces: Any, places: Any, width: int, worker: str, key: str) -> Any:
+    def compute(self, function: Callable[..., Any], *arguments: Any, worker: str, key: str) -> Any:
         """A future of a function of delayed pieces, at the worker."""
         dask: Any = import_module("dask")
-        task = dask.delayed(function, pure=False)(pieces, places, width, dask_key_name=key)
+        task = dask.delayed(function, pure=False)(*arguments, dask_key_name=key)
         with _sentences(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.client.compute(task, workers=[worker], allow_other_workers=True)

@@ -145,7 +145,7 @@ def times(block: Any, kept: Any, V: FloatArray) -> tuple[FloatArray, tuple[Any, 
 
 def turned_times(block: Any, U: FloatArray) -> tuple[None, tuple[Any, ...]]:
     """``A_b' U_b``."""
-    return None, (np.asarray(block.T @ U),)
+    return None, (turned_product(block, U),)
 
 
 def gram(block: Any, kept: Any) -> tuple[None, tuple[Any, ...]]:
@@ -156,4 +156,9 @@ def gram(block: Any, kept: Any) -> tuple[None, tuple[Any, ...]]:
 
 def gram_times(block: Any, kept: Any, X: FloatArray) -> tuple[None, tuple[Any, ...]]:
     """``A_b' (A_b X)``."""
-    return None, (np.asarray(block.T @ (block @ X)),)
+    return None, (turned_product(block, np.asarray(block @ X)),)
+
+
+def turned_product(block: Any, U: FloatArray) -> FloatArray:
+    """``A_b' U``, of a dense block as ``(U' A_b)'``, which libraries do up to three times as fast."""
+    return np.asarray(block.T @ U) if sp.issparse(block) else np.ascontiguousarray((U.T @ block).T)

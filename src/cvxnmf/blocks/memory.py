@@ -15,8 +15,8 @@ RESERVE = 48 << 20
 COPIES_OF_U, COPIES_OF_V = 8, 12
 #: Float64 arrays of the size of a block that work on it holds at most, beside the block as it is stored.
 WORKING_BLOCKS = 4
-#: Bytes of a float64 block beyond which nothing is gained, and below which calls cost more than work.
-LARGEST_BLOCK, SMALLEST_BLOCK = 8 << 20, 1 << 16
+#: Bytes of a float64 block beyond which caches do not hold it, and below which calls cost more than work.
+LARGEST_BLOCK, SMALLEST_BLOCK = 4 << 20, 1 << 16
 #: Up to this many columns the Gram matrix of the data is formed.
 LARGEST_GRAM = 3000
 #: Copies of the Gram matrix beside those of the threads: its sum, its eigenvectors, and what their check needs.

@@ -28,9 +28,12 @@ class Refusal(NamedTuple):
     sentence: str
 
 
-def prepared(pieces: list[Any], places: Literal, width: int) -> list[Any] | Refusal:
-    """Checked blocks from the chunks of a dask array, each a list of pieces side by side."""
-    return _checked([joined(row) for row in pieces], places.value, width)
+def prepared(pieces: list[Any], places: Literal, width: int, height: int) -> list[Any] | Refusal:
+    """Checked blocks from the chunks of a dask array, each a list of pieces side by side, and cut to a height."""
+    chunks = _checked([joined(row) for row in pieces], places.value, width)
+    if isinstance(chunks, Refusal):
+        return chunks
+    return [chunk[first : first + height] for chunk in chunks for first in range(0, chunk.shape[0], height)]
 
 
 def read(raw: Literal, places: Literal, width: int) -> list[Any] | Refusal:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import kernels, starts, validation
-from cvxnmf.blocks import BlockMatrix, Largest
+from cvxnmf.blocks import BlockMatrix, Largest, turned_product
 from cvxnmf.certificates.factors import block_loss
 from cvxnmf.classical.methods import StartOptions, own_pair
 from cvxnmf.classical.movers import Ahead, Alternating, Rules
@@ -135,7 +135,7 @@ class BlockSquaredError(BlockProblem):
     def move(block: Any, kept: Any, V: FloatArray, terms: Terms) -> tuple[Any, tuple[Any, ...]]:
         """Move the rows of a block: ``P_b = A_b V``, the rule, then ``A_b' U_b`` and ``U_b' U_b``."""
         U, new = _moved(Quadratic(block, V, terms.l1, terms.l2, 0.0), kept, terms)
-        return (U, new), (np.asarray(block.T @ U), U.T @ U, U.sum(axis=0), Largest(U.max()), 0.0)
+        return (U, new), (turned_product(block, U), U.T @ U, U.sum(axis=0), Largest(U.max()), 0.0)
 
     def half_of_V(self, sums: Sums, V: FloatArray) -> Quadratic:
         """From ``A'U`` and ``U'U``."""
@@ -245,4 +245,4 @@ def _pulled(block: Any, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float
         return np.asarray(sp.csr_array((ratio, block.indices, block.indptr), shape=block.shape).T @ U), logarithms
     W = np.maximum(U @ V.T, np.finfo(np.float64).tiny)
     logarithms = float(kernels.weighted_logarithms(block, W))
-    return np.asarray(np.divide(block, W, out=W).T @ U), logarithms
+    return turned_product(np.divide(block, W, out=W), U), logarithms
