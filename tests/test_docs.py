@@ -1,33 +1,137 @@
-"""Code blocks of the README run, and print what stands below them."""
+"""The pages: code runs and prints what stands below it, commands are understood, links lead somewhere, the site can be built."""
 
+import ast
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from cvxnmf import cli
+
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "paper/README.md", "benchmarks/RESULTS.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+UNRUN = re.compile(r"^```py\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"""(?:\]\(|src="|srcset="|href="|^```\{image\} )(?!https?:|mailto:|#)([^)"\s]+)""", re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+#: Gaps that are nothing but rounding, or nearly.
+TINY = re.compile(r"\b\d(?:\.\d+)?e-(?:0[6-9]|[1-9]\d)\b")
+#: Made when the site is built.
+BUILT = ("gallery/",)
 
 
-def test_the_readme_prints_what_it_says(tmp_path, monkeypatch):
+def text(page):
+    return page.read_text(encoding="utf8")
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(text(page))], ids=name)
+def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
-    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf8"))
-    for code, expected in blocks:
+    for code, expected in BLOCK.findall(text(page)):
         out = StringIO()
         with redirect_stdout(out):
-            exec(code, names)
-        assert out.getvalue().strip() == expected.strip()
-    assert len(blocks) >= 3
+            exec(compile(code, name(page), "exec"), names)
+        assert shown(out.getvalue()) == shown(expected)
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/mathematics.md", "docs/paper.md", "paper/README.md"]
-)
+def shown(printed):
+    """The lines as a person reads them; what is below a millionth differs from machine to machine."""
+    return [TINY.sub("tiny", line.rstrip()) for line in printed.strip().splitlines()]
+
+
+def test_the_pages_have_code():
+    assert sum(len(BLOCK.findall(text(page))) for page in PAGES) >= 20
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if UNRUN.search(text(page))], ids=name)
+def test_code_that_is_not_run_is_python(page):
+    for code in UNRUN.findall(text(page)):
+        ast.parse(code)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if SHELL.search(text(page))], ids=name)
+def test_commands_are_understood(page):
+    targets = set(re.findall(r"^([a-z-]+):", text(ROOT / "Makefile"), re.MULTILINE))
+    lines = [line for block in SHELL.findall(text(page)) for line in block.splitlines() if line.strip()]
+    for line in lines:
+        program, *arguments = shlex.split(line, comments=True)
+        if program == "cvxnmf":
+            cli._parser().parse_args(arguments)  # exits where it does not understand
+        elif program == "make":
+            assert set(arguments) <= targets
+        elif program == "python" and arguments[0].endswith(".py"):
+            assert (ROOT / arguments[0]).exists()
+        else:
+            assert program in {"python", "pip", "git"}
+
+
+def anchors(page):
+    """Names of the headings as GitHub and the site make them."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text(page))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_inside_the_project_resolve(page):
-    folder = (ROOT / page).parent
-    for target in LINK.findall((ROOT / page).read_text(encoding="utf8")):
-        assert (folder / target).exists(), target
+    for target in LINK.findall(text(page)):
+        path, _, anchor = target.partition("#")
+        if path.startswith(BUILT):
+            continue
+        found = page.parent / path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+def test_every_page_is_in_the_contents():
+    listed = set(re.findall(r"^([a-z-]+)$", text(ROOT / "docs/index.md"), re.MULTILINE))
+    assert {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
+
+
+def test_every_public_name_is_in_the_reference():
+    import cvxnmf
+
+    reference = text(ROOT / "docs/api.md").split()
+    assert [public for public in cvxnmf.__all__ if not any(line.split(".")[0] == public for line in reference)] == []
+
+
+def test_the_picture_is_drawn_by_its_script(tmp_path):
+    pytest.importorskip("networkx")
+    script = ROOT / "docs/pictures/idea.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
+    for picture in ("idea-light.svg", "idea-dark.svg"):
+        drawn, kept = (xml.fromstring(text(folder / picture)) for folder in (tmp_path, script.parent))
+        assert ["".join(part.itertext()) for part in drawn] == ["".join(part.itertext()) for part in kept]
+        assert (script.parent / picture).stat().st_size < 40_000
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    for package in ("sphinx", "myst_parser", "sphinx_gallery", "sphinx_copybutton", "furo"):
+        pytest.importorskip(package)
+    for folder in ("docs", "examples", "benchmarks", "paper"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("api", "gallery", "__pycache__"))
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, tmp_path)
+    # The gallery's examples have tests of their own and are not run here.
+    options = ["-W", "--keep-going", "-q", "-D", "sphinx_gallery_conf.plot_gallery=0", "-d", str(tmp_path / "trees")]
+    command = [sys.executable, "-m", "sphinx", "-b", "html", *options, str(tmp_path / "docs"), str(tmp_path / "site")]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) >= 40
+    outside = re.compile(r"""<(?:script|link|img|source)[^>]+(?:src|href|srcset)="(?:https?:)?//""")
+    assert [page.name for page in pages if outside.search(text(page))] == []
