@@ -29,7 +29,7 @@ from cvxnmf.solvers import solve
 Groups = NDArray[np.intp]
 
 #: Graphs with more nodes are solved in groups, and in this many.
-LARGEST_WHOLE, GROUPS = 10_000, 1500
+LARGEST_WHOLE, GROUPS = 5000, 1000
 #: Where fewer directions than wanted stand out of the noise, the penalty is this share of the last one's eigenvalue.
 ADMITTING_SHARE = 0.9
 #: Eigenvalues below this share of what the data could have are rounding.

@@ -71,7 +71,7 @@ def partition(
     n_groups : int, "auto" or None
         Number of groups of nodes that share a position in the convex model, which makes graphs of millions of nodes possible; the
         certificate then bounds all models with these groups, and the clusters are improved on the graph itself. None gives every
-        node a position of its own; "auto" does so for up to 10,000 nodes, and takes 1,500 groups beyond.
+        node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000 groups beyond.
 
     Returns
     -------
