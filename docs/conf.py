@@ -73,7 +73,9 @@ def mended(app, what, name, obj, options, lines):
         if re.match(r"\s*\w+(, \w+)* : ", line):
             line = re.sub(r"(?<=\w)_(?=[,)])", r"\\_", line)
             names, _, kind = line.partition(" : ")
-            lines[place] = (names.replace(", ", ",\u200b") if section == "Attributes" else names) + " : " + kind
+            if section == "Attributes":
+                names = re.sub(r"_(?=,|$)", r"\\_", names.replace(", ", ",\u200b"))
+            lines[place] = f"{names} : {kind}"
 
 
 def setup(app):

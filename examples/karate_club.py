@@ -2,7 +2,8 @@
 The karate club, with a proof
 =============================
 
-Zachary watched a karate club of 34 members fall apart into two. Who went with whom can be read off the friendships before.
+Zachary watched a karate club of 34 members fall apart into two. Who went with whom can be
+read off the friendships before.
 """
 
 import networkx as nx
@@ -14,8 +15,9 @@ found = cvxnmf.partition(club, weight=None)
 print(found)
 
 # %%
-# The number of clusters was found: one direction stands out of the noise, so there are two. *The model* is proved to be the
-# best of its form, and *its 2 factors* to be the best two nonnegative factors of the graph, both up to what rounding leaves.
+# The number of clusters was found: one direction stands out of the noise, so there are two.
+# *The model* is proved to be the best of its form, and *its 2 factors* to be the best two
+# nonnegative factors of the graph, both up to what rounding leaves.
 #
 # How well does it agree with what happened?
 

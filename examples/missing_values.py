@@ -2,8 +2,8 @@
 Missing values
 ==============
 
-``NaN`` means "not known" in ``factorize``, ``classical_nmf``, ``NMF`` and ``verify``. A table of low rank is filled in from a
-part of its entries.
+``NaN`` means "not known" in ``factorize``, ``classical_nmf``, ``NMF`` and ``verify``. A
+table of low rank is filled in from a part of its entries.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,9 @@ error = np.linalg.norm((filled - truth)[missing]) / np.linalg.norm(truth[missing
 print(f"{missing.mean():.0%} of the entries are missing; the fill is off by {error:.1%}")
 
 # %%
-# The certificate is about the entries that are known, and so is the loss. With holes everywhere the bound rests on a fully
-# observed part of the table, which is small, and is far from tight; it says so.
+# The certificate is about the entries that are known, and so is the loss. With holes
+# everywhere the bound rests on a fully observed part of the table, which is small, and is
+# far from tight; it says so.
 
 print(result.certificate)
 
@@ -32,7 +33,9 @@ print(result.certificate)
 # What is known, and what comes out.
 
 figure, axes = plt.subplots(1, 3, figsize=(8.4, 4), layout="constrained")
-for panel, matrix, title in zip(axes, (A, filled, truth), ("known", "filled in", "the truth"), strict=True):
+for panel, matrix, title in zip(
+    axes, (A, filled, truth), ("known", "filled in", "the truth"), strict=True
+):
     panel.imshow(matrix, cmap="Blues", vmin=0, vmax=np.quantile(truth, 0.98))
     panel.set_title(title, loc="left", fontsize=10)
     panel.set_xticks([])
