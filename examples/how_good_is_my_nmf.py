@@ -26,9 +26,7 @@ for k in ranks:
     ours.append(cvxnmf.factorize(A, k).value)
     worst, proof = max(restarts[-1]), proofs[-1]
     print(f"k = {k}: restarts {proof.value:.0f} to {worst:.0f}, ours {ours[-1]:.0f}")
-    print(
-        f"       no NMF is below {proof.bound:.0f}: at most {proof.relative_gap:.1%} to save"
-    )
+    print(f"   no NMF is below {proof.bound:.0f}: at most {proof.relative_gap:.1%} to save")
 
 # %%
 # The more components, the more room is left between the bound and what is reached: the

@@ -51,6 +51,4 @@ cvxnmf.plots.spectrum(found).savefig("spectrum.png")
 
 for k in (5, 6, 7):
     proof = cvxnmf.partition(found.A, k).rank_certificate
-    print(
-        f"{k} factors: weighted squared error {proof.value:.3f}, not below {proof.bound:.3f}"
-    )
+    print(f"{k} factors: weighted error {proof.value:.3f}, not below {proof.bound:.3f}")
