@@ -20,8 +20,16 @@ def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     for first in range(0, len(A), height):
         rows = A[first : first + height]
         E = U[first : first + height] @ V.T
-        total += float(np.nansum((rows - E) ** 2 if loss == "mse" else _divergence(rows, E)))
+        parts = _squares(rows, E) if loss == "mse" else _divergence(rows, E)
+        part = float(parts.sum())
+        total += float(np.nansum(parts)) if np.isnan(part) else part
     return total
+
+
+def _squares(a: FloatArray, e: FloatArray) -> FloatArray:
+    """``(a - e)²``; e is overwritten."""
+    np.subtract(a, e, out=e)
+    return np.multiply(e, e, out=e)
 
 
 def block_loss(block: Any, kept: Any, V: FloatArray, loss: str) -> tuple[None, tuple[float, float, float]]:

@@ -43,10 +43,11 @@ def walked(A: Any, gram: bool = False) -> Walk:
     energies, sums, largest, complete, product = [], [], 0.0, True, None
     for piece in pieces(A, wide):
         entries = piece.data if sp.issparse(piece) else piece
-        complete = complete and not bool(np.isnan(entries).any())
-        energies.append(float(np.nansum(np.square(entries))))
-        sums.append(float(np.nansum(entries)))
-        largest = max(largest, float(np.nanmax(entries, initial=0.0)))
+        if not math.isfinite(float(entries.max(initial=0.0))):
+            complete, entries = False, entries[~np.isnan(entries)]
+        energies.append(float(np.square(entries).sum()))
+        sums.append(float(entries.sum()))
+        largest = max(largest, float(entries.max(initial=0.0)))
         if gram:
             part = piece.T @ piece
             part = part.toarray() if sp.issparse(part) else part
@@ -62,7 +63,9 @@ def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
         raw = raw.compute() if is_chunked(raw) else raw
         piece = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
         entries = piece.data if sp.issparse(piece) else piece
-        if np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
+        lowest, highest = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
+        regular = lowest == 0.0 and math.isfinite(highest)
+        if not regular and (np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0):
             raise CertificateError("The data must be a matrix of nonnegative numbers.")
         yield piece.T if turned else piece
         _forget(A)
