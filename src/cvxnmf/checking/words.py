@@ -93,9 +93,10 @@ def loss(certificate: Certificate) -> str:
 
 def _subject(certificate: Certificate, given: str | None) -> str:
     """Return who cannot beat the bound."""
-    if certificate.scope == "model":
-        return "No model of this kind can fit better than"
     statement = certificate.statement
+    if certificate.scope == "model":
+        shared = f", with these {statement['groups']:,} groups of nodes," if statement.get("groups") else ""
+        return f"No model of this kind{shared} can fit better than"
     measure = given or loss(certificate)
     columns = statement.get("n_components")
     width = f" with {count(int(columns), 'column')}" if columns else " of this rank"
