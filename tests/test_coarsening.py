@@ -150,7 +150,11 @@ def test_eigenvalues_above_the_edge_are_those_of_a_full_decomposition(below):
     M = A.toarray() - below * np.outer(signs, signs)  # eigenvalues far below zero too
     values = np.linalg.eigvalsh(M)[::-1]
     edge = 0.5 * (values[4] + values[5])
-    found, vectors = spectra.pairs_above(lambda X: M @ X, 400, edge, 7)
+
+    def product(X, shift=0.0, scale=1.0, Y=0.0):
+        return scale * (M @ X - shift * X) - Y
+
+    found, vectors = spectra.pairs_above(product, 400, edge, 7)
     np.testing.assert_allclose(found[:5], values[:5], rtol=1e-3)
     assert np.all(found[5:] <= edge)
     assert np.linalg.norm(M @ vectors[:, :5] - vectors[:, :5] * found[:5]) < 0.05 * values[0]
@@ -162,6 +166,17 @@ def test_threaded_products_agree_with_plain_ones(n):
     X = np.random.default_rng(1).standard_normal((n, 5))
     np.testing.assert_allclose(edges.product(A, X), A @ X, rtol=1e-12, atol=1e-12)
     assert np.array_equal(edges.product(A, X), edges.product(A, X))
+
+
+@pytest.mark.parametrize("n", [50, 3000])
+def test_residuals_are_those_of_the_formula(n):
+    A = sp.random_array((n, n), density=30 / n, rng=np.random.default_rng(0), format="csr")
+    rng = np.random.default_rng(1)
+    e, X, Y = rng.random(n), rng.standard_normal((n, 5)), rng.standard_normal((n, 5))
+    residual = edges.Residual(A, e)
+    plain = A @ X - np.outer(e, e @ X)
+    np.testing.assert_allclose(residual(X), plain, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(residual(X, 0.3, 2.0, Y), 2.0 * (plain - 0.3 * X) - Y, rtol=1e-12, atol=1e-9)
 
 
 def test_shares_are_those_of_the_formula():

@@ -176,14 +176,8 @@ def leading_directions(
     degrees = np.asarray(A.sum(axis=1)).ravel()
     expected = degrees / s / np.sqrt(degrees.sum())
     inverse = sp.diags_array(1.0 / s)
-    scaled = sp.csr_array(inverse @ A @ inverse)
-
-    def product(X: FloatArray) -> FloatArray:
-        Y = edges.product(scaled, X)
-        Y -= np.outer(expected, expected @ X)
-        return Y
-
-    return spectra.pairs_above(product, A.shape[0], edge, count, heard)
+    residual = edges.Residual(sp.csr_array(inverse @ A @ inverse), expected)
+    return spectra.pairs_above(residual, A.shape[0], edge, count, heard)
 
 
 def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:

@@ -48,10 +48,67 @@ def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: i
 
 def product(A: Any, X: FloatArray) -> FloatArray:
     """``A X`` for A in compressed rows."""
+    if A.nnz < ONE_THREAD_BELOW:
+        return np.asarray(A @ X)
     X = np.ascontiguousarray(X)
     result = np.empty((A.shape[0], X.shape[1]))
     _in_shares(A, lambda first, last: _product(A.indptr, A.indices, A.data, X, result, first, last))
     return result
+
+
+@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _combination(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    e: Any,
+    t: Any,
+    X: Any,
+    shift: float,
+    scale: float,
+    Y: Any,
+    R: Any,
+    first: int,
+    last: int,
+) -> None:
+    k = X.shape[1]
+    for i in range(first, last):
+        row, own, other, x = R[i], X[i], Y[i], e[i]
+        for r in range(k):
+            row[r] = -x * t[r] - shift * own[r]
+        for p in range(indptr[i], indptr[i + 1]):
+            a, near = data[p], X[indices[p]]
+            for r in range(k):
+                row[r] += a * near[r]
+        for r in range(k):
+            row[r] = scale * row[r] - other[r]
+
+
+class Residual:
+    """``B = A - ee'`` as an operator: ``scale (B X - shift X) - Y`` in one pass over the edges.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric.
+    e : ndarray of shape (n,)
+        What is subtracted.
+    """
+
+    def __init__(self, A: Any, e: FloatArray) -> None:
+        self.A, self.e, self.nothing = A, e, np.zeros((1, 1))
+
+    def __call__(self, X: FloatArray, shift: float = 0.0, scale: float = 1.0, Y: FloatArray | None = None) -> FloatArray:
+        """The combination; Y = 0 when left out."""
+        X, result = np.ascontiguousarray(X), np.empty(X.shape)
+        Y = np.broadcast_to(self.nothing, X.shape) if Y is None else np.ascontiguousarray(Y)
+        A, e, t = self.A, self.e, self.e @ X
+
+        def work(first: int, last: int) -> None:
+            _combination(A.indptr, A.indices, A.data, e, t, X, shift, scale, Y, result, first, last)
+
+        _in_shares(A, work)
+        return result
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})

@@ -350,7 +350,7 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
 
 
 def pairs_above(
-    product: Callable[[FloatArray], FloatArray], n: int, edge: float, count: int, heard: Callable[[int], Any] | None = None
+    product: Callable[..., FloatArray], n: int, edge: float, count: int, heard: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """The largest eigenvalues of a large symmetric operator, decreasing, and their vectors; exact only above `edge`.
 
@@ -360,7 +360,7 @@ def pairs_above(
     Parameters
     ----------
     product : callable
-        The operator times an array of shape (n, columns).
+        ``product(X, shift, scale, Y)`` is ``scale (B X - shift X) - Y`` with the operator B; Y may be left out, and all but X.
     n : int
         Its size.
     edge : float
@@ -393,7 +393,7 @@ def pairs_above(
     return values[:count], X[:, :count]
 
 
-def _spectral_ends(product: Callable[[FloatArray], FloatArray], start: FloatArray) -> tuple[float, float]:
+def _spectral_ends(product: Callable[..., FloatArray], start: FloatArray) -> tuple[float, float]:
     """Numbers somewhat beyond the smallest and the largest eigenvalue, by a few Lanczos steps."""
     q, before, beta = start / np.linalg.norm(start), np.zeros_like(start), 0.0
     diagonal, side = [], []
@@ -410,17 +410,11 @@ def _spectral_ends(product: Callable[[FloatArray], FloatArray], start: FloatArra
     return float(values[0] - side[-1]), float(values[-1] + side[-1])
 
 
-def _chebyshev(
-    product: Callable[[FloatArray], FloatArray], X: FloatArray, centre: float, radius: float, degree: int
-) -> FloatArray:
+def _chebyshev(product: Callable[..., FloatArray], X: FloatArray, centre: float, radius: float, degree: int) -> FloatArray:
     """The polynomial of Chebyshev of the operator, moved so that it is small within the radius around the centre."""
-    before, now = X, (product(X) - centre * X) / radius
+    before, now = X, product(X, centre, 1.0 / radius)
     for _ in range(degree - 1):
-        following = product(now)
-        following -= centre * now
-        following *= 2.0 / radius
-        following -= before
-        before, now = now, following
+        before, now = now, product(now, centre, 2.0 / radius, before)
     return now
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
+from cvxnmf import edges
 from cvxnmf.graphs.moves import best_moves
 from cvxnmf.results import FloatArray
 from cvxnmf.starts import farthest_points, nearest_centres
@@ -115,35 +116,35 @@ class Graph:
 
     def rates(self, q: FloatArray, own: bool, joined: FloatArray | None = None) -> Rates:
         """The best rates for shares q, one per cluster if `own`, else one for all; nowhere below the rate across."""
-        edges = np.sum((self.A @ q if joined is None else joined) * q, axis=0)
+        inner = np.sum((edges.product(self.A, q) if joined is None else joined) * q, axis=0)
         pairs = (self.degrees @ q) ** 2
         tiny = 1e-12 * self.total
-        across = max(self.total - float(edges.sum()), tiny) / max(self.total**2 - float(pairs.sum()), tiny * self.total)
+        across = max(self.total - float(inner.sum()), tiny) / max(self.total**2 - float(pairs.sum()), tiny * self.total)
         if own:
-            inside = (edges + tiny) / (pairs + tiny * self.total)
+            inside = (inner + tiny) / (pairs + tiny * self.total)
         else:
-            inside = np.full(len(edges), float(edges.sum()) / max(float(pairs.sum()), tiny * self.total))
+            inside = np.full(len(inner), float(inner.sum()) / max(float(pairs.sum()), tiny * self.total))
         inside = np.maximum(inside, 1.0001 * across)
         return Rates(np.log(inside / across), inside - across)
 
     def log_odds(self, q: FloatArray, own: bool) -> FloatArray:
         """L of the module's formula."""
-        joined = self.A @ q
+        joined = edges.product(self.A, q)
         logs, excess = self.rates(q, own, joined)
         return np.asarray((joined * logs - self.degrees[:, None] * ((self.degrees @ q) * excess)) / self.dispersion)
 
     def log_likelihood(self, labels: Labels, k: int, own: bool) -> float:
         """Log-likelihood of a division at its best rates, up to a constant."""
         q = np.eye(k)[labels]
-        edges, pairs = np.sum((self.A @ q) * q, axis=0), (self.degrees @ q) ** 2
+        inner, pairs = np.sum(edges.product(self.A, q) * q, axis=0), (self.degrees @ q) ** 2
         if not own:
-            edges, pairs = edges.sum(keepdims=True), pairs.sum(keepdims=True)
-        edges = np.append(edges, self.total - edges.sum())
+            inner, pairs = inner.sum(keepdims=True), pairs.sum(keepdims=True)
+        inner = np.append(inner, self.total - inner.sum())
         pairs = np.append(pairs, self.total**2 - pairs.sum())
-        some = (edges > 0) & (pairs > 0)
-        if some[-1] and np.max(edges[:-1] / np.maximum(pairs[:-1], 1e-300)) * pairs[-1] <= edges[-1]:
+        some = (inner > 0) & (pairs > 0)
+        if some[-1] and np.max(inner[:-1] / np.maximum(pairs[:-1], 1e-300)) * pairs[-1] <= inner[-1]:
             return 0.0  # nowhere denser inside than across: no better than a single cluster
-        return float(0.5 * np.sum(edges[some] * np.log(edges[some] * self.total / pairs[some])) / self.dispersion)
+        return float(0.5 * np.sum(inner[some] * np.log(inner[some] * self.total / pairs[some])) / self.dispersion)
 
 
 def _best(graph: Graph, starts: list[Labels], k: int, above_noise: int, refine: bool) -> Clusters:
