@@ -35,6 +35,8 @@ WRITTEN_OUT = 4000
 SPARE_COLUMNS, FILTER_ROUNDS, FILTER_TOLERANCE = 6, 12, 1e-3
 #: Most products in a round of filtering, and how much more the first column may grow than the last.
 FILTER_DEGREE, LARGEST_AMPLIFICATION = 16, 1e8
+#: Columns of unit length whose Gram matrix has no smaller eigenvalue are made orthonormal by its Cholesky factor, twice.
+WELL_APART = 1e-8
 #: Lanczos steps that tell the ends of a spectrum.
 ENDS_STEPS = 12
 #: Columns of a Krylov block beyond those wanted, and products with it.
@@ -377,7 +379,7 @@ def pairs_above(
     centre, radius = 0.5 * (edge + low), 0.5 * (edge - low)
     degree, values = FILTER_DEGREE // 4, np.full(width, -np.inf)
     for step in range(FILTER_ROUNDS):
-        X = np.linalg.qr(_chebyshev(product, X, centre, radius, degree))[0]
+        X = _orthonormal(_chebyshev(product, X, centre, radius, degree))
         image = product(X)
         small = X.T @ image
         before, (values, turn) = values, np.linalg.eigh((small + small.T) / 2)
@@ -391,6 +393,17 @@ def pairs_above(
         ratio = max((values[0] - centre) / radius, 1.0 + 1e-9)
         degree = int(np.clip(np.arccosh(LARGEST_AMPLIFICATION) / np.arccosh(ratio), 4, FILTER_DEGREE))
     return values[:count], X[:, :count]
+
+
+def _orthonormal(X: FloatArray) -> FloatArray:
+    """An orthonormal basis of the columns, by Cholesky factors where they are not nearly dependent, which is faster."""
+    for _ in range(2):
+        X = X / np.maximum(np.linalg.norm(X, axis=0), np.finfo(np.float64).tiny)
+        gram = X.T @ X
+        if not np.linalg.eigvalsh(gram)[0] > WELL_APART:
+            return np.linalg.qr(X)[0]
+        X = X @ np.linalg.inv(np.linalg.cholesky(gram)).T
+    return X
 
 
 def _spectral_ends(product: Callable[..., FloatArray], start: FloatArray) -> tuple[float, float]:
