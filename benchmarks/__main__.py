@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import communities, convex, datasets, out_of_core, rank_k, rank_k_peers, report, scaling, startup
+from benchmarks import communities, convex, datasets, huge, out_of_core, rank_k, rank_k_peers, report, scaling, startup
 from benchmarks.report import Table
 from benchmarks.scale import Scale
 
@@ -17,6 +17,8 @@ TABLES: dict[str, Callable[[Scale], list[Table]]] = {
     "cvxpy": convex.against_cvxpy,
     "large-graphs": scaling.large_graphs,
     "growth": scaling.growth,
+    "huge-graphs": huge.growth,
+    "against-leiden": huge.against_leiden,
     "partition": communities.speed,
     "real-quality": communities.real_quality,
     "planted-quality": communities.planted_quality,

@@ -160,7 +160,7 @@ def degree_corrected(n: int, k: int, degree: float, mixing: float, tail: float |
 
 
 def sparse_degree_corrected(n: int, k: int, degree: float, mixing: float, tail: float | None, seed: int) -> Labelled:
-    """The same without forming pairs, for millions of nodes: ends of edges are drawn by their weights; repeated edges count once."""
+    """The same for millions of nodes: ends of edges are drawn by their weights, and repeated edges count once."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) * k // n)
     weights = np.ones(n) if tail is None else np.minimum(rng.pareto(tail, n) + 1.0, 0.3 * np.sqrt(n))
