@@ -109,6 +109,12 @@ def test_every_public_name_is_in_the_reference():
     assert [public for public in cvxnmf.__all__ if not any(line.split(".")[0] == public for line in reference)] == []
 
 
+def test_the_citation_has_the_version_of_the_package():
+    import cvxnmf
+
+    assert f"\nversion: {cvxnmf.__version__}\n" in text(ROOT / "CITATION.cff")
+
+
 def test_the_picture_is_drawn_by_its_script(tmp_path):
     pytest.importorskip("networkx")
     script = ROOT / "docs/pictures/idea.py"

@@ -287,14 +287,18 @@ class Factorization:
         """Number of columns."""
         return int(self.U.shape[1])
 
+    def _size(self) -> str:
+        """The size of the data, and the number of components, in words."""
+        sides = f"{len(self.U)} nodes" if self.V is self.U else f"{len(self.U)} rows and {len(self.V)} columns"
+        return f"{sides}, {self.n_components} component{'' if self.n_components == 1 else 's'}"
+
     def __repr__(self) -> str:
         """Return one line."""
-        sides = f"{len(self.U)} nodes" if self.V is self.U else f"{len(self.U)} rows and {len(self.V)} columns"
-        return f"<Factorization: {sides}, {self.n_components} components, value {self.value:.6g}, {self.status.name}>"
+        return f"<Factorization: {self._size()}, value {self.value:.6g}, {self.status.name}>"
 
     def __str__(self) -> str:
         """Return a summary of a few lines."""
-        return f"Factorization with {self.n_components} components\n{self.certificate}\n  {self.message}"
+        return f"Factorization of {self._size()}\n{self.certificate}\n  {self.message}"
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
