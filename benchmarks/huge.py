@@ -39,8 +39,8 @@ def growth(scale: Scale) -> list[Table]:
         rows.append([f"{n:,}", f"{facts['edges']:,}", *measured, f"{facts['factors']:.1f}", gaps[1]])
     note = (
         f"k = {K} planted groups, mean degree 10, a fifth of the edges across. The gap is that of the convex model with "
-        "positions of groups, computed by the certificate's own check; the tail gap that of the factors against the singular values. The "
-        "peak is that of the whole process, the making of the graph included."
+        "positions of groups, computed by the certificate's own check; the tail gap that of the factors against the singular "
+        "values. The peak is that of the whole process, the making of the graph included."
     )
     if len(found) > 1:
         slope = objective.exponent([f["edges"] for f in found.values()], [f["seconds"] for f in found.values()])
