@@ -42,7 +42,13 @@ def sweeps(scale: Scale) -> list[Table]:
             if client is not None:
                 works["Dask, 2 workers"] = lambda: cvxnmf.classical_nmf(file, client=client, **terms)
             times, runs = _per_sweep(works, scale.pick(1, 2, 5))
-            peaks = {} if scale.tiny else _peaks(str(path), k, count, limit, client)
+            peaks = (
+                {}
+                if scale.tiny
+                else _peaks(
+                    str(path), k, {"in memory": None, "out of core": limit} if scale.full else {"out of core": limit}, client
+                )
+            )
         rows = []
         for name, goal in GOALS.items():
             if name not in works:
@@ -84,14 +90,11 @@ def _per_sweep(works: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[
     return {name: Timing(tuple(seconds)) for name, seconds in spent.items()}, runs
 
 
-def _peaks(path: str, k: int, count: int, limit: str, client: Any) -> dict[str, str]:
+def _peaks(path: str, k: int, limits: dict[str, str | None], client: Any) -> dict[str, str]:
     """Peaks of whole processes in MB."""
-    told = {
-        "in memory": child.ask("sweeps", path=path, k=k, count=min(count, 5), limit=None),
-        "out of core": child.ask("sweeps", path=path, k=k, count=min(count, 5), limit=limit),
-    }
+    told = {name: child.ask("sweeps", path=path, k=k, count=5, limit=limit) for name, limit in limits.items()}
     peaks = {name: "not told by this system" if peak is None else f"{peak['peak'] / 1e6:.0f}" for name, peak in told.items()}
-    if client is not None and told["in memory"] is not None:
+    if client is not None and None not in told.values():
         workers = client.run(child.peak)
         peaks["Dask, 2 workers"] = f"{max(workers.values()) / 1e6:.0f} each"
     return peaks

@@ -61,7 +61,7 @@ def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
         _require_whole(A)
         raw = A[:, first:stop] if turned else A[first:stop]
         raw = raw.compute() if is_chunked(raw) else raw
-        piece = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
+        piece: Any = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
         entries = piece.data if sp.issparse(piece) else piece
         lowest, highest = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
         regular = lowest == 0.0 and math.isfinite(highest)
