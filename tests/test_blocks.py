@@ -347,7 +347,7 @@ def test_factorize_is_certified(where, client, tmp_path):
     A = planted()
     data = {"memory": A, "file": mapped(tmp_path, A)}.get(where, chunked(A))
     terms = {"memory": {"memory_limit": ENOUGH}, "file": {"memory_limit": ENOUGH}, "cluster": {"client": client}}.get(where, {})
-    result, whole = cvxnmf.factorize(data, 4, max_iter=60, **terms), cvxnmf.factorize(A, 4, max_iter=60, effort=0)
+    result, whole = cvxnmf.factorize(data, 4, max_iter=25, **terms), cvxnmf.factorize(A, 4, max_iter=25, effort=0)
     assert result.value <= whole.value * 1.01
     certificate = result.certificate
     assert (certificate.kind, certificate.rigorous) == ("tail", True)
