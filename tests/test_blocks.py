@@ -4,8 +4,10 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import dask.array as da
@@ -608,6 +610,28 @@ def test_an_address_that_does_not_answer(monkeypatch):
     with pytest.raises(ConnectionError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9 within 1 seconds"):
         cvxnmf.factorize(planted(), 3, client="tcp://127.0.0.1:9")
     assert time.perf_counter() - began < 10
+
+
+def test_something_else_answers_at_the_address(monkeypatch):
+    monkeypatch.setattr(connection, "ANSWER", 2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        def reply():
+            other, _ = server.accept()
+            with other:
+                other.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                other.recv(1000)
+
+        threading.Thread(target=reply, daemon=True).start()
+        with pytest.raises(ConnectionError, match="No Dask scheduler answers at"):
+            classical_nmf(planted(), 3, client=address)
+
+
+@pytest.mark.parametrize("address", ["nowhere", "http://x:1", ""])
+def test_what_is_no_address(address):
+    with pytest.raises(ValueError, match="is not the address of a Dask scheduler .* it looks like tcp://host:8786"):
+        classical_nmf(planted(), 3, client=address)
 
 
 def test_a_cluster_without_workers(monkeypatch):

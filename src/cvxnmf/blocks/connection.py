@@ -39,18 +39,26 @@ def open_connection(client: Any) -> Connection | None:
         return Connection(client, owned=False)
     if not isinstance(client, str):
         validation.refuse(f"client must be a distributed.Client or the address of a scheduler, not {client!r}.")
-    levels = _hushed()
+    return Connection(_client_at(client, distributed.Client), owned=True)
+
+
+def _client_at(address: str, kind: Any) -> Any:
+    """A new client of the scheduler at an address, or a sentence after a bounded wait."""
+    levels, client = _hushed(), kind.__new__(kind)
     try:
-        found = distributed.Client(client, timeout=ANSWER, set_as_default=False)
-    except OSError:
+        client.__init__(address, timeout=ANSWER, set_as_default=False)
+        return client
+    except Exception as error:  # whatever answers there may be no scheduler, and say anything
+        client.status = "closed"  # or it would wait for the scheduler once more when it is forgotten
+        if isinstance(error, ValueError) and not isinstance(error, OSError):
+            reason = " ".join(str(error).split()).rstrip(".")
+            validation.refuse(f"{address!r} is not the address of a Dask scheduler ({reason}); it looks like tcp://host:8786.")
         raise ConnectionError(
-            f"No Dask scheduler answers at {client} within {ANSWER} seconds; check the address, or start one with: dask scheduler"
+            f"No Dask scheduler answers at {address} within {ANSWER} seconds; check the address, or start one there with: "
+            "dask scheduler"
         ) from None
-    except ValueError as error:
-        validation.refuse(f"{client!r} is not the address of a Dask scheduler ({error}); it looks like tcp://host:8786.")
     finally:
         _heard(levels)
-    return Connection(found, owned=True)
 
 
 class Connection:
