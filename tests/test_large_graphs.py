@@ -6,10 +6,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.datasets import sparse_degree_corrected
 from sklearn.metrics import normalized_mutual_info_score as agreement
 
 import cvxnmf
-from benchmarks.datasets import sparse_degree_corrected
 from cvxnmf.graphs.clusters import Graph
 
 N_GROUPS = 150

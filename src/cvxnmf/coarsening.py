@@ -19,8 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf import checking, edges, spectra
+from cvxnmf import checking
 from cvxnmf.checking import Certificate
+from cvxnmf.edges import leading_directions
 from cvxnmf.problems import SymmetricProblem, symmetric
 from cvxnmf.problems.square import Noise, degree_metric, noise
 from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution
@@ -167,17 +168,6 @@ def directions_above_noise(A: Any, most: int) -> int:
         if values[-1] <= edge or count == most:
             return int(np.count_nonzero(values > edge))
         count = min(2 * count, most)
-
-
-def leading_directions(
-    A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    expected = degrees / s / np.sqrt(degrees.sum())
-    inverse = sp.diags_array(1.0 / s)
-    residual = edges.Residual(sp.csr_array(inverse @ A @ inverse), expected)
-    return spectra.pairs_above(residual, A.shape[0], edge, count, heard)
 
 
 def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
@@ -109,6 +110,17 @@ class Residual:
 
         _in_shares(A, work)
         return result
+
+
+def leading_directions(
+    A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    inverse = sp.diags_array(1.0 / s)
+    residual = Residual(sp.csr_array(inverse @ A @ inverse), expected)
+    return spectra.pairs_above(residual, A.shape[0], edge, count, heard)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})

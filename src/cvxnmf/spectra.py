@@ -211,7 +211,13 @@ def noise_edge(variance: FloatArray) -> float:
     return float(t * np.sqrt(np.sum(a / (t - a))))
 
 
-def dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: float) -> float:
+def dispersion(
+    A: Any,
+    s: FloatArray,
+    variance: FloatArray,
+    unit_edge: float,
+    pairs: Callable[[float, int], tuple[FloatArray, FloatArray]] | None = None,
+) -> float:
     """Noise variance per unit of model variance, from the energy of the residual outside the signal.
 
     Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal. The rest is
@@ -226,7 +232,11 @@ def dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: float) ->
         The metric, and the row sums of the matrix of entry variances of the model, ``a = variance / sqrt(sum variance)``.
     unit_edge : float
         The noise edge of that model.
+    pairs : callable, optional
+        ``pairs(threshold, count)`` finds the leading eigenpairs of the standardised residual, exactly only above the threshold;
+        left out, :func:`modularity_pairs` does.
     """
+    pairs = pairs or (lambda threshold, count: modularity_pairs(A, s, count))
     n, energy = A.shape[0], _modularity_energy(A, s)
     a = variance / np.sqrt(variance.sum())
     values, vectors, count = np.empty(0), np.empty((n, 0)), 0
@@ -234,7 +244,7 @@ def dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: float) ->
     while count < n:
         threshold = unit_edge * np.sqrt(phi)
         while len(values) < n and (not len(values) or values[-1] > threshold):
-            values, vectors = modularity_pairs(A, s, min(max(16, 2 * len(values)), n))
+            values, vectors = pairs(threshold, min(max(16, 2 * len(values)), n))
         more = int(np.count_nonzero(values > threshold))
         if more <= count:
             break

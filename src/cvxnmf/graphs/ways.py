@@ -20,9 +20,9 @@ from cvxnmf.coarsening import (
     Coarse,
     coarsened,
     divided,
-    leading_directions,
     noise_level,
 )
+from cvxnmf.edges import leading_directions
 from cvxnmf.graphs.clusters import Clusters, Graph, canonical_order, clustered
 from cvxnmf.graphs.polishing import polished
 from cvxnmf.problems import symmetric

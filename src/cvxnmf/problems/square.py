@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import spectra, validation
 from cvxnmf.cones import CONES, Cone
+from cvxnmf.edges import leading_directions
 from cvxnmf.losses import LOG_2, LOSSES, Loss
 from cvxnmf.problems.base import Index, Problem
 from cvxnmf.problems.block import Block
@@ -25,6 +26,8 @@ STREAMED_FROM = 400
 STREAMED_DENSITY = 0.6
 #: From this many nodes on the check of a streamed model, a dense one, gains by several threads.
 STREAMED_THREADS_FROM = 2500
+#: Graphs with more nodes have their leading directions found by filtering.
+LARGE = 5000
 #: Methods that work without dense matrices.
 STREAMING = ("factored",)
 
@@ -371,7 +374,8 @@ def noise(A: Any, s: FloatArray) -> Noise:
     else:
         variance = degrees / t * float(np.sum(degrees / t)) / total
         unit_edge = spectra.noise_edge(variance)
-        dispersion = spectra.dispersion(data, s, variance, unit_edge)
+        pairs = (lambda edge, count: leading_directions(data, s, edge, count)) if len(s) > LARGE else None
+        dispersion = spectra.dispersion(data, s, variance, unit_edge, pairs)
         edge = unit_edge * np.sqrt(dispersion)
     raised = 1.0 + len(t) ** (-2.0 / 3.0)
     return Noise(float(edge * raised), dispersion, float(unit_edge * raised))
