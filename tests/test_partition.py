@@ -357,3 +357,13 @@ def test_a_hasty_answer_needs_no_positions():
     labels, shares, _ = clustered(A, np.zeros((6, 0)), 3, 1.0, 0, hasty=True)
     assert set(labels) == {0, 1, 2}
     np.testing.assert_array_equal(shares.argmax(axis=1), labels)
+
+
+@pytest.mark.parametrize("n_clusters", [None, 6])
+def test_twins_and_ties_do_not_make_the_order_of_nodes_matter(n_clusters):
+    A = nx.to_scipy_sparse_array(nx.les_miserables_graph()).astype(float).tocsr()
+    first = cvxnmf.partition(A, n_clusters)
+    for seed in range(8):
+        order = np.random.default_rng(seed).permutation(A.shape[0])
+        again = cvxnmf.partition(A[order][:, order], n_clusters)
+        assert len(set(zip(first.labels[order].tolist(), again.labels.tolist(), strict=True))) == first.n_clusters == again.n_clusters

@@ -31,6 +31,10 @@ ROUNDS, SETTLED = 50, 1e-4
 FIRST_SHARE = 0.9
 #: Moves of single nodes must raise the log-likelihood by this much in all, or settled clusters are left as they are.
 WORTHWHILE = 0.5
+#: How much longer than others the direction of the heaviest node is, so that no rounding decides which comes first.
+HEAVIER = 1e-3
+#: Likelihoods that differ by no more than this share are the same.
+ALIKE = 1e-9
 #: Passes of moves, and moves in vain that end a pass.
 PASSES, PATIENCE = 20, 100
 #: Rounds of nearest centres when somebody waits.
@@ -155,9 +159,16 @@ def _best(graph: Graph, starts: list[Labels], k: int, above_noise: int, refine: 
     candidates = [without_empty(graph, _settled(graph, z, k), k) for z in starts]
     if above_noise < k - 1 or any(candidate.filled for candidate in candidates):
         candidates = [Clusters(z, np.eye(k)[z]) for z in starts] + candidates
-    best = max(candidates, key=lambda c: graph.log_likelihood(c.labels, k, own))
+    best = _likeliest(graph, candidates, k, own)
     moved = _moved(graph, best.labels, k, own)
     return best if moved is best.labels else with_shares(graph, moved, k, own)._replace(filled=best.filled)
+
+
+def _likeliest(graph: Graph, candidates: list[Clusters], k: int, own: bool) -> Clusters:
+    """The candidate of the highest likelihood; of those that differ by rounding only, the first with the fewest clusters filled."""
+    scores = [graph.log_likelihood(candidate.labels, k, own) for candidate in candidates]
+    least = max(scores) - ALIKE * max(1.0, abs(max(scores)))
+    return min((c for c, score in zip(candidates, scores, strict=True) if score >= least), key=lambda c: c.filled)
 
 
 def _settled(graph: Graph, labels: Labels, k: int) -> FloatArray:
@@ -223,7 +234,8 @@ def _first_labels(W: FloatArray, k: int) -> list[Labels]:
         return [np.arange(n) * k // n]
     lengths = np.linalg.norm(W, axis=1, keepdims=True)
     found = []
-    for X in (W, W / np.maximum(lengths, 1e-12 * lengths.max())):  # of weak nodes only the direction tells much
+    unit = W / np.maximum(lengths, 1e-12 * lengths.max())  # of weak nodes only the direction tells much
+    for X in (W, unit * (1.0 + HEAVIER * lengths / lengths.max())):
         found += [_filled(X, nearest_centres(X, first(X, k)), k) for first in (farthest_points, _pivots, _most_covering)]
     return found
 
