@@ -165,7 +165,7 @@ def _best(graph: Graph, starts: list[Labels], k: int, above_noise: int, refine: 
 
 
 def _likeliest(graph: Graph, candidates: list[Clusters], k: int, own: bool) -> Clusters:
-    """The candidate of the highest likelihood; of those that differ by rounding only, the first with the fewest clusters filled."""
+    """The candidate of the highest likelihood; of those that differ by rounding only, the one with the fewest clusters filled."""
     scores = [graph.log_likelihood(candidate.labels, k, own) for candidate in candidates]
     least = max(scores) - ALIKE * max(1.0, abs(max(scores)))
     return min((c for c, score in zip(candidates, scores, strict=True) if score >= least), key=lambda c: c.filled)
