@@ -35,6 +35,8 @@ LARGEST_WHOLE, GROUPS = 5000, 1000
 ADMITTING_SHARE = 0.9
 #: Eigenvalues below this share of what the data could have are rounding.
 ROUNDING = 1e-9
+#: Where directions of the noise are wanted, those above this share of its edge.
+WITHIN_NOISE = 0.9
 #: Directions of a large graph that are looked for at first, and at most.
 FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 
@@ -146,7 +148,7 @@ def grouped(A: Any, k: int, n_groups: int) -> tuple[Coarse, float]:
     """
     s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
     edge = noise_level(A, s).edge
-    values, vectors = leading_directions(A, s, edge, max(1, k - 1))
+    values, vectors = directions_at_least(A, s, edge, max(1, k - 1), k - 1)
     Y = vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
     positive = values[values > 0]
     trace = edge if not len(positive) or positive[-1] > edge else ADMITTING_SHARE * float(positive[-1])
@@ -157,6 +159,31 @@ def noise_level(A: Any, s: FloatArray) -> Noise:
     """The noise of a graph without empty rows, its edge never below rounding."""
     level = noise(A, s)
     return level._replace(edge=max(level.edge, ROUNDING * float(np.max(np.asarray(A.sum(axis=1)).ravel() / (s * s)))))
+
+
+def directions_at_least(
+    A: Any, s: FloatArray, edge: float, count: int, wanted: int, heard: Callable[[int], Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Leading directions: those above the noise edge, and where fewer than wanted are, the highest of the noise itself.
+
+    Parameters
+    ----------
+    A, s : csr_array, ndarray
+        A graph without empty rows, and its metric.
+    edge : float
+        The noise edge.
+    count : int
+        How many directions to look for, at least `wanted`.
+    wanted : int
+        How many are needed, wherever they stand.
+    heard : callable, optional
+        Told the number of every round.
+    """
+    values, vectors = leading_directions(A, s, edge, count, heard)
+    if int(np.count_nonzero(values > edge)) < wanted:
+        values, vectors = leading_directions(A, s, WITHIN_NOISE * edge, count, heard)
+    kept = max(1, wanted, int(np.count_nonzero(values > edge)))
+    return values[:kept], vectors[:, :kept]
 
 
 def directions_above_noise(A: Any, most: int) -> int:

@@ -112,6 +112,34 @@ class Residual:
         return result
 
 
+@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _ratio_product(indptr: Any, indices: Any, data: Any, X: Any, V: Any, result: Any, first: int, last: int) -> float:
+    k, total = X.shape[1], 0.0
+    for i in range(first, last):
+        row, x = result[i], X[i]
+        for r in range(k):
+            row[r] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            a, v = data[e], V[indices[e]]
+            w = 0.0
+            for r in range(k):
+                w += x[r] * v[r]
+            if a > 0.0:
+                total += a * np.log(w)
+                ratio = a / w
+                for r in range(k):
+                    row[r] += ratio * v[r]
+    return total
+
+
+def ratio_product(A: Any, X: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+    """``(A / XV') V`` over the nonzero entries of A, and ``sum A log(XV')``."""
+    X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
+    result = np.empty(X.shape)
+    parts = _in_shares(A, lambda first, last: _ratio_product(A.indptr, A.indices, A.data, X, V, result, first, last))
+    return result, float(sum(parts))
+
+
 def leading_directions(
     A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:

@@ -322,27 +322,6 @@ def kl_newton_csr(indptr: Any, indices: Any, data: Any, X: Any, V: Any, S: Any, 
 
 
 @_compiled
-def kl_ratio_product(indptr: Any, indices: Any, data: Any, X: Any, V: Any) -> Any:
-    """``(A / XV') V`` over the nonzero entries of A, and ``sum A log(XV')``."""
-    m, k = X.shape
-    result = np.zeros((m, k))
-    total = 0.0
-    for i in range(m):
-        row, x = result[i], X[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            a, v = data[e], V[indices[e]]
-            w = 0.0
-            for r in range(k):
-                w += x[r] * v[r]
-            if a > 0.0:
-                total += a * np.log(w)
-                ratio = a / w
-                for r in range(k):
-                    row[r] += ratio * v[r]
-    return result, total
-
-
-@_compiled
 def weighted_logarithms(A: Any, W: Any) -> float:
     """``sum A log W`` for two arrays of one shape."""
     m, n = A.shape

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf import kernels
+from cvxnmf import edges, kernels
 from cvxnmf.classical.data import Data, product
 from cvxnmf.results import FloatArray
 
@@ -124,7 +124,7 @@ class Entropy:
     def _pass(self, X: FloatArray) -> FloatArray:
         """``(A / XV') V``, the logarithms on the way."""
         if sp.issparse(self.A):
-            product, total = kernels.kl_ratio_product(self.A.indptr, self.A.indices, self.A.data, X, self.V)
+            product, total = edges.ratio_product(self.A, X, self.V)
         else:
             W = np.maximum(X @ self.V.T, np.finfo(np.float64).tiny)
             total = kernels.weighted_logarithms(self.A, W)

@@ -19,10 +19,10 @@ from cvxnmf.coarsening import (
     MOST_DIRECTIONS,
     Coarse,
     coarsened,
+    directions_at_least,
     divided,
     noise_level,
 )
-from cvxnmf.edges import leading_directions
 from cvxnmf.graphs.clusters import Clusters, Graph, canonical_order, clustered
 from cvxnmf.graphs.polishing import polished
 from cvxnmf.problems import symmetric
@@ -161,16 +161,15 @@ class InGroups:
 
     def _leading(self, k: int | None) -> tuple[FloatArray, FloatArray]:
         """Leading eigenvalues of the modularity matrix, and positions in those directions, in canonical order."""
-        s, count = self.s[self.order], FIRST_DIRECTIONS if k is None else k + 1
+        s, wanted = self.s[self.order], 0 if k is None else k - 1
+        most = min(MOST_DIRECTIONS + 1, max(1, len(s) // 2))
+        count = min(FIRST_DIRECTIONS if k is None else k + 1, most)
         heard = lambda step: self.progress.tell("directions", step / 6)  # noqa: E731
         while True:
-            count = min(count, MOST_DIRECTIONS + 1, len(s) // 2)
-            values, vectors = leading_directions(self.ordered, s, self.level.edge, count, heard)
-            if k is not None or values[-1] <= self.level.edge or count == MOST_DIRECTIONS + 1:
-                break
-            count *= 2
-        kept = max(1, int(np.count_nonzero(values > self.level.edge)), 0 if k is None else k - 1)
-        return values, vectors[:, :kept] / s[:, None] * np.sqrt(np.maximum(values[:kept], 0.0))
+            values, vectors = directions_at_least(self.ordered, s, self.level.edge, count, wanted, heard)
+            if k is not None or len(values) < count or count == most:
+                return values, vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
+            count = min(2 * count, most)
 
     @cached_property
     def coarse(self) -> Coarse:
