@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cvxnmf.graphs import block_graph, partition, performance
     from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
     from cvxnmf.recursion import recursive
-    from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Partition, Solution, Status
+    from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Level, Partition, Solution, Status
     from cvxnmf.saving import load, save
     from cvxnmf.solvers import path, solve
 
@@ -30,6 +30,7 @@ __all__ = [
     "GraphPartitioner",
     "Interrupted",
     "Iterate",
+    "Level",
     "NMF",
     "Partition",
     "Problem",
@@ -58,7 +59,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Partition", "Solution", "Status"),
+    "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Level", "Partition", "Solution", "Status"),
     "checking": ("Certificate", "CertificateError"),
     "problems": ("Problem", "nonsymmetric", "sparse", "symmetric"),
     "certificates": ("certify", "verify"),

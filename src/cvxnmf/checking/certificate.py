@@ -119,7 +119,8 @@ class Certificate:
             if self.statement.get("loss") == "kl":
                 return "for KL of a rank above one no bound better than 0 is known"
             return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
-        return KINDS.get(self.kind, self.kind)
+        groups = self.statement.get("groups")
+        return KINDS.get(self.kind, self.kind) + (f", for positions that nodes share in {groups:,} groups" if groups else "")
 
     def __str__(self) -> str:
         """Value, bound and gap in a few words."""
