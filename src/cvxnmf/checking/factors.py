@@ -73,7 +73,7 @@ def factors(witness: Mapping[str, Array], n: int) -> tuple[Array, Array, Array, 
 
 def prove_streamed(A: Any, terms: Any, witness: Mapping[str, Array]) -> Proof:
     """The bound of a large graph, not rigorous; the diagonal of the witness is found anew."""
-    data = _sparse_data(A)
+    data = sparse_data(A)
     degrees = np.asarray(data.sum(axis=1)).ravel()
     metric, v, W, share, _ = factors(witness, data.shape[0])
     if terms.loss != "kl" or terms.cone != "conditional" or not terms.fits_diagonal or not terms.trace > 0:
@@ -87,12 +87,13 @@ def prove_streamed(A: Any, terms: Any, witness: Mapping[str, Array]) -> Proof:
     return Proof(point.bound(), False, float(degrees.sum()))
 
 
-def _sparse_data(A: Any) -> Any:
+def sparse_data(A: Any) -> Any:
     """The data in compressed rows, on the nodes that carry any."""
     try:
-        if np.dtype(A.dtype).kind not in "fiub" or isinstance(A, np.ma.MaskedArray):
+        raw = A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A)
+        if raw.dtype.kind not in "fiub" or isinstance(raw, np.ma.MaskedArray) or raw.ndim != 2:
             raise TypeError
-        data = sp.csr_array(A, dtype=np.float64)
+        data = sp.csr_array(raw, dtype=np.float64)
         data = sp.csr_array((data + data.T) / 2)
     except (TypeError, ValueError):
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.") from None

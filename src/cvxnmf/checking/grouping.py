@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.checking.factors import sparse_data
 from cvxnmf.checking.rounding import (
     UNIT,
     UNITS_PER_TERM,
     Array,
     CertificateError,
-    is_finite,
     log,
-    of_moderate_size,
     witness_arrays,
 )
 
@@ -61,25 +60,25 @@ def summed(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -
     terms = {"form": "symmetric", "loss": "kl", "cone": "conditional", "diagonal": "fit", "metric": "degree"}
     if any(statement.get(name, "symmetric" if name == "form" else None) != value for name, value in terms.items()):
         raise CertificateError("Groups of nodes are known for KL on the conditional cone in the degree metric only.")
-    data = _data(A)
-    kept = np.flatnonzero(np.diff(data.indptr))
+    data = sparse_data(A)
+    n = data.shape[0]
     groups, metric = witness_arrays(witness, "groups", "metric")
     count = statement["groups"]
-    known = isinstance(count, int) and not isinstance(count, bool) and groups.shape == (len(kept),)
-    if not (known and 1 <= count <= len(kept) and np.array_equal(np.unique(groups), np.arange(count))):
+    known = isinstance(count, int) and not isinstance(count, bool) and groups.shape == (n,)
+    if not (known and 1 <= count <= n and np.array_equal(np.unique(groups), np.arange(count))):
         raise CertificateError("The groups of the witness do not match the data.")
-    data, numbers = data[kept][:, kept].tocsr(), groups.astype(np.intp)
+    numbers = groups.astype(np.intp)
     degrees = np.asarray(data.sum(axis=1)).ravel()
     totals, squares = np.bincount(numbers, degrees), np.bincount(numbers, _squared_metric(degrees))
     if metric.shape != (count,) or not np.allclose(metric**2, squares, rtol=1e-12, atol=0.0):
         raise CertificateError("The metric of the witness is not that of the groups.")
-    member = sp.csr_array((np.ones(len(kept)), numbers, np.arange(len(kept) + 1)), shape=(len(kept), count))
+    member = sp.csr_array((np.ones(n), numbers, np.arange(n + 1)), shape=(n, count))
     sums = sp.csr_array(member.T @ (data @ member))
     sums = sp.csr_array((sums + sums.T) / 2)
     parts: tuple[tuple[Any, float], ...] = ((data.data, 1.0), (sums.data, -1.0), (degrees, -2.0), (totals, 2.0))
     constant = float(sum(sign * np.sum(x * log(x)) for x, sign in parts))
     exact = bool(np.all(data.data == np.floor(data.data)) and float(degrees.sum()) < LARGEST_WHOLE)
-    units = UNITS_PER_TERM if exact else UNITS_PER_TERM + len(kept)
+    units = UNITS_PER_TERM if exact else UNITS_PER_TERM + n
     lost = units * UNIT * float(sum(abs(sign) * np.sum(np.abs(x * log(x)) + x) for x, sign in parts))
     inner = {name: array for name, array in witness.items() if name != "groups"}
     outer = {name: value for name, value in statement.items() if name != "groups"} | {"metric": "own"}
@@ -89,20 +88,3 @@ def summed(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -
 def _squared_metric(degrees: Array) -> Array:
     raised = degrees + degrees.sum() / len(degrees)
     return np.asarray(raised / np.sqrt(raised.sum()))
-
-
-def _data(A: Any) -> Any:
-    """The data in compressed rows, made symmetric to the last bit."""
-    try:
-        if np.dtype(A.dtype).kind not in "fiub" or isinstance(A, np.ma.MaskedArray) or len(A.shape) != 2:
-            raise TypeError
-        data = sp.csr_array(A, dtype=np.float64)
-        mirrored = sp.csr_array(data.T)
-        data = sp.csr_array((data + mirrored) / 2)
-    except (AttributeError, TypeError, ValueError):
-        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.") from None
-    data.eliminate_zeros()
-    if not (data.nnz and is_finite(data.data) and data.data.min() > 0):
-        raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
-    of_moderate_size(data.data, "kl")
-    return data
