@@ -11,11 +11,9 @@ import numpy as np
 from cvxnmf import blocks, starts, validation
 from cvxnmf.blocks import BlockMatrix
 from cvxnmf.certificates.blockwise import block_certificate, loss_in_blocks
+from cvxnmf.certificates.factors import proved_message
 from cvxnmf.classical import classical_nmf
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Status
-
-#: Up to this relative gap a result is called globally optimal.
-GLOBAL = 1e-6
 
 Factors = tuple[FloatArray, FloatArray]
 
@@ -44,10 +42,7 @@ def _searched(A: BlockMatrix, k: int, loss: str, given: Any, options: dict[str, 
     if given is not None:
         best = _no_worse(best, given, A, loss)
     certificate = block_certificate(A, k, best.value, loss)
-    message = best.message
-    if certificate.relative_gap <= GLOBAL:
-        message = "No nonnegative factorisation of this rank is better, up to the certified gap."
-    return dataclasses.replace(best, certificate=certificate, message=message)
+    return dataclasses.replace(best, certificate=certificate, message=proved_message(best.message, certificate))
 
 
 def _starts(A: BlockMatrix, k: int) -> Iterator[Callable[[], Factors]]:

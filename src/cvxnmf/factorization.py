@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from cvxnmf import blocks, spectra, starts, validation
 from cvxnmf.block_factorization import factorized
 from cvxnmf.certificates import rank_certificate
-from cvxnmf.certificates.factors import factor_loss
+from cvxnmf.certificates.factors import factor_loss, proved_message
 from cvxnmf.certificates.rank import degree_scaled
 from cvxnmf.checking import Certificate
 from cvxnmf.classical import classical_nmf
@@ -28,8 +28,6 @@ Factors = tuple[FloatArray, FloatArray]
 LARGEST_CONVEX = 1500
 #: The best runs are tried for exchanges of columns, this many pairs in vain and this many times each at most.
 EXCHANGED_RUNS, EXCHANGED_PAIRS, EXCHANGES = {"mse": 5, "kl": 1}, 4, 20
-#: Up to this relative gap a result is called globally optimal.
-GLOBAL = 1e-6
 #: Residuals of up to this many entries are looked at as a whole.
 LARGEST_RESIDUAL = 20_000_000
 #: Decompositions for the bound of a graph of n nodes: this number over n^3, from 5 to 150.
@@ -168,9 +166,7 @@ def _proved(
         run = best if better is None else search.descended(better)
         if run.value < best.value:
             best, certificate = run, certificate_of(run.value)
-    message = best.message
-    if certificate.relative_gap <= GLOBAL:
-        message = "No nonnegative factorisation of this rank is better, up to the certified gap."
+    message = proved_message(best.message, certificate)
     return dataclasses.replace(best, certificate=certificate, message=message, levels=search.levels(certificate))
 
 

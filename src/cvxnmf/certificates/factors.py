@@ -9,7 +9,11 @@ import scipy.sparse as sp
 
 from cvxnmf import checking
 from cvxnmf.checking import Certificate
+from cvxnmf.checking.words import percent
 from cvxnmf.results import FloatArray
+
+#: Up to this relative gap a result is called globally optimal.
+GLOBAL = 1e-6
 
 
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
@@ -68,3 +72,15 @@ def stated(
     if proof.bound > value + 1e-12 * proof.scale:  # the value is mostly rounding: claim nothing from it
         kind, witness, proof = "zero", {}, checking.Proof(0.0, True, proof.scale)
     return Certificate(value, min(proof.bound, value), "rank-k", kind, proof.rigorous, False, proof.scale, statement, witness)
+
+
+def proved_message(message: str, certificate: Certificate) -> str:
+    """How a descent ended, and what the certificate leaves open of it."""
+    if certificate.relative_gap <= GLOBAL:
+        return "No nonnegative factorisation of this rank is better, up to the certified gap."
+    if not certificate.bound > 0:
+        return message
+    ending = message.partition(";")[0]
+    return (
+        f"{ending}; no nonnegative factorisation of this rank can save more than {percent(certificate.relative_gap)} of the loss."
+    )
