@@ -195,7 +195,7 @@ def test_a_script_calls_an_experiment_that_exists(script):
 @pytest.mark.parametrize("page", ["docs/paper.md", "paper/README.md"])
 def test_links_of_the_pages_resolve(page):
     path = Path(__file__).parent.parent / page
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text(encoding="utf8"))
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf8"))
     assert targets
     assert all((path.parent / target).exists() for target in targets)
 
