@@ -185,6 +185,26 @@ def test_chunks_that_can_become_compressed_rows():
     np.testing.assert_array_equal(found.toarray(), A.toarray()[:10])
 
 
+@pytest.mark.parametrize("where", ["local", "cluster"])
+@pytest.mark.parametrize("heights", [(0, 1, 59), (30, 0, 30), (60, 0), (0, 60), (0, 0, 1, 0, 59, 0)])
+def test_chunks_without_rows(heights, where, request):
+    A = planted(60)
+    A[0] *= 10
+    data, terms = da.from_array(A, chunks=(heights, (0, 13, 11))), {"init": start(A.shape, 3), **SWEEPS}
+    place = {"client": request.getfixturevalue("client")} if where == "cluster" else {}
+    expected = classical_nmf(A, 3, **terms)
+    run = classical_nmf(data, 3, **terms, **place)
+    assert run.U.shape == expected.U.shape
+    assert run.value == pytest.approx(expected.value, rel=1e-8)
+    whole = cvxnmf.verify(A, expected.U, expected.V, effort=0)
+    parts = cvxnmf.verify(data, expected.U, expected.V, **place)
+    assert (parts.value, parts.bound) == pytest.approx((whole.value, whole.bound), rel=1e-9)
+    assert parts.rigorous
+    assert [parts.check(data), parts.check(A)] == pytest.approx([whole.bound] * 2, rel=1e-9)
+    wide = cvxnmf.verify(data.T, expected.V, expected.U, **place)
+    assert [wide.bound, wide.check(data.T)] == pytest.approx([whole.bound] * 2, rel=1e-9)
+
+
 def test_same_bits_whatever_the_threads(client):
     A = planted()
     with blocks.opened(A, 3, ENOUGH) as matrix:

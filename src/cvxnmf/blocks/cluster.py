@@ -19,7 +19,7 @@ from cvxnmf.blocks.connection import Connection, open_connection
 from cvxnmf.blocks.entries import Place
 from cvxnmf.blocks.memory import LARGEST_BLOCK
 from cvxnmf.blocks.protocol import Function, added
-from cvxnmf.blocks.rows import Rows
+from cvxnmf.blocks.rows import Rows, chunks_of
 from cvxnmf.results import FloatArray
 
 #: Runs after which what is kept is fetched and sent anew, so that a lost worker has no longer past to compute again.
@@ -70,9 +70,7 @@ class Cluster:
         m, n = (int(side) for side in A.shape)
         workers, token = self.connection.workers(), uuid.uuid4().hex
         height = max(1, min(LARGEST_BLOCK // (8 * n), -(-m // len(workers))))
-        chunked = hasattr(A, "to_delayed")
-        cuts = [0, *np.cumsum(A.chunks[0]).tolist()] if chunked else [*range(0, m, height), m]
-        pieces = A.to_delayed() if chunked else None
+        cuts, pieces = chunks_of(A) if hasattr(A, "to_delayed") else ([*range(0, m, height), m], None)
         groups, bounds = [], [0]
         for (worker, threads), (first, stop) in zip(workers.items(), _shares(len(cuts) - 1, len(workers)), strict=False):
             places = tasks.Literal([Place(number, cuts[number]) for number in range(first, stop)])

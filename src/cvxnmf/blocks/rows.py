@@ -111,9 +111,15 @@ class ChunkRows:
 
     def __init__(self, A: Any) -> None:
         self.shape, self.dtype = A.shape, A.dtype
-        self.bounds = [0, *np.cumsum(A.chunks[0]).tolist()]
-        self._pieces = dict(zip(self.bounds, A.to_delayed(), strict=False))
+        self.bounds, pieces = chunks_of(A)
+        self._pieces = dict(zip(self.bounds, pieces, strict=False))
 
     def read(self, first: int, stop: int) -> Any:
         """One row of chunks."""
         return joined(import_module("dask").compute(*self._pieces[first], scheduler="synchronous"))
+
+
+def chunks_of(A: Any) -> tuple[list[int], Any]:
+    """First rows of the chunks of a dask array and the number of rows, and its delayed pieces; chunks without rows left out."""
+    heights = np.array(A.chunks[0])
+    return [0, *np.cumsum(heights[heights > 0]).tolist()], A.to_delayed()[heights > 0]

@@ -76,7 +76,7 @@ def _cuts(A: Any, turned: bool) -> Iterator[tuple[int, int]]:
     side, other = A.shape[::-1] if turned else A.shape
     height = max(1, PIECE // other)
     starts = np.cumsum([0, *A.chunks[1 if turned else 0]]).tolist() if is_chunked(A) else [*range(0, side, height), side]
-    return zip(starts, starts[1:], strict=False)
+    return ((first, stop) for first, stop in zip(starts, starts[1:], strict=False) if first < stop)
 
 
 def _numbers(raw: Any) -> Array:
