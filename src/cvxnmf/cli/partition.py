@@ -35,7 +35,11 @@ def add(commands: Any) -> None:
     parser.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="number of clusters (default: found)")
     parser.add_argument("--trace", type=arguments.trace, metavar="auto|NUMBER", help="weight of the trace (default: auto)")
     parser.add_argument(
-        "--groups", type=arguments.groups, default="auto", metavar="auto|none|N", help="groups of nodes that share a position"
+        "--groups",
+        type=arguments.groups,
+        default="auto",
+        metavar="auto|none|N",
+        help="groups of nodes that share a position (default: 1,000 beyond 5,000 nodes)",
     )
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")

@@ -20,6 +20,8 @@ from cvxnmf.graphs.ways import AllNodes, InGroups, Way
 from cvxnmf.losses import LOSSES
 from cvxnmf.results import Factorization, FloatArray, Interrupted, Iterate, Partition, Solution
 
+#: Arrays of a number per node and cluster that are held at once.
+MEMBERSHIP_ARRAYS = 6
 #: The terms for which trace="auto" and groups of nodes are known.
 OURS = {"loss": "kl", "cone": "conditional", "metric": "degree"}
 
@@ -80,7 +82,8 @@ def partition(
     Raises
     ------
     Interrupted
-        On Ctrl-C; a KeyboardInterrupt whose `solution` is the Partition that the best point so far gives.
+        On Ctrl-C once the convex problem is being solved; a KeyboardInterrupt whose `solution` is the Partition that the best
+        point so far gives.
 
     Notes
     -----
@@ -104,15 +107,13 @@ def partition(
     if len(nodes) == 1:
         validation.refuse("The graph has a single node; there is nothing to partition.")
     k = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
+    _require_room(len(nodes), k or 1)
     terms, groups = _checked_terms(loss, cone, metric, trace), _number_of_groups(n_groups, A, (loss, cone, metric))
-    way: Way = AllNodes(A, k) if groups is None else InGroups(A, k, groups, callback)
+    way: Way = AllNodes(A, k) if groups is None else InGroups(A, k, max(groups, k or 0), callback)
     found = 1 + int(np.count_nonzero(way.spectrum > way.level.edge))
-    if groups is not None and k is None and found > MOST_DIRECTIONS:
-        warnings.warn(
-            f"More than {MOST_DIRECTIONS} directions stand out of the noise; give n_clusters.", UserWarning, stacklevel=2
-        )
-    k = min(max(found, _separate_parts(A)), len(nodes)) if k is None else k
-    weight_of_trace = _admitting(way.level.edge, way.spectrum, k) if isinstance(trace, str) else trace
+    k = _found_clusters(found, A, groups) if k is None else k
+    most = None if groups is None else MOST_DIRECTIONS
+    weight_of_trace = _admitting(way.level.edge, way.spectrum, k, most) if isinstance(trace, str) else trace
     describe = partial(_described, nodes, A, way, k, n_clusters is not None, found - 1)
     options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
     try:
@@ -151,6 +152,28 @@ def _number_of_groups(n_groups: Any, A: Any, terms: tuple[Any, ...]) -> int | No
     return min(validation.integer("n_groups", n_groups, minimum=2), int(np.count_nonzero(np.diff(A.indptr))))
 
 
+def _found_clusters(found: int, A: Any, groups: int | None) -> int:
+    """The number of clusters when nobody asked for one: directions above the noise and one, or as many as there are parts."""
+    k = int(min(max(found, _separate_parts(A)), A.shape[0]))
+    if groups is None or k <= MOST_DIRECTIONS:
+        return k
+    words = (
+        f"More than {MOST_DIRECTIONS} directions or parts of the graph stand out; it is divided into {MOST_DIRECTIONS} clusters."
+    )
+    warnings.warn(f"{words} Give n_clusters to have another number.", stacklevel=3)
+    return MOST_DIRECTIONS
+
+
+def _require_room(n: int, k: int) -> None:
+    """Refuse memberships that this machine cannot hold."""
+    needed, present = MEMBERSHIP_ARRAYS * 8.0 * n * k, validation.physical_memory()
+    if needed > present:
+        raise validation.TooLargeError(
+            f"{k:,} clusters of {n:,} nodes need about {needed / 2**30:,.1f} GiB of memory and this machine has "
+            f"{present / 2**30:,.1f}; ask for fewer clusters, and divide those again."
+        )
+
+
 def _separate_parts(A: Any) -> int:
     """Number of connected components with a cycle: noise leaves trees apart, but hardly ever more than that."""
     count, component = connected_components(A, directed=False)
@@ -160,8 +183,13 @@ def _separate_parts(A: Any) -> int:
     return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
 
 
-def _admitting(edge: float, spectrum: FloatArray, k: int) -> float:
-    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive."""
+def _admitting(edge: float, spectrum: FloatArray, k: int, most: int | None) -> float:
+    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive.
+
+    Of a large graph no more than `most` directions are let in.
+    """
+    if most is not None and len(spectrum) > most:
+        edge = max(edge, float(spectrum[most]))
     wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
     return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 

@@ -23,7 +23,7 @@ from cvxnmf.coarsening import (
     divided,
     noise_level,
 )
-from cvxnmf.graphs.clusters import Clusters, Graph, canonical_order, clustered
+from cvxnmf.graphs.clusters import Clusters, Graph, canonical_order, clustered, without_empty
 from cvxnmf.graphs.polishing import polished
 from cvxnmf.problems import symmetric
 from cvxnmf.problems.square import Noise, degree_metric
@@ -208,13 +208,17 @@ class InGroups:
         back[self.order] = np.arange(len(back))
         W = positions(on_groups, self.positions[back][first], k)
         with spectra.single_thread():
-            found = clustered(coarse.sums, W, k, unit, above_noise, refine, hasty)
-            labels, q = found.labels[coarse.groups], found.memberships[coarse.groups]
-            if k > 1 and refine and not hasty:
+            count = min(k, len(coarse.metric))
+            found = clustered(coarse.sums, W, count, unit, above_noise, refine, hasty or self.progress.stopped)
+            labels = found.labels[coarse.groups]
+            q = np.pad(found.memberships[coarse.groups], ((0, 0), (0, k - count)))
+            if k > 1 and refine and not (hasty or self.progress.stopped):
                 heard = lambda share: self.progress.tell("clusters", share)  # noqa: E731
                 labels, q, filled = polished(Graph(self.ordered, unit), labels[self.order], k, heard)
                 found = found._replace(filled=max(found.filled, filled))
                 labels, q = labels[back], q[back]
+            elif count < k:
+                labels, q, _ = without_empty(Graph(self.part, unit), q, k)
         return self._on_all_nodes(found._replace(labels=labels, memberships=q), k)
 
     def _on_all_nodes(self, found: Clusters, k: int) -> Clusters:
@@ -231,24 +235,25 @@ class _Progress:
 
     def __init__(self, callback: Callback, n: int) -> None:
         validation.callback(callback)
-        self.callback, self.n, self.began, self.count = callback, n, time.perf_counter(), 0
+        self.callback, self.n, self.began, self.count, self.stopped = callback, n, time.perf_counter(), 0, False
         self.last: Any = None
 
     def heard(self, stage: str) -> Callback:
         """A callback for a stage that speaks of its own iterates."""
-        return lambda iterate: self.tell(stage, 0.5, iterate)
+        return lambda iterate: self.tell(stage, None, iterate)
 
-    def tell(self, stage: str, share: float, iterate: Iterate | None = None) -> bool:
-        """Tell of a stage of which this share is done; whether the work shall stop."""
+    def tell(self, stage: str, share: float | None, iterate: Iterate | None = None) -> bool:
+        """Tell of a stage of which this share is done, None if nobody can tell; whether the work shall stop, now or before."""
         if self.callback is None:
             return False
         self.count += 1
         names = list(STAGES)
-        done = sum(STAGES[name] for name in names[: names.index(stage)]) + STAGES[stage] * min(share, 1.0)
+        done = sum(STAGES[name] for name in names[: names.index(stage)]) + STAGES[stage] * min(share or 0.0, 1.0)
+        done = 0.0 if share is None else min(done, 0.99)
         value, bound = (np.nan, np.nan) if self.last is None else (self.last.value, self.last.bound)
         at = Iterate(self.count, 0.0, value, bound, 0) if iterate is None else iterate
         words = f"{stage} of {self.n:,} nodes"
         seconds = time.perf_counter() - self.began
-        return bool(
-            self.callback(dataclasses.replace(at, iteration=self.count, seconds=seconds, stage=words, share=min(done, 0.99)))
-        )
+        answer = self.callback(dataclasses.replace(at, iteration=self.count, seconds=seconds, stage=words, share=done))
+        self.stopped = self.stopped or bool(answer)
+        return self.stopped
