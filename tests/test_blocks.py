@@ -587,6 +587,73 @@ def test_a_file_that_is_cut_short_in_mid_run(tmp_path):
         classical_nmf(file, 3, memory_limit=ENOUGH, callback=cut, **SWEEPS)
 
 
+@pytest.mark.parametrize("mode", ["c", "r+", "w+"])
+def test_changes_of_a_mapped_file_are_seen(mode, tmp_path, client):
+    A = planted()
+    mapped(tmp_path, A)
+    file = np.load(tmp_path / "a.npy", mmap_mode="c" if mode == "c" else "r+")
+    if mode == "w+":
+        file = np.memmap(tmp_path / "b.bin", dtype=A.dtype, mode=mode, shape=A.shape)
+    file[:] = 2 * A
+    file[0, 0] = 50.0
+    changed = np.array(file)
+    U, V = start(A.shape, 3)
+    whole = cvxnmf.verify(changed, U, V, effort=0)
+    for place in ({"memory_limit": ENOUGH}, {"client": client}):
+        parts = cvxnmf.verify(file, U, V, **place)
+        assert (parts.value, parts.bound) == pytest.approx((whole.value, whole.bound), rel=1e-9)
+        assert [parts.check(file), parts.check(changed)] == pytest.approx([whole.bound] * 2, rel=1e-9)
+    np.testing.assert_array_equal(file, changed)
+
+
+def test_a_file_that_is_replaced_is_read_as_it_was_mapped(tmp_path, client):
+    A = planted()
+    U, V = start(A.shape, 3)
+    whole = cvxnmf.verify(A, U, V, effort=0)
+    for other in (3 * A, A[:20]):
+        file = mapped(tmp_path, A)
+        np.save(tmp_path / "b.npy", other)
+        os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
+        for place in ({"memory_limit": ENOUGH}, {"client": client}):
+            parts = cvxnmf.verify(file, U, V, **place)
+            assert (parts.value, parts.bound) == pytest.approx((whole.value, whole.bound), rel=1e-9)
+            assert parts.check(file) == pytest.approx(whole.bound, rel=1e-9)
+
+
+def test_a_file_that_is_replaced_in_mid_run(tmp_path):
+    file = mapped(tmp_path, planted())
+
+    def replace(iterate):
+        if iterate.iteration == 3:
+            np.save(tmp_path / "b.npy", planted(seed=1))
+            os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
+
+    with pytest.raises(ValueError, match=r"a\.npy was replaced by another file while it was read; open it again\."):
+        classical_nmf(file, 3, memory_limit=ENOUGH, callback=replace, **SWEEPS)
+
+
+TRUNCATED = """
+import os, sys, numpy as np, cvxnmf
+def cut(iterate):
+    if iterate.iteration == 3:
+        os.truncate(sys.argv[1], 20_000)
+for view in (lambda A: A[::-1], lambda A: A[:, ::2], lambda A: A[::2, ::-1].T, np.asarray):
+    np.save(sys.argv[1], np.random.default_rng(0).random((173, 24)))
+    A = view(np.load(sys.argv[1], mmap_mode="r"))
+    try:
+        cvxnmf.classical_nmf(A, 3, memory_limit="64 GB", max_iter=15, tol=0.0, callback=cut)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_views_of_a_file_that_is_cut_short_in_mid_run(tmp_path):
+    path = str(tmp_path / "a.npy")
+    answer = subprocess.run([sys.executable, "-c", TRUNCATED, path], capture_output=True, text=True, timeout=60)
+    assert answer.stdout.splitlines() == [f"{path} is incomplete, so fetch or write it again."] * 4
+    assert answer.returncode == 0
+
+
 # --- clusters that fail ---------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ a recomputation. What is shared goes out once per run; what is kept stays on the
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import uuid
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from cvxnmf.blocks.connection import Connection, open_connection
 from cvxnmf.blocks.entries import Place
 from cvxnmf.blocks.memory import LARGEST_BLOCK
 from cvxnmf.blocks.protocol import Function, added
-from cvxnmf.blocks.rows import Rows, chunks_of
+from cvxnmf.blocks.rows import FileRows, Rows, chunks_of
 from cvxnmf.results import FloatArray
 
 #: Runs after which what is kept is fetched and sent anew, so that a lost worker has no longer past to compute again.
@@ -95,7 +96,8 @@ def _shares(count: int, workers: int) -> list[tuple[int, int]]:
 
 def _readable(rows: Rows, bounds: Sequence[int]) -> list[Any]:
     """What a worker needs to read blocks: from a file its name and place, else the rows themselves."""
-    if hasattr(rows, "path"):
+    if isinstance(rows, FileRows):
+        rows = dataclasses.replace(rows, identity=None)
         return [(rows, first, stop) for first, stop in zip(bounds, bounds[1:], strict=False)]
     return [rows.read(first, stop) for first, stop in zip(bounds, bounds[1:], strict=False)]
 

@@ -12,7 +12,8 @@ from cvxnmf import spectra, validation
 from cvxnmf.blocks.local import LocalBlocks
 from cvxnmf.blocks.matrix import BlockMatrix
 from cvxnmf.blocks.memory import limit_in_bytes, planned, unlimited
-from cvxnmf.blocks.rows import ArrayRows, ChunkRows, FileRows, Rows
+from cvxnmf.blocks.rows import ArrayRows, ChunkRows, FileRows, MappedRows, Rows
+from cvxnmf.checking.pieces import root_of
 
 #: Float64 copies of the data that work in memory holds.
 COPIES_IN_MEMORY = 3
@@ -88,10 +89,9 @@ def bounds_of(count: int, height: int) -> list[int]:
 
 def _source(A: Any) -> Rows:
     """Rows of a file where there is one, else of an array."""
-    if isinstance(A, np.memmap):
-        found = FileRows.of(A)
-        if found is not None:
-            return found
+    root = None if isinstance(A, np.ma.MaskedArray) else root_of(A)
+    if root is not None:
+        return (FileRows.of(A, root) if isinstance(A, np.memmap) else None) or MappedRows(A, root)
     return ArrayRows(A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A))
 
 

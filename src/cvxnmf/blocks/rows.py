@@ -16,6 +16,10 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.blocks.entries import joined
+from cvxnmf.checking.pieces import forget, is_whole
+
+#: Modes of memory-mapped files whose changes are those of the file.
+SHARED = ("r", "r+", "w+")
 
 
 class Rows(Protocol):
@@ -45,11 +49,28 @@ class ArrayRows:
         return self.A[first:stop]
 
 
+class MappedRows:
+    """Rows of any view of a memory-mapped file, through the map, and their pages given back."""
+
+    def __init__(self, A: Any, root: np.memmap[Any, Any]) -> None:
+        self.A, self.root = np.asarray(A), root
+        self.shape, self.dtype = A.shape, A.dtype
+
+    def read(self, first: int, stop: int) -> Any:
+        """A copy of a slice; a file that has become too short is refused in a sentence."""
+        if not is_whole(self.root):
+            validation.refuse(f"{self.root.filename} is incomplete, so fetch or write it again.")
+        block = self.A[first:stop].copy()
+        forget(self.root)
+        return block
+
+
 @dataclass(frozen=True)
 class FileRows:
     """Rows of a matrix in a file, by plain reads: what the system caches of the file is no memory of this process.
 
-    Rows or columns must be contiguous in the file; of columns each read takes a piece.
+    Rows or columns must be contiguous in the file; of columns each read takes a piece. `identity` is the device and the number
+    of the file, None where it may be another one, as on other machines.
     """
 
     path: str
@@ -57,22 +78,30 @@ class FileRows:
     shape: tuple[int, int]
     strides: tuple[int, int]
     offset: int
+    identity: tuple[int, int] | None = None
 
     @classmethod
-    def of(cls, A: np.memmap[Any, Any]) -> FileRows | None:
-        """The file behind a memory-mapped matrix or a view of one; None if it is none that can be read in pieces."""
-        base: Any = A
-        while isinstance(base.base, np.memmap):
-            base = base.base
-        start = getattr(base, "_mmap", None)
+    def of(cls, A: np.memmap[Any, Any], root: np.memmap[Any, Any]) -> FileRows | None:
+        """The file behind a memory-mapped matrix or a view; None if it cannot be read in pieces, or holds other entries."""
         contiguous = A.ndim == 2 and A.dtype.kind in "fiub" and A.itemsize in A.strides and min(A.strides) > 0
-        if not contiguous or base.filename is None or not isinstance(start, mmap.mmap):
+        if not contiguous or root.filename is None or root.mode not in SHARED:
             return None
-        beginning = np.frombuffer(start, dtype=np.uint8).__array_interface__["data"][0]
-        page = base.offset - base.offset % mmap.ALLOCATIONGRANULARITY
+        path, pages = os.path.abspath(root.filename), root._mmap  # type: ignore[attr-defined]
+        beginning = np.frombuffer(pages, dtype=np.uint8).__array_interface__["data"][0]
+        identity = None
+        try:
+            if root.mode != "r":
+                root.flush()
+            told = os.stat(path)
+            if told.st_size != pages.size() or _mapped_number(beginning) not in (None, told.st_ino):
+                return None  # there is another file now
+            identity = told.st_dev, told.st_ino
+        except (OSError, ValueError):  # reading it will say what is wrong
+            pass
+        page = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
         offset = page + A.__array_interface__["data"][0] - beginning
         rows, columns = A.shape
-        return cls(os.path.abspath(base.filename), A.dtype, (rows, columns), (A.strides[0], A.strides[1]), offset)
+        return cls(path, A.dtype, (rows, columns), (A.strides[0], A.strides[1]), offset, identity)
 
     def read(self, first: int, stop: int) -> Any:
         """The rows as stored; a file that has become too short is refused in a sentence."""
@@ -83,6 +112,9 @@ class FileRows:
         step = self.strides[0] if by_rows else self.strides[1]
         try:
             with open(self.path, "rb", buffering=0) as file:
+                told = os.fstat(file.fileno())
+                if self.identity not in (None, (told.st_dev, told.st_ino)):
+                    validation.refuse(f"{self.path} was replaced by another file while it was read; open it again.")
                 if step == block.shape[1] * self.dtype.itemsize:
                     self._fill(file, begin, memoryview(block).cast("B"), first, stop)
                 else:
@@ -104,6 +136,23 @@ class FileRows:
                     "write it again."
                 )
             done += count
+
+
+def _mapped_number(address: int) -> int | None:
+    """The number (inode) of the file that is mapped at an address; None where the system does not tell.
+
+    The device is left out, since some file systems call it differently here.
+    """
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                span, _, _, _, number = line.split()[:5]
+                first, stop = (int(end, 16) for end in span.split("-"))
+                if first <= address < stop:
+                    return int(number) or None
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 class ChunkRows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -57,8 +56,10 @@ def walked(A: Any, gram: bool = False) -> Walk:
 
 def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
     """Checked float64 pieces: rows of A, dense or csr, or rows of its transpose."""
+    root = root_of(A)
     for first, stop in _cuts(A, turned):
-        _require_whole(A)
+        if root is not None and not is_whole(root):
+            raise CertificateError(f"The file {root.filename} is incomplete.")
         raw = A[:, first:stop] if turned else A[first:stop]
         raw = raw.compute() if is_chunked(raw) else raw
         piece: Any = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
@@ -68,7 +69,8 @@ def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
         if not regular and (np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0):
             raise CertificateError("The data must be a matrix of nonnegative numbers.")
         yield piece.T if turned else piece
-        _forget(A)
+        if root is not None:
+            forget(root)
 
 
 def _cuts(A: Any, turned: bool) -> Iterator[tuple[int, int]]:
@@ -89,28 +91,26 @@ def _numbers(raw: Any) -> Array:
     raise CertificateError("The data must be a matrix of nonnegative numbers.")
 
 
-def _root(A: Any) -> Any:
-    """The memory-mapped array that A is a view of."""
-    while isinstance(A.base, np.memmap):
+def root_of(A: Any) -> Any:
+    """The memory-mapped array that A is a view of, as it was opened; None if A is no view of one."""
+    root = None
+    while isinstance(A, np.ndarray):
+        if isinstance(A, np.memmap) and isinstance(getattr(A, "_mmap", None), mmap.mmap):
+            root = A
         A = A.base
-    return A
+    return root
 
 
-def _require_whole(A: Any) -> None:
-    """Refuse a file that was cut short: looking at what is no longer there would end the program."""
-    if isinstance(A, np.memmap) and (root := _root(A)).filename is not None:
-        try:
-            size = os.path.getsize(root.filename)
-        except OSError:
-            size = 0
-        if size < root.offset + root.nbytes:
-            raise CertificateError(f"The file {root.filename} is incomplete.")
+def is_whole(root: Any) -> bool:
+    """Whether the mapped file is still there in full; looking at what is no longer there would end the program."""
+    first = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
+    try:
+        return bool(root._mmap.size() >= first + len(root._mmap))
+    except (OSError, ValueError):  # the map holds no file that could tell
+        return True
 
 
-def _forget(A: Any) -> None:
+def forget(root: Any) -> None:
     """Give back the memory of a file's pages that were looked at."""
-    if isinstance(A, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
-        root = _root(A)
-        pages = getattr(root, "_mmap", None)
-        if isinstance(pages, mmap.mmap) and root.mode in ("r", "r+"):  # of private pages it would undo changes
-            pages.madvise(mmap.MADV_DONTNEED)
+    if hasattr(mmap, "MADV_DONTNEED") and root.mode in ("r", "r+"):  # of private pages it would undo changes
+        root._mmap.madvise(mmap.MADV_DONTNEED)
