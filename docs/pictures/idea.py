@@ -1,7 +1,7 @@
 """Draw the picture of the first page and of the README: a graph, its clusters, and the proof closing in.
 
-``python docs/pictures/idea.py`` writes idea-light.svg and idea-dark.svg beside itself; the numbers are those of a real solve, by projected gradient,
-since the default method needs a single step here.
+``python docs/pictures/idea.py`` writes idea-light.svg and idea-dark.svg beside itself; the numbers are those of a real solve. It is
+by projected gradient, since the default method needs a single step here.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def _closing(history, left, ink, soft, line, clusters) -> str:
     base = f'<path d="M{left} {TOP}V{TOP + SIDE}H{left + SIDE}" fill="none" stroke="{line}"/>'
     goal = f'<path d="M{left} {middle}H{left + SIDE}" stroke="{line}" stroke-dasharray="3 4"/>'
     number = f'<text x="{left + SIDE + 8}" y="{middle + 4:.1f}" font-weight="600" fill="{ink}">{best:.2f}</text>'
-    under = f'<text x="{left + SIDE}" y="{TOP + SIDE - 8}" text-anchor="end" font-size="11" fill="{soft}">{len(steps)} steps of projected gradient</text>'
+    words = f"{len(steps)} steps of projected gradient"
+    corner = f'x="{left + SIDE}" y="{TOP + SIDE - 8}" text-anchor="end" font-size="11"'
+    under = f'<text {corner} fill="{soft}">{words}</text>'
     return base + goal + "".join(lines) + number + under
 
 
