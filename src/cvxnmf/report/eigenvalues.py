@@ -14,6 +14,8 @@ from cvxnmf.results import Partition
 SHOWN = 40
 WIDTH, HEIGHT = 460, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 446.0, 26.0, 282.0
+#: How far the name of a level reaches.
+_NAME = 90.0
 
 
 def spectrum(partition: Partition) -> str:
@@ -72,11 +74,18 @@ def _parts(values: np.ndarray, rank: int, lines: list[tuple[float, str, str]]) -
         parts.append(svg.element("circle", cx=across(place), cy=up(value), r=radius, class_=f"dot {kind}"))
     for height, name, kind in lines:
         parts.append(svg.line(_LEFT, up(height), _RIGHT, up(height), kind))
-        below = kind == "penalty" and height < lines[0][0]
+        lowest = height == min(level for level, _, _ in lines)
+        below = lowest and (len(lines) > 1 or _crowded(values, across, up, up(height)))
         parts.append(svg.label(_RIGHT, up(height) + (15 if below else -6), name, f"{kind}-text", "end"))
     parts += [svg.label(across(tick), _BOTTOM + 16, f"{tick:.0f}", "tick", "middle") for tick in _places(across)]
     parts.append(svg.label((_LEFT + _RIGHT) / 2, HEIGHT - 4, "eigenvalue, largest first", "axis", "middle"))
     return [*parts, *_legend(rank, len(values))]
+
+
+def _crowded(values: np.ndarray, across: svg.Axis, up: svg.Axis, level: float) -> bool:
+    """Return whether dots lie where the name of a level would stand above its line, at the right end."""
+    places = ((across(place), up(value)) for place, value in enumerate(values.tolist(), start=1))
+    return any(x > _RIGHT - _NAME and level - 26 < y < level for x, y in places)
 
 
 def _places(across: svg.Axis) -> list[float]:

@@ -52,7 +52,10 @@ const factors = (data.factors ?? []).map(unpacked);
   if (!host || !map.bins || !map.rows) return;
   const values = bytes(map.data);
   host.style.height = `${rowHeight(map.rows) * map.rows}px`;
-  host.parentElement.querySelector('.rows').classList.toggle('dense', rowHeight(map.rows) < 14);
+  const names = host.parentElement.querySelector('.rows');
+  names.style.height = host.style.height; // the names must not stretch the picture
+  const every = Math.ceil(15 / rowHeight(map.rows));
+  [...names.children].forEach((name, row) => name.classList.toggle('left-out', row % every > 0));
   const describe = order ? (bin) => shareParts(map, values, bin) : (bin, row) => entryParts(map, factors[index], bin, row);
   new Plot(host, map.bins, map.rows, drawHeat(map, values), describe);
 });
