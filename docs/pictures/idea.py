@@ -1,7 +1,7 @@
 """Draw the picture of the first page and of the README: a graph, its clusters, and the proof closing in.
 
-``python docs/pictures/idea.py`` writes idea-light.svg and idea-dark.svg beside itself; the numbers are those of a real solve. It is
-by projected gradient, since the default method needs a single step here.
+``python docs/pictures/idea.py`` writes idea-light.svg and idea-dark.svg beside itself; the numbers are those of a real solve.
+It is by projected gradient, since the default method needs a single step here.
 """
 
 from __future__ import annotations
