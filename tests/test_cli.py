@@ -600,3 +600,26 @@ def test_the_worker_does_not_outlive_the_program(tmp_path):
         process.terminate()
         assert process.stdout.read() == b""
     assert process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: COMMAND; see cvxnmf --help"),
+        (["partitoin", "x"], "there is no command 'partitoin'; did you mean partition? See cvxnmf --help"),
+        (["zzz"], "the commands are demo, partition, factorize, verify, reproduce. See cvxnmf --help"),
+    ],
+)
+def test_a_wrong_command_says_where_help_is(arguments, words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_exact_fit_is_said_once(tmp_path, capsys):
+    np.savetxt(tmp_path / "exact.csv", np.outer([1.0, 2, 3], [1.0, 2, 4, 8]), delimiter=",")
+    assert cli.main(["factorize", str(tmp_path / "exact.csv"), "-k", "1", "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[-1] == "The fit is exact."

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cvxnmf.files import FileError, edges, plain, read_graph, read_matrix
+from cvxnmf.files import FileError, edges, map_matrix, plain, read_graph, read_matrix
 from cvxnmf.files.reading import read_factors
 from cvxnmf.files.writing import write_with
 
@@ -34,7 +34,7 @@ def sentence_of(path, read=read_graph, **options):
         read(path, **options)
     text = str(caught.value)
     assert text.startswith(str(path))
-    assert text.endswith(".")
+    assert text.endswith((".", "?"))
     assert "\n" not in text
     return text
 
@@ -133,7 +133,8 @@ def test_weights_with_a_decimal_comma(tmp_path):
 def test_repeated_edges_without_weights_count_once(tmp_path):
     graph = read_graph(written(tmp_path, "g.txt", "a b\nb a\na b\nb b\nb b\n"))
     np.testing.assert_array_equal(dense(graph), [[0, 1], [1, 1]])
-    assert "3 of 5 edges" in graph.notes[0]
+    assert "3 of 5 edges are repeated" in graph.notes[0]
+    assert "1 of 2 edges is repeated or stands" in read_graph(written(tmp_path, "h.txt", "a b\nb a\n")).notes[0]
 
 
 def test_repeated_edges_with_weights_add_up(tmp_path):
@@ -216,6 +217,10 @@ def test_line_numbers_hold_in_long_files(tmp_path, number):
         ("g.npz", b"a b\n", "does not begin like one"),
         ("g.mtx", b"a b\n", "does not begin like one"),
         ("g.gml", b"graph [ node [ id 1 ]", "a GML file"),
+        ("g.gml", b"graph [\nnode [\nid 1\nla", ", line 4: cannot be read as a GML file"),
+        ("g.gml", b"graph [\nnode [\nid 1\nla", "; is the file cut off?"),
+        ("g.gml", b"graph [\nnode [\nid : 1\n]\n]\n", ", line 3: cannot be read as a GML file"),
+        ("g.mat", b"MATLAB 5.0 MAT-file\0", "scipy.io.loadmat"),
         ("g.gml", b"graph [ ]", "no nodes"),
         ("g.graphml", b"<graphml><graph>", "a GraphML file"),
         ("g.graphml", b"<graphml></graphml>", "a GraphML file"),
@@ -243,7 +248,7 @@ def test_missing_files_folders_and_pickles(tmp_path):
     assert "does not exist" in sentence_of(tmp_path / "none.csv")
     assert "is a folder" in sentence_of(tmp_path)
     np.save(tmp_path / "o.npy", np.array([[{}]], dtype=object), allow_pickle=True)
-    assert "a numpy .npy file" in sentence_of(tmp_path / "o.npy")
+    assert "holds Python objects" in sentence_of(tmp_path / "o.npy")
 
 
 def test_gml_by_labels_ids_and_twice_the_same_edge(tmp_path):
@@ -565,3 +570,10 @@ def check_read_or_refused(path, content):
             assert found.A.ndim == 2
             if read is read_graph:
                 assert found.A.shape == (len(found.nodes), len(found.nodes))
+
+
+def test_an_array_of_objects_is_to_be_saved_as_float(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([[1, None]], dtype=object), allow_pickle=True)
+    for read in (read_matrix, map_matrix):
+        with pytest.raises(FileError, match="save it as float"):
+            read(tmp_path / "objects.npy")

@@ -7,17 +7,19 @@ Heavy imports wait until a command needs them, so that ``cvxnmf --help`` answers
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from cvxnmf import __version__
 from cvxnmf.cli import terminal
-from cvxnmf.cli.exit_codes import ERROR
+from cvxnmf.cli.exit_codes import ERROR, USAGE
 from cvxnmf.cli.interruption import supervised
 
 __all__ = ["main"]
@@ -39,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:  # called from Python, whose own process it is
         return _run(options)
     named = (getattr(options, name, None) for name in ("output", "report", "certificate", "save"))
-    return supervised(lambda: _run(options), [path for path in named if path])
+    outputs = [path for path in named if path]
+    return supervised(lambda: _run(options), outputs, all_named=not hasattr(options, "no_report"))  # the demo names its page
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -74,8 +77,23 @@ def sentence(error: BaseException) -> str:
     return f"unexpected {type(error).__name__}: {words or 'no message'}; set CVXNMF_TRACEBACK=1 to see where, and report it."
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors say where help is, and which command may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end the program."""
+        unknown = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+        if unknown:
+            near = difflib.get_close_matches(unknown[1].lower(), COMMANDS, n=1)
+            rest = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}."
+            message = f"there is no command {unknown[1]!r}; {rest}"
+        self.print_usage(sys.stderr)
+        ending = " See" if unknown else "; see"
+        self.exit(USAGE, f"{self.prog}: error: {message}{ending} {self.prog} --help\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cvxnmf",
         description="Nonnegative matrix factorisation with a proof: deterministic, globally solved, certified.",
         epilog="exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance",

@@ -69,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
         )
     except Interrupted as stopped:
         return _interrupted(stopped.solution, data, options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("interrupted; nothing was written.") from None
     _write(result, data, options)
     words.print_json(_facts(result, data, options.loss)) if options.json else _print(result, data, options)
     return exit_code(result.certificate, options.tol_gap)
@@ -129,4 +131,5 @@ def _print(result: Factorization, data: MatrixFile, options: argparse.Namespace)
     )
     subject = f"{'symmetric ' if result.V is result.U else ''}nonnegative factorisation of this rank"
     print(words.certificate_words(result.certificate, subject))
-    print(result.message)
+    if not words.is_exact(result.certificate):
+        print(result.message)

@@ -27,7 +27,7 @@ GRACE = 0.9
 LOOK, WATCH, TICK = 0.02, 0.5, 0.1
 
 
-def supervised(work: Callable[[], int], outputs: list[str]) -> int:
+def supervised(work: Callable[[], int], outputs: list[str], all_named: bool = False) -> int:
     """Do the work in a child process where the system can; return its exit code.
 
     Parameters
@@ -36,6 +36,8 @@ def supervised(work: Callable[[], int], outputs: list[str]) -> int:
         Returns an exit code; the child returns it from here, too.
     outputs : list of str
         Files the work may write; what is left of unfinished ones is removed when it is killed.
+    all_named : bool
+        Whether nothing else is written.
     """
     if not hasattr(os, "fork") or "numpy" in sys.modules or threading.active_count() > 1:
         return work()
@@ -51,7 +53,7 @@ def supervised(work: Callable[[], int], outputs: list[str]) -> int:
         os.write(mouth, bytes([code]))
         return code
     os.set_blocking(ear, False)
-    return _Supervisor(child, ear, outputs).wait()
+    return _Supervisor(child, ear, outputs, all_named).wait()
 
 
 def interruptible(function: Callable[[], Result], tick: Callable[[], Any]) -> Result:
@@ -87,8 +89,8 @@ def _watch(parent: int) -> None:
 class _Supervisor:
     """The program that waits for its child."""
 
-    def __init__(self, child: int, ear: int, outputs: list[str]) -> None:
-        self.child, self.ear = child, ear
+    def __init__(self, child: int, ear: int, outputs: list[str], all_named: bool) -> None:
+        self.child, self.ear, self.all_named = child, ear, all_named
         self.before = {path: _state(path) for path in outputs}
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and so it stays
@@ -138,6 +140,7 @@ class _Supervisor:
         kept = [path for path in self.before if path not in lost]
         rest = f"; {' and '.join(lost)} could not be written" if lost else ""
         rest += f"; what was finished before is in {' and '.join(kept)}" if kept else ""
+        rest = "; nothing was written" if self.all_named and not self.before else rest
         terminal.note(f"interrupted in a step too long to wait for{rest}.")
         return ERROR
 

@@ -53,6 +53,8 @@ def share(ratio: float) -> str:
 def certificate_words(certificate: Certificate, subject: str) -> str:
     """What a certificate proves, in sentences."""
     stated = f"value {certificate.value:.8g}, proved bound {certificate.bound:.8g}, relative gap {certificate.relative_gap:.1e}"
+    if is_exact(certificate):
+        return f"{stated}.\n{coloured('The fit is exact.', 'green')}"
     if not certificate.bound > 0 and certificate.value > 0:
         return f"{stated}.\nNothing useful is proved: {certificate.explanation}."
     gap = certificate.relative_gap
@@ -62,6 +64,11 @@ def certificate_words(certificate: Certificate, subject: str) -> str:
         proved = coloured(f"No {subject} can be more than {share(gap)} better.", "green" if gap <= 1e-3 else "yellow")
     rigour = "" if certificate.rigorous else " (not rigorous)"
     return f"{stated}.\n{proved} The bound rests on {_lower(certificate.explanation)}{rigour}."
+
+
+def is_exact(certificate: Certificate) -> bool:
+    """Whether a value is 0 but for rounding, so that nothing needs a proof."""
+    return certificate.scope == "rank-k" and not certificate.bound > 0 and certificate.relative_gap <= PROVED_BEST
 
 
 def _lower(text: str) -> str:

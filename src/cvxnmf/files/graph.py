@@ -41,7 +41,7 @@ def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
 def _unweighted(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> tuple[Any, list[str]]:
     keys = np.unique(np.minimum(tails, heads) * n + np.maximum(tails, heads))
     repeated = len(tails) - len(keys)
-    notes = [f"{repeated} of {len(tails)} edges are repeated or stand in both directions; each counts once."] if repeated else []
+    notes = [f"{_repeated(repeated, len(tails), 'edges')}; each counts once."] if repeated else []
     low, high = np.divmod(keys, n)
     apart = low != high
     rows, columns = np.concatenate((low, high[apart])), np.concatenate((high, low[apart]))
@@ -63,5 +63,11 @@ def _weighted(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
     A = sp.csr_array(directed + directed.T - loops)
     A.eliminate_zeros()
     if repeated := len(tails) - (different if A.nnz == 0 else sp.triu(A).nnz + zeros):
-        notes.append(f"{repeated} of {len(tails)} weighted edges are repeated or stand in both directions; their weights add up.")
+        notes.append(f"{_repeated(repeated, len(tails), 'weighted edges')}; their weights add up.")
     return A, notes
+
+
+def _repeated(number: int, of: int, noun: str) -> str:
+    """How many edges are given more than once."""
+    verbs = "is repeated or stands" if number == 1 else "are repeated or stand"
+    return f"{number} of {of} {noun} {verbs} in both directions"

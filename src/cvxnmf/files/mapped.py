@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from cvxnmf.files.formats import BEGINNINGS
-from cvxnmf.files.source import FileError
+from cvxnmf.files.source import MATLAB, OBJECTS, FileError
 from cvxnmf.files.tables import MatrixFile
 
 
@@ -35,6 +35,8 @@ def map_matrix(path: str | os.PathLike[str], format: str | None = None) -> Matri
             raise FileError(f"{shown} is a folder; give a .npy file.")
         with open(shown, "rb") as stream:
             beginning = stream.read(len(BEGINNINGS["npy"]))
+        if beginning == b"MATLAB" or shown.lower().endswith(".mat"):
+            raise FileError(f"{shown} {MATLAB}")
         if beginning != BEGINNINGS["npy"] or format not in (None, "npy"):
             raise FileError(f"{shown} is not a numpy .npy file; {advice}.")
         A = np.load(shown, mmap_mode="r", allow_pickle=False)
@@ -45,6 +47,8 @@ def map_matrix(path: str | os.PathLike[str], format: str | None = None) -> Matri
     except (ValueError, EOFError) as error:
         if isinstance(error, FileError):
             raise
+        if "Python objects" in str(error):
+            raise FileError(f"{shown} {OBJECTS}") from None
         raise FileError(
             f"{shown} is incomplete or damaged ({' '.join(str(error).split()).rstrip('.')}); write it again."
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,8 +32,19 @@ def read_gml(source: Source, weights: bool = True) -> GraphFile:
                 elif "duplicated" in str(error) and "multigraph 1" not in text:
                     text = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1 ", text, count=1, flags=re.IGNORECASE)
                 else:
-                    raise
+                    _refuse_gml(source, str(error))
     return _graph(source, graph, weights, notes)
+
+
+def _refuse_gml(source: Source, words: str) -> NoReturn:
+    """Say in which line networkx stopped, and what may have happened there."""
+    found = re.search(r"(.*) at \((\d+), \d+\)\Z", " ".join(words.split()))
+    if not found:
+        source.refuse(f"cannot be read as a GML file: {' '.join(words.split())[:200].rstrip('.')}.")
+    lines = max(len(source.text().splitlines()), 1)
+    line = min(int(found[2]), lines)
+    cut_off = "; is the file cut off?" if "EOF" in found[1] or line == lines else "."
+    source.refuse(f"cannot be read as a GML file: {found[1].replace('EOF', 'the end of the file')[:200]}{cut_off}", line)
 
 
 def read_graphml(source: Source, weights: bool = True) -> GraphFile:

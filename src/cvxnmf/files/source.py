@@ -21,6 +21,10 @@ PIECE = 2000
 #: Bytes are taken in blocks of this many.
 BLOCK = 1 << 24
 GZIP = b"\x1f\x8b"
+#: What to do about MATLAB's files.
+MATLAB = "is a MATLAB file; read it with scipy.io.loadmat (version 7.3 with h5py) and save its matrix with numpy.save."
+#: What is wrong with numpy's arrays of objects.
+OBJECTS = "holds Python objects, not numbers; save it as float, with numpy.save(name, A.astype(float))."
 
 
 class FileError(ValueError):
@@ -68,6 +72,8 @@ class Source:
             self.refuse("is empty; give a file with data in it.")
         if self.data.startswith((b"\xff\xfe", b"\xfe\xff")):
             self.refuse("is encoded as UTF-16; save it as UTF-8.")
+        if b"\0" in self.data and (self.ending == ".mat" or self.data.startswith(b"MATLAB")):
+            self.refuse(MATLAB)
         if b"\0" in self.data:
             self.refuse("is neither text nor in a format known here; convert it to text, npy, npz or Matrix Market.")
         try:
@@ -138,5 +144,7 @@ def reading(source: Source, kind: str) -> Iterator[None]:
         raise
     except Exception as error:  # parsers of others raise all sorts of exceptions on broken files
         words = " ".join(str(error).split()).rstrip(".")
+        if words.startswith("Object arrays"):
+            raise FileError(f"{source.name} {OBJECTS}") from None
         reason = f": {words[:200]}" if words else ""
         raise FileError(f"{source.name} cannot be read as {kind}{reason}.") from None
