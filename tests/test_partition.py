@@ -368,3 +368,10 @@ def test_twins_and_ties_do_not_make_the_order_of_nodes_matter(n_clusters):
         again = cvxnmf.partition(A[order][:, order], n_clusters)
         pairs = set(zip(first.labels[order].tolist(), again.labels.tolist(), strict=True))
         assert len(pairs) == first.n_clusters == again.n_clusters
+
+
+def test_a_weight_that_no_edge_has_is_refused():
+    graph = nx.les_miserables_graph()
+    with pytest.raises(ValueError, match="No edge has the weight 'wieght'"):
+        cvxnmf.partition(graph, weight="wieght")
+    assert cvxnmf.partition(nx.karate_club_graph(), weight=None).n_clusters == 2

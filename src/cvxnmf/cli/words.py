@@ -131,6 +131,9 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
         f"({partition.off_diagonal_performance:.4f} without the diagonal)\n"
     )
     _print_clusters(partition)
+    if partition.n_clusters == 1 and len(partition.spectrum) and partition.spectrum[0] <= partition.noise_edge:
+        found = f"largest eigenvalue {partition.spectrum[0]:.3g}, noise edge {partition.noise_edge:.3g}"
+        print(f"\nNothing stands out of the noise ({found}), so that all nodes are one cluster; -k 2 asks for two.")
     k = partition.n_clusters
     groups = partition.n_groups
     form = "model of this form" if groups is None else f"model of this form on these {groups:,} groups of nodes"

@@ -53,6 +53,7 @@ def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
 def _from_networkx(graph: Any, weight: str | None) -> NamedGraph:
     nodes = tuple(graph.nodes)
     edges = [(u, v, 1.0 if weight is None else data.get(weight, 1.0)) for u, v, data in graph.edges(data=True)]
+    _require_known(weight, any(weight in data for _, _, data in graph.edges(data=True)))
     return _from_edges(nodes, edges, bool(graph.is_directed()))
 
 
@@ -61,6 +62,7 @@ def _from_igraph(graph: Any, weight: str | None) -> NamedGraph:
     label = next((name for name in ("name", "label", "id") if name in attributes), None)
     names = list(graph.vs[label]) if label else []
     nodes = tuple(names) if label and len(set(names)) == len(names) else tuple(range(graph.vcount()))
+    _require_known(weight, weight in graph.es.attributes())
     weights = graph.es[weight] if weight in graph.es.attributes() else [1.0] * graph.ecount()
     edges = [(nodes[i], nodes[j], w) for (i, j), w in zip(graph.get_edgelist(), weights, strict=True)]
     return _from_edges(nodes, edges, bool(graph.is_directed()))
@@ -76,6 +78,7 @@ def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
     known = {str(name).lower(): name for name in columns}
     ends = next(([known[a], known[b]] for a, b in ENDS if a in known and b in known), columns[:2])
     named = next((known[name] for name in (weight, *WEIGHTS) if name in known), None)
+    _require_known(weight, weight in columns or weight in known)
     third = next((name for name in columns if name not in ends), None) if len(columns) == 3 else None
     column = None if weight is None else third if named is None else named
     weights = [1.0] * len(frame) if column is None else list(frame[column])
@@ -83,6 +86,12 @@ def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
     if any(name != name or name is None for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     return _from_edges(tuple(dict.fromkeys([*first, *second])), list(zip(first, second, weights, strict=True)), False)
+
+
+def _require_known(weight: str | None, present: bool) -> None:
+    """Refuse a name of weights that was asked for and is nowhere."""
+    if weight not in (None, "weight") and not present:
+        validation.refuse(f"No edge has the weight {weight!r}; check its name, or pass weight=None to count every edge as 1.")
 
 
 def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], directed: bool) -> NamedGraph:

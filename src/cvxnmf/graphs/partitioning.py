@@ -112,7 +112,7 @@ def partition(
     way: Way = AllNodes(A, k) if groups is None else InGroups(A, k, max(groups, k or 0), callback)
     found = 1 + int(np.count_nonzero(way.spectrum > way.level.edge))
     k = _found_clusters(found, A, groups) if k is None else k
-    most = None if groups is None else MOST_DIRECTIONS
+    most = None if groups is None else MOST_DIRECTIONS if n_clusters is None else k
     weight_of_trace = _admitting(way.level.edge, way.spectrum, k, most) if isinstance(trace, str) else trace
     describe = partial(_described, nodes, A, way, k, n_clusters is not None, found - 1)
     options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
