@@ -56,11 +56,12 @@ def partition(
     n_clusters : int, optional
         Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
         the graph differs from noise (eigenvalues of the modularity matrix above the noise edge), and at least the number of
-        connected components that are not trees. Of smooth similarities, where nothing looks like noise, the widest gap of the
-        spectrum decides.
+        connected components that are not trees; clusters that then stay empty are dropped. Of smooth similarities, where nothing
+        looks like noise, the widest gap of the spectrum decides. Of a graph in groups at most 100 are found.
     trace : float or "auto"
         Weight of the penalty of the convex problem. "auto" is the noise edge; if direction ``n_clusters - 1`` does not stand out
-        of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter.
+        of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter. Of a graph in groups it
+        is not below the eigenvalue of direction ``n_clusters + 1``.
     weight : str or None
         Edge attribute with the weights, where there is one; None counts every edge as 1.
     loss, cone, metric
@@ -71,8 +72,8 @@ def partition(
     refine : bool
         Whether clusters are improved by the likelihood; without, a node goes to the nearest centre of its position.
     n_groups : int, "auto" or None
-        Number of groups of nodes that share a position in the convex model, which makes graphs of millions of nodes possible; the
-        certificate then bounds all models with these groups, and the clusters are improved on the graph itself. None gives every
+        Number of groups of nodes that share a position in the convex model, at least as many as clusters, which makes graphs of
+        millions of nodes possible; the certificate then bounds all models with these groups, and the clusters are improved on the graph itself. None gives every
         node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000 groups beyond.
 
     Returns
