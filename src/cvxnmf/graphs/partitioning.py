@@ -73,8 +73,9 @@ def partition(
         Whether clusters are improved by the likelihood; without, a node goes to the nearest centre of its position.
     n_groups : int, "auto" or None
         Number of groups of nodes that share a position in the convex model, at least as many as clusters, which makes graphs of
-        millions of nodes possible; the certificate then bounds all models with these groups, and the clusters are improved on the graph itself. None gives every
-        node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000 groups beyond.
+        millions of nodes possible; the certificate then bounds all models with these groups, and the clusters are improved on
+        the graph itself. None gives every node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000
+        groups beyond.
 
     Returns
     -------
