@@ -351,6 +351,25 @@ def test_the_peak_stays_below_the_limit_on_a_larger_file(call, tmp_path_factory)
     assert int(answer.stdout) < limit
 
 
+WIDE = """
+import sys, re, numpy as np, cvxnmf
+cvxnmf.factorize(np.load(sys.argv[1], mmap_mode="r"), 8, loss=sys.argv[3], max_iter=3, memory_limit=int(sys.argv[2]))
+print(1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told on Linux only")
+@pytest.mark.parametrize(("loss", "limit"), [("mse", 330_000_000), ("mse", 400_000_000), ("kl", 340_000_000)])
+def test_the_peak_stays_below_the_limit_on_a_wide_file(loss, limit, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "wide.npy"
+    if not path.exists():
+        np.save(path, np.random.default_rng(0).random((1500, 20_000), dtype=np.float32))
+    answer = subprocess.run(
+        [sys.executable, "-c", WIDE, str(path), str(limit), loss], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert int(answer.stdout) < limit
+
+
 def test_a_file_too_large_for_the_machine_goes_in_blocks(tmp_path, monkeypatch):
     file = mapped(tmp_path, planted())
     assert not blocks.wanted(file)

@@ -448,20 +448,21 @@ def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) ->
     does not depend on the spectrum, which matters where each is a pass over data on disk.
     """
     width = min(n, k + KRYLOV_EXCESS)
-    basis = [sl.qr(np.random.default_rng(0).standard_normal((n, width)), mode="economic", check_finite=False)[0]]
-    images: list[FloatArray] = []
-    while len(images) < KRYLOV_PRODUCTS:
-        images.append(product(basis[-1]))
-        found, new = np.hstack(basis), images[-1]
-        room = min(width, n - found.shape[1])
-        if room <= 0 or len(images) == KRYLOV_PRODUCTS:
+    size = min(n, width * KRYLOV_PRODUCTS)
+    Q, T = np.empty((n, size), order="F"), np.zeros((size, size))
+    Q[:, :width] = sl.qr(np.random.default_rng(0).standard_normal((n, width)), mode="economic", check_finite=False)[0]
+    first, stop = 0, width
+    while True:
+        image = product(Q[:, first:stop])
+        T[:stop, first:stop] = Q[:, :stop].T @ image  # of a symmetric T one triangle is enough, so that no image is kept
+        if stop == size:
             break
         for _ in range(2):  # once loses orthogonality
-            new = new - found @ (found.T @ new)
-        basis.append(sl.qr(new, mode="economic", check_finite=False)[0][:, :room])
-    Q, image = np.hstack(basis), np.hstack(images)
-    T = Q.T @ image
-    values, vectors = sl.eigh((T + T.T) / 2, check_finite=False)
+            image = image - Q[:, :stop] @ (Q[:, :stop].T @ image)
+        first, stop = stop, min(stop + width, size)
+        Q[:, first:stop] = sl.qr(image, mode="economic", overwrite_a=True, check_finite=False)[0][:, : stop - first]
+        del image
+    values, vectors = sl.eigh(T, lower=False, check_finite=False)
     return values[::-1][:k], Q @ vectors[:, ::-1][:, :k]
 
 

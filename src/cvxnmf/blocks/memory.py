@@ -7,10 +7,10 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from cvxnmf import validation
+from cvxnmf import spectra, validation
 
-#: Bytes that libraries and the allocator may take on top of what is planned.
-RESERVE = 48 << 20
+#: Bytes that libraries, compiled loops and the allocator may take on top of what is planned.
+RESERVE = 72 << 20
 #: Copies of U and of V that a descent and its result hold at most.
 COPIES_OF_U, COPIES_OF_V = 8, 12
 #: Float64 arrays of the size of a block that work on it holds at most, beside the block as it is stored.
@@ -21,6 +21,8 @@ LARGEST_BLOCK, SMALLEST_BLOCK = 4 << 20, 1 << 16
 LARGEST_GRAM = 3000
 #: Copies of the Gram matrix beside those of the threads: its sum, its eigenvectors, and what their check needs.
 COPIES_OF_GRAM = 6
+#: Copies of a block of the Krylov space beside the space itself.
+COPIES_OF_KRYLOV = 4
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
@@ -61,7 +63,12 @@ def unlimited(shape: tuple[int, int], threads: int) -> Plan:
 
 def gram_fits(side: int, room: float, threads: int = 1) -> bool:
     """Whether a Gram matrix of this side can be formed, by threads that each sum one."""
-    return side <= LARGEST_GRAM and (COPIES_OF_GRAM + 2 * threads) * 8 * side * side <= room
+    return side <= LARGEST_GRAM and _gram_bytes(side, threads) <= room
+
+
+def _gram_bytes(side: int, threads: int) -> int:
+    """Bytes that work with a Gram matrix holds at most."""
+    return (COPIES_OF_GRAM + 2 * threads) * 8 * side * side
 
 
 def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: int, height: int | None = None) -> Plan:
@@ -82,20 +89,27 @@ def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: 
     """
     m, n = shape
     held = resident() + RESERVE
-    factors = 8 * k * (COPIES_OF_U * m + COPIES_OF_V * n)
+    width = min(n, k + spectra.KRYLOV_EXCESS)
+    summand = 8 * n * width  # of which each thread forms one while another waits for its turn
+    krylov = 8 * n * min(n, width * spectra.KRYLOV_PRODUCTS) + COPIES_OF_KRYLOV * summand
+    factors = 8 * k * (COPIES_OF_U * m + COPIES_OF_V * n) + krylov
     row = n * (itemsize + 8 * WORKING_BLOCKS) + 8 * k * 8
     least = height or max(1, min(m, SMALLEST_BLOCK // (8 * n)))
-    needed = held + factors + least * row
+    smallest = least * row + 2 * summand
+    needed = held + factors + smallest
     if needed > limit:
         validation.refuse(
-            f"A memory limit of {_words(limit)} is too little: the program itself takes {_words(held)}, the factors "
-            f"{_words(factors)} and the smallest block of rows {_words(least * row)}; give at least {_words(needed, up=True)}."
+            f"A memory limit of {_words(limit)} is too little: the program itself takes {_words(held)}, what stays in memory "
+            f"{_words(factors)} and the smallest block of rows {_words(smallest)}; give at least {_words(needed, up=True)}."
         )
     spare = limit - held - factors
-    room = spare - threads * least * row
-    if gram_fits(n, room, threads):
-        spare -= (COPIES_OF_GRAM + 2 * threads) * 8 * n * n
-    threads = max(1, min(threads, spare // (least * row)))
+    room = spare - threads * smallest
+    for side, several in ((n, threads), (m, 1)):
+        if gram_fits(side, room, several):
+            spare -= _gram_bytes(side, several)
+            break
+    threads = max(1, min(threads, spare // smallest))
+    spare -= 2 * threads * summand
     if height is None:
         height = max(least, min(m, LARGEST_BLOCK // (8 * n), spare // (threads * row)))
     return Plan(height, threads, room)

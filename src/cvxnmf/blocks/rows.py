@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.blocks.entries import joined
-from cvxnmf.checking.pieces import forget, is_whole
+from cvxnmf.checking.pieces import copied, is_whole
 
 #: Modes of memory-mapped files whose changes are those of the file.
 SHARED = ("r", "r+", "w+")
@@ -60,9 +60,7 @@ class MappedRows:
         """A copy of a slice; a file that has become too short is refused in a sentence."""
         if not is_whole(self.root):
             validation.refuse(f"{self.root.filename} is incomplete, so fetch or write it again.")
-        block = self.A[first:stop].copy()
-        forget(self.root)
-        return block
+        return copied(self.A[first:stop], self.root)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of ``UV'`` over the observed entries, in blocks; of a sparse A without filling it."""
     if sp.issparse(A):
         return _sparse_loss(A.tocsr(), U, V, loss)
-    total, height = 0.0, max(1, (1 << 20) // A.shape[1])
+    total, height = 0.0, max(1, (1 << 20 if loss == "mse" else 1 << 17) // A.shape[1])  # a divergence takes many copies
     for first in range(0, len(A), height):
         rows = A[first : first + height]
         E = U[first : first + height] @ V.T

@@ -14,6 +14,8 @@ from cvxnmf.checking.rounding import Array, CertificateError
 
 #: Entries of a piece of a file.
 PIECE = 1 << 20
+#: Bytes of a file that are mapped at a time, and that the system maps around a place that is looked at.
+PAGES, AROUND = 8 << 20, 1 << 16
 
 
 class Walk(NamedTuple):
@@ -61,7 +63,7 @@ def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
         if root is not None and not is_whole(root):
             raise CertificateError(f"The file {root.filename} is incomplete.")
         raw = A[:, first:stop] if turned else A[first:stop]
-        raw = raw.compute() if is_chunked(raw) else raw
+        raw = raw.compute() if is_chunked(raw) else raw if root is None else copied(raw, root)
         piece: Any = raw.tocsr().astype(np.float64) if hasattr(raw, "tocsr") else _numbers(raw)
         entries = piece.data if sp.issparse(piece) else piece
         lowest, highest = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
@@ -69,8 +71,6 @@ def pieces(A: Any, turned: bool = False) -> Iterator[Any]:
         if not regular and (np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0):
             raise CertificateError("The data must be a matrix of nonnegative numbers.")
         yield piece.T if turned else piece
-        if root is not None:
-            forget(root)
 
 
 def _cuts(A: Any, turned: bool) -> Iterator[tuple[int, int]]:
@@ -110,7 +110,18 @@ def is_whole(root: Any) -> bool:
         return True
 
 
-def forget(root: Any) -> None:
+def copied(part: Any, root: Any) -> Any:
+    """A copy of a part of a memory-mapped array, by a few lines of the file at a time, whose pages are then given back."""
+    copy = np.empty_like(part, subok=False)
+    lines, targets = (part, copy) if abs(part.strides[0]) >= abs(part.strides[1]) else (part.T, copy.T)
+    count = max(1, PAGES // (AROUND + abs(lines.strides[1]) * lines.shape[1]))
+    for first in range(0, len(lines), count):
+        targets[first : first + count] = lines[first : first + count]
+        _forget(root)
+    return copy
+
+
+def _forget(root: Any) -> None:
     """Give back the memory of a file's pages that were looked at."""
     if hasattr(mmap, "MADV_DONTNEED") and root.mode in ("r", "r+"):  # of private pages it would undo changes
         root._mmap.madvise(mmap.MADV_DONTNEED)
