@@ -250,3 +250,30 @@ def test_a_factorization_can_be_verified_as_it_is():
     A = np.random.default_rng(0).random((9, 7))
     result = cvxnmf.classical_nmf(A, 2)
     assert cvxnmf.verify(A, result).value == pytest.approx(result.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(50, 20), (40, 200), (300, 120)])
+def test_vectors_that_leave_out_leading_ones_prove_no_more(shape, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.gamma(0.5, 1.0, (shape[0], 4)) @ rng.gamma(0.5, 1.0, (4, shape[1])) + 0.3 * rng.random(shape)
+    values, right = np.linalg.svd(A, full_matrices=True)[1:]
+    tail = float(np.sum(values[3:] ** 2))
+    statement = {"form": "rank", "loss": "mse", "n_components": 3, "symmetric": False}
+    honest = checking.prove(A, "lanczos", statement, {"vectors": right[:3].T})
+    assert honest.bound == pytest.approx(tail, rel=1e-6)
+    for forged in (right[-3:], right[1:4], right[[0, 2, 3]], right[3:9]):
+        proof = checking.prove(A, "lanczos", statement, {"vectors": np.ascontiguousarray(forged.T)})
+        assert not proof.rigorous
+        assert proof.bound <= tail * (1 + 1e-9)
+
+
+def test_vectors_of_data_whose_singular_values_are_equal():
+    A = np.kron(np.eye(6), np.random.default_rng(0).random((7, 5)))
+    right = np.linalg.svd(A)[2]
+    statement = {"form": "rank", "loss": "mse", "n_components": 6, "symmetric": False}
+    bounds = [
+        checking.prove(data, "lanczos", statement, {"vectors": right[:6].T}).bound
+        for data in (A, sp.csr_array(A), A[::-1].copy())
+    ]
+    assert bounds == pytest.approx([bounds[0]] * 3, abs=1e-11 * np.sum(A * A))

@@ -8,6 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from cvxnmf import spectra, validation
+from cvxnmf.checking.rank import RANDOM_EXCESS
 
 #: Bytes that libraries, compiled loops and the allocator may take on top of what is planned.
 RESERVE = 72 << 20
@@ -90,7 +91,7 @@ def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: 
     m, n = shape
     held = resident() + RESERVE
     width = min(n, k + spectra.KRYLOV_EXCESS)
-    summand = 8 * n * width  # of which each thread forms one while another waits for its turn
+    summand = 8 * n * max(width, min(n, 2 * k + RANDOM_EXCESS))  # of which each thread forms one while another waits for its turn
     krylov = 8 * n * min(n, width * spectra.KRYLOV_PRODUCTS) + COPIES_OF_KRYLOV * summand
     factors = 8 * k * (COPIES_OF_U * m + COPIES_OF_V * n) + krylov
     row = n * (itemsize + 8 * WORKING_BLOCKS) + 8 * k * 8

@@ -52,4 +52,4 @@ def _tail(A: BlockMatrix, k: int, statement: dict[str, Any]) -> Found:
     if A.turned_gram_fits:
         return "tail", {}, walked_tail(A.given, statement)
     Q = np.linalg.qr(A.leading_pairs(k)[1])[0]
-    return "lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product(Q), A.energy, k)
+    return "lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, k)

@@ -12,7 +12,7 @@ part of the witness. For KL and rank one the best model is the product of the ma
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,8 @@ from cvxnmf.checking.rounding import (
 SCOPE = "rank-k"
 #: Inner products of vectors that count as orthonormal may be off by this much.
 ORTHONORMAL = 1e-10
-
+#: Random vectors beyond the rank that join given ones, and steps that all of them take towards the leading ones.
+RANDOM_EXCESS, POWER_STEPS = 5, 3
 
 #: Up to this many nodes eigenvalues are iterated to the last bit, and beyond to this share.
 LARGEST_EXACT, LOOSE = 20_000, 1e-5
@@ -242,33 +243,51 @@ def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, A
 
 
 def _prove_ritz(A: Any, terms: _Terms, witness: Mapping[str, Array]) -> Proof:
-    """The tail of the singular values from vectors that span nearly all of the leading ones, in one walk over the data.
-
-    On the span of the vectors Z the eigenvalues of ``A'A`` are those of ``Z'A'AZ`` up to the norms of their residuals.
-    """
+    """The tail of the singular values from vectors that span nearly all of the leading ones, in a few walks over the data."""
     (Z,) = witness_arrays(witness, "vectors")
     if terms.loss != "mse" or terms.symmetric or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < terms.n_components:
         raise CertificateError("The vectors of the witness do not match the data.")
     skew = float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max())
     if not skew < ORTHONORMAL:
         raise CertificateError("The vectors of the witness are not orthonormal.")
-    energies, image = [], np.zeros(Z.shape)
-    for piece in pieces(A) if in_pieces(A) else [_given_data(A, symmetric=False)]:
-        entries = piece.data if sp.issparse(piece) else piece
-        energies.append(float(np.square(entries).sum()))
-        image += piece.T @ (piece @ Z)
-    return ritz_tail(Z, image, math.fsum(energies), terms.n_components)
+    data = None if in_pieces(A) else _given_data(A, symmetric=False)
+
+    def product(Q: Array) -> Array:
+        image = np.zeros(Q.shape)
+        for piece in pieces(A) if data is None else [data]:
+            image += piece.T @ (piece @ Q)
+        return image
+
+    energy = walked(A).energy if data is None else float(np.square(data.data if sp.issparse(data) else data).sum())
+    return ritz_tail(Z, product, energy, terms.n_components)
 
 
-def ritz_tail(Q: Array, image: Array, energy: float, k: int) -> Proof:
-    """The tail from orthonormal vectors Q, their image ``A'AQ`` and ``||A||²``; not rigorous."""
-    if not (is_finite(image) and math.isfinite(energy)):
-        raise CertificateError("The data have missing entries, or are too large.")
+def ritz_tail(Z: Array, product: Callable[[Array], Array], energy: float, k: int) -> Proof:
+    """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; not rigorous.
+
+    Vectors that leave leading ones out would prove too much, so fixed random ones join them, and all take a few steps towards
+    the leading ones. On the span of the result Q the eigenvalues of ``A'A`` are those of ``Q'A'AQ`` up to their residuals.
+    """
+    count = max(0, min(len(Z) - Z.shape[1], k + RANDOM_EXCESS))
+    Q = np.hstack([Z, np.random.default_rng(0).standard_normal((len(Z), count))])
+    for _ in range(POWER_STEPS):
+        Q = _finite(product(np.linalg.qr(Q)[0]))
+    Q = np.linalg.qr(Q)[0]
+    image = _finite(product(Q))
     T = Q.T @ image
     values, W = np.linalg.eigh((T + T.T) / 2)
-    residuals = np.linalg.norm(image @ W - (Q @ W) * values, axis=0)
-    taken = float(np.sum(np.maximum(values + residuals, 0.0)[::-1][:k]))
+    values, W = values[::-1][:k], W[:, ::-1][:, :k]
+    residual = float(np.linalg.norm(image @ W - (Q @ W) * values))  # of all, so that equal values may be rotated
+    taken = float(np.sum(np.maximum(values, 0.0))) + math.sqrt(k) * residual
+    if not math.isfinite(energy):
+        raise CertificateError("The data have missing entries, or are too large.")
     return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), False, energy)
+
+
+def _finite(X: Array) -> Array:
+    if not is_finite(X):
+        raise CertificateError("The data have missing entries, or are too large.")
+    return X
 
 
 def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
