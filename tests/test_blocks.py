@@ -288,13 +288,30 @@ def test_leading_pairs_by_few_products():
 
 @pytest.mark.parametrize(
     ("words", "size"),
-    [("2 GB", 2 * 10**9), ("500MiB", 500 << 20), ("1.5k", 1500), (" 7 b ", 7), (12345, 12345), ("3G", 3 * 10**9)],
+    [
+        ("2 GB", 2 * 10**9),
+        ("500MiB", 500 << 20),
+        ("1.5k", 1500),
+        (" 70000 b ", 70_000),
+        (12345, 12345),
+        ("3G", 3 * 10**9),
+        ("1e3 MB", 10**9),
+        ("1.5E+9", 1_500_000_000),
+    ],
 )
 def test_sizes(words, size):
     assert memory.limit_in_bytes(words) == size
 
 
-@pytest.mark.parametrize("words", ["much", "2 XB", "-1", "", "1 i", -5, float("nan"), True, [3]])
+@pytest.mark.parametrize(
+    ("words", "meant"), [(4, "4 GB"), ("4", "4 GB"), (0.5, "0.5 GB"), ("16 b", "16 GB"), (2000, "2000 MB"), ("8e3", "8000 MB")]
+)
+def test_a_few_bytes_were_meant_in_another_unit(words, meant):
+    with pytest.raises(ValueError, match=rf"memory_limit=.* bytes; did you mean '{meant}'\?"):
+        classical_nmf(planted(), 3, memory_limit=words)
+
+
+@pytest.mark.parametrize("words", ["much", "2 XB", "-1", "", "1 i", "1e", "1e999 GB", float("inf"), -5, float("nan"), True, [3]])
 def test_sizes_that_are_none(words):
     with pytest.raises(ValueError, match="memory_limit"):
         memory.limit_in_bytes(words)
@@ -761,6 +778,24 @@ def test_a_cluster_that_loses_all_workers(monkeypatch):
 
         with pytest.raises(ConnectionError, match="no workers for"):
             classical_nmf(planted(), 3, client=single, callback=retire, **SWEEPS)
+
+
+def test_a_cluster_that_is_closed_in_mid_run_and_its_client():
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as one, Client(one, set_as_default=False) as single:
+
+        def close(iterate):
+            if iterate.iteration == 2:
+                one.close()
+                until = time.monotonic() + 10
+                while single.status == "running" and time.monotonic() < until:
+                    time.sleep(0.05)
+
+        with pytest.raises(ConnectionError, match="The Dask scheduler is gone, and with its workers the factors so far"):
+            classical_nmf(planted(), 3, client=single, callback=close, **SWEEPS)
+        single.close()
+        for call in (classical_nmf, cvxnmf.factorize):
+            with pytest.raises(ConnectionError, match=r"The Dask client is closed; open a new one, Client\(address\)\."):
+                call(planted(), 3, client=single)
 
 
 def test_workers_that_die_on_every_attempt():

@@ -17,6 +17,9 @@ from cvxnmf import validation
 ANSWER, WITHOUT_WORKERS = 10, 30
 #: Seconds between looks at the state of the cluster while it works.
 LOOK = 2.0
+#: States of a client that will not work again.
+CLOSED = ("closed", "closing")
+GONE = "The Dask scheduler is gone, and with its workers the factors so far; start the cluster anew and try again."
 MISSING = "Working on a Dask cluster needs the packages dask and distributed; install them with: pip install 'cvxnmf[dask]'"
 
 
@@ -36,6 +39,8 @@ def open_connection(client: Any) -> Connection | None:
     if isinstance(client, distributed.Client):
         if client.asynchronous:
             validation.refuse("The Dask client is asynchronous; give a synchronous one, Client(address).")
+        if client.status in CLOSED:
+            raise ConnectionError("The Dask client is closed; open a new one, Client(address).")
         return Connection(client, owned=False)
     if not isinstance(client, str):
         validation.refuse(f"client must be a distributed.Client or the address of a scheduler, not {client!r}.")
@@ -87,7 +92,7 @@ class Connection:
     def workers(self) -> dict[str, int]:
         """Threads of each worker, in the order of their names; waits a little for the first one."""
         until = time.monotonic() + ANSWER
-        with _sentences():
+        with _sentences(self.client):
             while not (found := self.client.nthreads()):
                 if time.monotonic() > until:
                     raise ConnectionError("The Dask cluster has no workers; start some with: dask worker ADDRESS")
@@ -97,7 +102,7 @@ class Connection:
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str, worker: str | None = None) -> Any:
         """A future of a task, at the worker if that is still there."""
         place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        with _sentences(), warnings.catch_warnings():
+        with _sentences(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # rows that are sent as they are make large tasks
             return self.client.submit(function, *arguments, key=key, pure=False, **place)
 
@@ -105,13 +110,13 @@ class Connection:
         """A future of a function of delayed pieces, at the worker."""
         dask: Any = import_module("dask")
         task = dask.delayed(function, pure=False)(*arguments, dask_key_name=key)
-        with _sentences(), warnings.catch_warnings():
+        with _sentences(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.client.compute(task, workers=[worker], allow_other_workers=True)
 
     def gathered(self, futures: Sequence[Any]) -> list[Any]:
         """The results, waited for as long as the cluster is alive."""
-        with _sentences():
+        with _sentences(self.client):
             self._wait(futures)
             return list(self.client.gather(list(futures)))
 
@@ -125,8 +130,8 @@ class Connection:
                 return
             except TimeoutError:
                 pass
-            if self.client.status in ("closed", "closing"):
-                raise ConnectionError("The Dask scheduler is gone; start the cluster anew.")
+            if self.client.status in CLOSED:
+                raise ConnectionError(GONE)
             now = time.monotonic()
             alone = None if self.client.nthreads() else now if alone is None else alone
             if alone is not None and now - alone > WITHOUT_WORKERS:
@@ -136,7 +141,7 @@ class Connection:
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
+def _sentences(client: Any) -> Iterator[None]:
     """Turn what a broken cluster raises into one sentence."""
     distributed: Any = import_module("distributed")
     lost = (distributed.CancelledError, OSError)
@@ -148,7 +153,11 @@ def _sentences() -> Iterator[None]:
         raise ConnectionError(
             "Dask workers died again and again on the same task; give them more memory, or make the chunks of A smaller."
         ) from None
-    except lost:
+    except Exception as error:  # a client that was closed on the way raises anything
+        if client.status in CLOSED:
+            raise ConnectionError(GONE) from None
+        if not isinstance(error, lost):
+            raise
         raise ConnectionError("The Dask cluster lost the data or its scheduler; start the cluster anew and try again.") from None
 
 

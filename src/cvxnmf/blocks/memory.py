@@ -26,17 +26,26 @@ COPIES_OF_GRAM = 6
 COPIES_OF_KRYLOV = 4
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+#: A limit of fewer bytes was meant in another unit.
+FEW_BYTES = 10_000
 
 
 def limit_in_bytes(memory_limit: Any) -> int:
     """Bytes of a limit given as a number or as words such as "2 GB" or "500MiB"."""
     found = SIZE.fullmatch(memory_limit) if isinstance(memory_limit, str) else None
     if found is not None and found[2].lower() in UNITS:
-        return int(float(found[1]) * UNITS[found[2].lower()])
-    if isinstance(memory_limit, str):
+        size, bare = float(found[1]) * UNITS[found[2].lower()], not found[2]
+    elif isinstance(memory_limit, str):
         validation.refuse(f"memory_limit={memory_limit!r} is not understood; give bytes, or words such as '2 GB' or '500 MiB'.")
-    return int(validation.number("memory_limit", memory_limit, minimum=0.0))
+    else:
+        size, bare = validation.number("memory_limit", memory_limit, minimum=0.0), True
+    if not math.isfinite(size):
+        validation.refuse(f"memory_limit={memory_limit!r} is no amount of memory; give bytes, or words such as '2 GB'.")
+    if bare and 0 < size < FEW_BYTES:
+        unit = "GB" if size < 1000 else "MB"
+        validation.refuse(f"memory_limit={memory_limit!r} is {size:g} bytes; did you mean '{size:g} {unit}'?")
+    return int(size)
 
 
 def resident() -> int:
