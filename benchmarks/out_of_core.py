@@ -20,7 +20,7 @@ from benchmarks.scale import Scale
 HEADER = ["where", "seconds per sweep", "in units of memory", "goal", "loss after the sweeps", "peak of a process, MB"]
 GOALS = {"in memory": "", "out of core": "at most 2", "Dask, 2 workers": "at most 1.3"}
 #: Sides of the data, sweeps, and the memory limit out of core.
-SIZES = {"tiny": (300, 20, 3, "4 GB"), "quick": (40_000, 200, 12, "400 MB"), "full": (200_000, 500, 20, "800 MB")}
+SIZES = {"tiny": (300, 20, 3, "4 GB"), "quick": (20_000, 200, 10, "400 MB"), "full": (200_000, 500, 20, "800 MB")}
 COMPONENTS = 20
 
 

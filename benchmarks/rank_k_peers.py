@@ -82,7 +82,7 @@ def symmetric_peer(scale: Scale) -> list[Table]:
     header = ["graph", "method", "seconds", "loss", "certified gap"]
     rows = []
     with threadpool_limits(1):
-        for name, A, k in datasets.walk_kernels()[: 1 if scale.tiny else None]:
+        for name, A, k in datasets.walk_kernels()[: scale.pick(1, 1, None)]:
             walk = A / A.sum(axis=1, keepdims=True)
             kernel, effort = walk @ walk.T, 5 if scale.tiny else 300
             label = f"{name}, k = {k}"

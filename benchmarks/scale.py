@@ -21,6 +21,11 @@ class Scale(Enum):
         return self is Scale.FULL
 
     @property
+    def quick(self) -> bool:
+        """Whether there are three minutes."""
+        return self is Scale.QUICK
+
+    @property
     def tiny(self) -> bool:
         """Whether only the machinery is tried."""
         return self is Scale.TINY

@@ -67,7 +67,7 @@ def imports(scale: Scale) -> list[Table]:
 def first_calls(scale: Scale) -> list[Table]:
     """The first call after installation, with nothing compiled, and the next process."""
     rows = []
-    for name, (data, call) in list(CALLS.items())[: scale.pick(0, 2, len(CALLS))]:
+    for name, (data, call) in list(CALLS.items())[: scale.pick(0, 1, len(CALLS))]:
         with tempfile.TemporaryDirectory() as cache:
             code = f"{data}\n{call}"
             without = Timing((_process(code, cache),))

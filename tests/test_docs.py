@@ -129,7 +129,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     for package in ("sphinx", "myst_parser", "sphinx_gallery", "sphinx_copybutton", "furo"):
         pytest.importorskip(package)
     for folder in ("docs", "examples", "benchmarks", "paper"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("api", "gallery", "__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("api", "gallery", "__pycache__", ".envs"))
     for page in ROOT.glob("*.md"):
         shutil.copy(page, tmp_path)
     # The gallery's examples have tests of their own and are not run here.
