@@ -54,7 +54,7 @@ def imports(scale: Scale) -> list[Table]:
     codes["cvxnmf --help"] = "import sys; sys.argv = ['cvxnmf', '--help']\nfrom cvxnmf.cli import main\nmain()"
     codes["Python alone"] = "pass"
     works = {name: lambda code=code: _process(code) for name, code in codes.items()}
-    times, _ = objective.interleaved(works, repeats=scale.pick(1, 2, 5), warm_up=scale.full)
+    times, _ = objective.interleaved(works, repeats=scale.pick(1, 1, 5), warm_up=scale.full)
     base = times["numpy and scipy"].median
     rows = []
     for name, timing in times.items():
