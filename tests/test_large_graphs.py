@@ -180,6 +180,9 @@ def test_many_equal_parts_are_not_let_in_one_by_one():
         found = cvxnmf.partition(pairs, n_groups=150)
     assert found.n_clusters <= 100
     assert found.certificate.check(found.A) == found.certificate.bound
+    factors = cvxnmf.factorize(sp.block_diag([np.ones((2, 2)) - np.eye(2)] * 900).tocsr(), 3, symmetric=True, effort=0)
+    assert factors.certificate.bound <= factors.value < 1800
+    assert factors.levels[0].certificate.relative_gap < 1e-2
     with pytest.raises(ValueError, match="clusters of"):
         cvxnmf.partition(sp.eye_array(400_000, format="csr"), 300_000)
 

@@ -148,11 +148,20 @@ def grouped(A: Any, k: int, n_groups: int) -> tuple[Coarse, float]:
     """
     s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
     edge = noise_level(A, s).edge
-    values, vectors = directions_at_least(A, s, edge, max(1, k - 1), k - 1)
+    values, vectors = directions_at_least(A, s, edge, k + 1, k - 1)
     Y = vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
-    positive = values[values > 0]
-    trace = edge if not len(positive) or positive[-1] > edge else ADMITTING_SHARE * float(positive[-1])
-    return coarsened(A, s, divided(Y, s * s, n_groups)), trace
+    return coarsened(A, s, divided(Y, s * s, n_groups)), admitting_trace(edge, values, k, k)
+
+
+def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None) -> float:
+    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive.
+
+    Of a large graph no more than `most` directions are let in.
+    """
+    if most is not None and len(spectrum) > most:
+        edge = max(edge, float(spectrum[most]))
+    wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
+    return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 
 def noise_level(A: Any, s: FloatArray) -> Noise:

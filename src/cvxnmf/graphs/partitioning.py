@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import validation
-from cvxnmf.coarsening import ADMITTING_SHARE, GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS, ROUNDING
+from cvxnmf.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS, admitting_trace
 from cvxnmf.cones import CONES
 from cvxnmf.factorization import normalised_factors
 from cvxnmf.graphs.adapters import named_graph
@@ -115,7 +115,7 @@ def partition(
     found = 1 + int(np.count_nonzero(way.spectrum > way.level.edge))
     k = _found_clusters(found, A, groups) if k is None else k
     most = None if groups is None else MOST_DIRECTIONS if n_clusters is None else k
-    weight_of_trace = _admitting(way.level.edge, way.spectrum, k, most) if isinstance(trace, str) else trace
+    weight_of_trace = admitting_trace(way.level.edge, way.spectrum, k, most) if isinstance(trace, str) else trace
     describe = partial(_described, nodes, A, way, k, n_clusters is not None, found - 1)
     options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
     try:
@@ -183,17 +183,6 @@ def _separate_parts(A: Any) -> int:
     entries = A.tocoo()
     upper = entries.row < entries.col
     return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
-
-
-def _admitting(edge: float, spectrum: FloatArray, k: int, most: int | None) -> float:
-    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive.
-
-    Of a large graph no more than `most` directions are let in.
-    """
-    if most is not None and len(spectrum) > most:
-        edge = max(edge, float(spectrum[most]))
-    wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
-    return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 
 def _described(
