@@ -1,7 +1,7 @@
 """Figure 2, left: steps to a certified gap against the size of the graph."""
 
 # ruff: noqa: T201
-from cvxnmf.reproduction import reproduce
+from cvxnmf.paper import reproduce
 
 if __name__ == "__main__":
     print(*reproduce("figure2-left", "cvxnmf-paper").files, sep="\n")

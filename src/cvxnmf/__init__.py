@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cvxnmf import plots, report
-    from cvxnmf.certificates import certify, verify
-    from cvxnmf.checking import Certificate, CertificateError
-    from cvxnmf.classical import classical_nmf
-    from cvxnmf.completely_positive import exp_factor, factor_rank_two
+    from cvxnmf.certificates import Certificate, CertificateError
+    from cvxnmf.convex.certify import certify
+    from cvxnmf.convex.doubly_nonnegative import sparse
+    from cvxnmf.convex.problem import Problem
+    from cvxnmf.convex.rectangular import nonsymmetric
+    from cvxnmf.convex.solve import path, solve
+    from cvxnmf.convex.symmetric import symmetric
+    from cvxnmf.cp.exp_factor import exp_factor
+    from cvxnmf.cp.rank_two import factor_rank_two
+    from cvxnmf.cp.recursion import recursive
     from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF
-    from cvxnmf.factorization import factorize
-    from cvxnmf.graphs import block_graph, partition, performance
-    from cvxnmf.problems import Problem, nonsymmetric, sparse, symmetric
-    from cvxnmf.recursion import recursive
+    from cvxnmf.graphs.block_graph import block_graph
+    from cvxnmf.graphs.partition import partition
+    from cvxnmf.graphs.quality import performance
+    from cvxnmf.io.saving import load, save
+    from cvxnmf.nmf.bounds import verify
+    from cvxnmf.nmf.descent import classical_nmf
+    from cvxnmf.nmf.factorize import factorize
     from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Level, Partition, Solution, Status
-    from cvxnmf.saving import load, save
-    from cvxnmf.solvers import path, solve
 
 __version__ = "0.1.0"
 
@@ -60,16 +67,23 @@ __all__ = [
 
 _ROOMS = {
     "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Level", "Partition", "Solution", "Status"),
-    "checking": ("Certificate", "CertificateError"),
-    "problems": ("Problem", "nonsymmetric", "sparse", "symmetric"),
-    "certificates": ("certify", "verify"),
-    "solvers": ("path", "solve"),
-    "completely_positive": ("exp_factor", "factor_rank_two"),
-    "classical": ("classical_nmf",),
-    "factorization": ("factorize",),
-    "recursion": ("recursive",),
-    "saving": ("load", "save"),
-    "graphs": ("block_graph", "partition", "performance"),
+    "certificates": ("Certificate", "CertificateError"),
+    "convex.problem": ("Problem",),
+    "convex.symmetric": ("symmetric",),
+    "convex.rectangular": ("nonsymmetric",),
+    "convex.doubly_nonnegative": ("sparse",),
+    "convex.certify": ("certify",),
+    "convex.solve": ("path", "solve"),
+    "cp.exp_factor": ("exp_factor",),
+    "cp.rank_two": ("factor_rank_two",),
+    "cp.recursion": ("recursive",),
+    "nmf.bounds": ("verify",),
+    "nmf.descent": ("classical_nmf",),
+    "nmf.factorize": ("factorize",),
+    "io.saving": ("load", "save"),
+    "graphs.block_graph": ("block_graph",),
+    "graphs.partition": ("partition",),
+    "graphs.quality": ("performance",),
     "estimators": ("NMF", "GraphPartitioner", "SymmetricNMF"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

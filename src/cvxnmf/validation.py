@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.results import FloatArray, PairedPoint, Point, Solution
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results import PairedPoint, Point, Solution
 
 #: Differences of mirrored entries up to this share of the largest entry are rounding and averaged away.
 ASYMMETRY = 1e-10

@@ -1,62 +1,77 @@
-"""Dual points of the doubly nonnegative problem: a nonnegative N, and the best S for it.
+"""Bounds for the doubly nonnegative problem (docs/mathematics.md).
 
-For given N the best S is the negative part of ``B + N``, turned positive; what is left, ``Z = B + S + N``, is its positive part.
-At an optimal X, ``Z = X``: N lives where X vanishes.
+``min ||A - X||^2 + l1 sum |X| + trace Tr X`` over X positive semidefinite and nonnegative. With
+``B = A - l1/2 11' - trace/2 I`` and any S positive semidefinite and N >= 0 (``<S, X> >= 0``, ``<N, X> >= 0``)
+
+    ||A||^2 - 2 <B, X> + ||X||^2  >=  ||A||^2 - 2 <B + S + N, X> + ||X||^2  >=  ||A||^2 - ||B + S + N||^2.
+
+With ``l1 = trace = 0`` no ``UU'``, ``U >= 0``, of whatever rank, is nearer to A than that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
-from cvxnmf import spectra, validation
-from cvxnmf.certificates.dual import Dual, Witness, accepted
-from cvxnmf.problems import DoublyNonnegativeProblem
-from cvxnmf.problems.doubly_nonnegative import Projection
-from cvxnmf.results import FloatArray, MatrixPoint, Solution
+from cvxnmf.certificates.rounding import (
+    LARGEST,
+    UNIT,
+    UNITS_PER_TERM,
+    Array,
+    CertificateError,
+    Proof,
+    is_psd,
+    of_moderate_size,
+    safe_bound,
+    square_matrix,
+    witness_arrays,
+)
 
-#: Steps of dual ascent when only X is known.
-ASCENT_STEPS = 60
-#: First diagonal raise of S, per row and unit of its trace.
-FIRST_PAD = 1e-15
-
-
-def examined(problem: DoublyNonnegativeProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
-    """Value, dual point, and whether X had to be restored."""
-    (block,) = problem.blocks
-    if isinstance(X, Solution) and not (isinstance(X.point, MatrixPoint) and len(X.point.matrix) == problem.size):
-        validation.refuse(f"X is a Solution of another problem; give one of a sparse problem of {problem.size} nodes.")
-    whole = problem.matrix(X.X if isinstance(X, Solution) else X)
-    restored = not block.contains(whole)
-    point = block.restored(whole) if restored else MatrixPoint(whole)
-    return block.objective(point), [dual_point(problem, block, point.matrix)], restored
+#: What the bounds speak of.
+SCOPE = "model"
 
 
-def dual_point(
-    problem: DoublyNonnegativeProblem, block: Projection, X: FloatArray, multiplier: FloatArray | None = None
-) -> Dual | None:
-    """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
-    N = _ascended(block, X) if multiplier is None else np.maximum(multiplier, 0.0)
-    S = spectra.parts(block.B + N)[1]
-    unit = float(np.trace(S))
-
-    def family(shift: float) -> Witness:
-        raised = S.copy()
-        raised.flat[:: len(S) + 1] += shift * unit
-        return {"S": raised, "N": N}
-
-    return accepted(block.A, problem.statement, 0.0, family, FIRST_PAD * len(S), largest=1.0)
+def _weights(statement: Mapping[str, Any]) -> tuple[float, float]:
+    try:
+        l1, trace = float(statement["l1"]), float(statement["trace"])
+        known = 0 <= l1 <= LARGEST and 0 <= trace <= LARGEST
+    except (KeyError, TypeError, ValueError, OverflowError):
+        known = False
+    if not known:
+        raise CertificateError("The certificate's statement of the problem is not understood.")
+    return l1, trace
 
 
-def _ascended(block: Projection, X: FloatArray) -> FloatArray:
-    """Accelerated ascent of the dual over N >= 0, started where X says N must live."""
-    B = block.B
-    N = np.where(X <= 1e-9 * X.max(initial=0.0), np.maximum(0.0, X - B), 0.0)
-    ahead, weight = N, 1.0
-    for _ in range(ASCENT_STEPS):
-        following = np.maximum(0.0, ahead - spectra.parts(B + ahead)[0])
-        if float(np.vdot(ahead - following, following - N)) > 0:
-            weight = max(1.0, 0.5 * weight)
-        longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * weight**2))
-        ahead, N, weight = following + (weight - 1.0) / longer * (following - N), following, longer
-    return N
+def scale(A: Any, statement: Mapping[str, Any]) -> float:
+    """Size of the data, against which rounding is judged."""
+    _weights(statement)
+    data = square_matrix(A)
+    return float(np.vdot(data, data))
+
+
+def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """Return the bound that S and N prove."""
+    data, (l1, trace) = square_matrix(A), _weights(statement)
+    of_moderate_size(data, "mse")
+    S, N = witness_arrays(witness, "S", "N")
+    if S.shape != data.shape or N.shape != data.shape:
+        raise CertificateError(f"The witness of shape {S.shape} does not match data of shape {data.shape}.")
+    if not (np.array_equal(S, S.T) and np.array_equal(N, N.T) and N.min() >= 0):
+        raise CertificateError("The witness is not symmetric, or its second part has a negative entry.")
+    if S.any() and not is_psd(S.copy(), np.abs(S).sum(axis=1)):
+        raise CertificateError("The dual point is not positive semidefinite.")
+    Z = S + N
+    size = np.abs(S) + N + data + 0.5 * l1
+    Z += data - 0.5 * l1
+    Z.flat[:: len(Z) + 1] -= 0.5 * trace
+    size.flat[:: len(Z) + 1] += 0.5 * trace
+    norm, energy = float(np.vdot(data, data)), float(np.vdot(Z, Z))
+    rounding = UNITS_PER_TERM * UNIT * (norm + energy + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size)))
+    bound = float(np.ascontiguousarray((data - Z) * (data + Z)).sum())  # ||A||^2 - ||Z||^2, summed pairwise
+    return Proof(safe_bound(bound, rounding), True, norm)
+
+
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": prove}

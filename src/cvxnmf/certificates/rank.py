@@ -1,228 +1,311 @@
-"""Lower bounds for all nonnegative factorisations of a rank: the ascent over N (docs/mathematics.md).
+"""Bounds for all nonnegative factorisations of a rank, whoever computed them (docs/mathematics.md).
 
-``||A||^2 - sum_{i <= k} sigma_i(A + N)^2`` is concave in N >= 0, with gradient minus twice the best approximation of rank k of
-``A + N``: accelerated ascent with backtracking, and where singular values k and k + 1 meet, so that the bound has a kink, steps
-of Polyak's length towards the value of the factorisation at hand.
+For squared error and any N >= 0, every X >= 0 of rank at most k has
+
+    ||A - X||^2  >=  ||A||^2 - 2 <A + N, X> + ||X||^2  >=  ||A||^2 - sum_{i <= k} sigma_i(A + N)^2,
+
+with the positive eigenvalues in place of the singular values if ``X = UU'``. N is the witness; N = 0 is the tail of the
+singular values of A. Where entries are missing, the bound is that of a fully observed part of the rows and columns, which is
+part of the witness. For KL and rank one the best model is the product of the margins.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackError, eigsh, svds
 
-from cvxnmf import blocks, checking, spectra, validation
-from cvxnmf.certificates import blockwise
-from cvxnmf.certificates.factors import factor_loss, stated
-from cvxnmf.checking import Certificate
-from cvxnmf.results import Factorization, FloatArray
+from cvxnmf.certificates.rounding import (
+    UNIT,
+    UNITS_PER_TERM,
+    Array,
+    CertificateError,
+    Proof,
+    is_finite,
+    largest_eigenvalues,
+    log,
+    of_moderate_size,
+    safe_bound,
+    witness_arrays,
+)
+from cvxnmf.certificates.row_chunks import in_pieces, is_chunked, pieces, walked
 
-#: Up to this many rows or columns, whichever are fewer, all singular values are computed.
-LARGEST_DENSE_SIDE = 3000
-#: Up to this many entries a matrix N is sought.
-LARGEST_DENSE_SIZE = 40_000_000
-#: Below this gap, relative to the value, there is nothing left to gain.
-CLOSED = 1e-9
-#: A step as short as this tells of a kink.
-SHORTEST_STEP = 0.1
-#: Steps of Polyak's length without progress before they are halved.
-PATIENCE = 8
+#: What the bounds speak of.
+SCOPE = "rank-k"
+#: Inner products of vectors that count as orthonormal may be off by this much.
+ORTHONORMAL = 1e-10
+#: Random vectors beyond the rank that join given ones, and steps that all of them take towards the leading ones.
+RANDOM_EXCESS, POWER_STEPS = 5, 3
+
+#: Up to this many nodes eigenvalues are iterated to the last bit, and beyond to this share.
+LARGEST_EXACT, LOOSE = 20_000, 1e-5
 
 
-class Part(NamedTuple):
-    """The fully observed part of the data that a bound is computed on."""
+class _Terms(NamedTuple):
+    """The factorisations that a bound is about."""
 
-    A: FloatArray
-    witness: dict[str, FloatArray]
+    loss: str
+    n_components: int
+    symmetric: bool
+    scaling: str | None = None
 
 
-def verify(
-    A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150, *, memory_limit: Any = None, client: Any = None
-) -> Certificate:
-    """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.
+def _terms(statement: Mapping[str, Any]) -> _Terms:
+    try:
+        terms = _Terms(statement["loss"], statement["n_components"], statement["symmetric"], statement.get("scaling"))
+        whole = isinstance(terms.n_components, int) and not isinstance(terms.n_components, bool)
+        known = terms.loss in ("mse", "kl") and whole and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
+        known = known and (terms.scaling is None or (terms.scaling == "degree" and terms.symmetric and terms.loss == "mse"))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        known = False
+    if not known:
+        raise CertificateError("The certificate's statement of the problem is not understood.")
+    return terms
+
+
+def _data(A: Any, terms: _Terms) -> Any:
+    """The data as a float64 array, NaN where entries are missing, or as a sparse matrix; scaled as the terms say."""
+    data = _given_data(A, terms.symmetric)
+    return data if terms.scaling is None else _degree_scaled(data)
+
+
+def _degree_scaled(A: Any) -> Any:
+    """``A_ij / sqrt(d_i d_j)`` with the row sums d; rows without entries stay as they are.
+
+    Each entry is off by the roundings of a row sum, a root, a quotient and two products, which `_scaling_error` allows for.
+    """
+    sums = np.asarray(A.sum(axis=1)).ravel()
+    if not (is_finite(sums) and sums.max(initial=0.0) > 0):
+        raise CertificateError("The row sums of the data must be finite, with some of them positive.")
+    inverse = 1.0 / np.sqrt(np.where(sums > 0, sums, 1.0))
+    if sp.issparse(A):
+        return sp.csr_array(sp.diags_array(inverse) @ A @ sp.diags_array(inverse))
+    return A * inverse[:, None] * inverse[None, :]
+
+
+def _scaling_error(A: Any, terms: _Terms) -> float:
+    """Bound on the relative error of every scaled entry."""
+    return 0.0 if terms.scaling is None else (A.shape[0] + 16) * UNIT
+
+
+def _given_data(A: Any, symmetric: bool) -> Any:
+    """The data as they are, made symmetric to the last bit."""
+    A = A.compute() if is_chunked(A) else A
+    try:
+        real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
+        data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
+    except (TypeError, ValueError, OverflowError):
+        data = None
+    entries: Any = np.full(1, np.inf) if data is None else (data.data if sp.issparse(data) else data)
+    if data is None or data.ndim != 2 or 0 in data.shape or np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
+        raise CertificateError("The data must be a matrix of nonnegative numbers.")
+    if symmetric and data.shape[0] != data.shape[1]:
+        raise CertificateError("The data must be a square matrix.")
+    return (data + data.T) / 2 if symmetric else data
+
+
+def scale(A: Any, statement: Mapping[str, Any]) -> float:
+    """Size of the observed data, against which rounding is judged."""
+    terms = _terms(statement)
+    if in_pieces(A) and not (terms.symmetric or terms.scaling):
+        walk = walked(A)
+        return walk.total if terms.loss == "kl" else walk.energy
+    data = _data(A, terms)
+    entries = data.data if sp.issparse(data) else data
+    return float(np.nansum(entries) if terms.loss == "kl" else np.nansum(entries * entries))
+
+
+def _observed_part(data: Any, witness: Mapping[str, Array], symmetric: bool) -> Array:
+    """The rows and columns that the witness names, all of them if it names none."""
+    dense = np.asarray(data.toarray() if sp.issparse(data) else data)
+    if "rows" in witness:
+        rows, columns = (part > 0 for part in witness_arrays(witness, "rows", "columns"))
+        if rows.shape != dense.shape[:1] or columns.shape != dense.shape[1:] or not (rows.any() and columns.any()):
+            raise CertificateError("The rows and columns of the witness do not match the data.")
+        if symmetric and not np.array_equal(rows, columns):
+            raise CertificateError("The rows and columns of the witness must agree for a symmetric bound.")
+        dense = dense[np.ix_(rows, columns)]
+    if not is_finite(dense):
+        raise CertificateError("The data have missing entries where the witness needs them.")
+    return dense
+
+
+def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The bound of the witness N."""
+    terms = _terms(statement)
+    data = _data(A, terms)
+    part = _observed_part(data, witness, terms.symmetric)
+    (N,) = witness_arrays(witness, "N") if "N" in witness else (np.zeros_like(part),)
+    if terms.loss != "mse":
+        raise CertificateError("A bound of this kind is known for squared error only.")
+    if N.shape != part.shape or not N.min() >= 0:
+        raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {part.shape}, or is negative.")
+    if terms.symmetric and not np.array_equal(N, N.T):
+        raise CertificateError("The witness is not symmetric.")
+    of_moderate_size(part, terms.loss)
+    norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
+    error = _scaling_error(data, terms)
+    taken = _taken_energy(part + N, terms, error * np.sqrt(norm))
+    lost = UNITS_PER_TERM * UNIT * (norm + taken) + 4 * error * norm
+    return Proof(safe_bound(norm - taken, lost), True, scale(A, statement))
+
+
+def _prove_tail(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The tail of the singular values of the data; of files and dask arrays piece by piece."""
+    terms = _terms(statement)
+    if in_pieces(A) and "rows" not in witness and not (terms.symmetric or terms.scaling):
+        return walked_tail(A, statement)
+    return _prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
+
+
+def walked_tail(A: Any, statement: Mapping[str, Any]) -> Proof:
+    """The same in bounded memory, from the smaller Gram matrix summed over pieces of the data."""
+    walk = walked(A, gram=True)
+    if not walk.complete:
+        raise CertificateError("The data have missing entries where the witness needs them.")
+    assert walk.gram is not None
+    return gram_tail(walk.gram, walk.energy, walk.largest, max(A.shape), statement)
+
+
+def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Mapping[str, Any]) -> Proof:
+    """The tail of the singular values from a Gram matrix.
 
     Parameters
     ----------
-    A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
-        Nonnegative; NaN stands for missing entries, which data in blocks cannot have.
-    U : array-like of shape (m, k), or Factorization
-        Nonnegative.
-    V : array-like of shape (n, k), optional
-        Nonnegative, ``A ≈ UV'`` (the transpose of scikit-learn's ``components_``). Left out, ``A ≈ UU'`` and the bound is about
-        symmetric factorisations.
-    loss : {"mse", "kl"}
-        ``||A - UV'||^2`` (no half), or Kullback-Leibler, for which a bound is known for rank one only; above it the bound is 0.
-    effort : int
-        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
-        blocks.
-    memory_limit, client
-        Work on data in blocks of rows, from files or on a Dask cluster; see :func:`classical_nmf`.
-
-    Returns
-    -------
-    Certificate
-        Of scope "rank-k"; ``certificate.kind`` tells which bound it is.
-
-    Examples
-    --------
-    >>> import numpy as np, cvxnmf
-    >>> U, V = np.eye(4)[:, :2] + 0.1, np.ones((3, 2))
-    >>> certificate = cvxnmf.verify(U @ V.T + 0.01, U, V)
-    >>> bool(certificate.bound <= certificate.value)
-    True
+    G : ndarray
+        ``A'A`` or ``AA'``, whichever is smaller, its entries sums of `count` products in any order.
+    energy, largest : float
+        ``||A||²``, summed pairwise in pieces and exactly over them, and the largest entry.
+    count : int
+        The larger side of A.
+    statement : mapping
+        What the bound is about.
     """
-    validation.choice("loss", loss, ("mse", "kl"))
-    effort = validation.integer("effort", effort, minimum=0)
-    if isinstance(U, Factorization):
-        U, V = U.U, None if U.V is U.U else U.V
-    if blocks.wanted(A, memory_limit, client):
-        return blockwise.verified(A, U, V, loss, memory_limit, client)
-    data = validation.partial_matrix(A)
-    validation.magnitude(data.data if sp.issparse(data) else data, loss)
-    U, V = validation.nonnegative_factors(U, V, data.shape)
-    symmetric = V is U
+    terms = _terms(statement)
+    if terms.loss != "mse" or terms.symmetric or terms.scaling:
+        raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")
+    of_moderate_size(np.array([largest]), terms.loss)
+    taken = _gram_energy(G, count, float(np.sqrt(energy)), terms.n_components)
+    return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), True, energy)
+
+
+def _gram_energy(G: Array, count: int, norm: float, k: int) -> float:
+    """An upper bound on the sum of the k largest ``sigma_i²`` from a Gram matrix whose entries are sums of `count` products."""
+    squares = largest_eigenvalues(G, k) + 2 * (count + 16) * UNIT * norm**2
+    values = np.sqrt(squares) + 2 * UNIT * norm
+    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values))
+
+
+def _taken_energy(Y: Array, terms: _Terms, error: float) -> float:
+    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, of the positive eigenvalues if symmetric; Y is off by `error` in norm."""
+    norm = float(np.linalg.norm(Y))
+    if terms.symmetric:
+        values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
+        return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y))
+    thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
+    return _gram_energy(thin.T @ thin, len(thin), norm, terms.n_components)
+
+
+def lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array, Array]:
+    """The largest singular values (positive eigenvalues) of a sparse matrix, and the norms of their residuals."""
+    start = np.ones(min(data.shape)) / min(data.shape) ** 0.5
     if symmetric:
-        validation.is_symmetric(data)
-    with np.errstate(all="ignore"):  # values are tested for being finite
-        return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
+        tol = 0.0 if data.shape[0] <= LARGEST_EXACT else LOOSE  # what is lost is added as residuals
+        values, V = eigsh(data, k=n_components, which="LA", v0=start, tol=tol)
+        return np.maximum(values, 0.0), np.linalg.norm(data @ V - V * values, axis=0)
+    U, values, Vt = svds(data, k=n_components, v0=start)
+    return values, np.linalg.norm(data @ Vt.T - U * values, axis=0) + np.linalg.norm(data.T @ U - Vt.T * values, axis=0)
 
 
-def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
-    """``A_ij / sqrt(d_i d_j)`` with the degrees d, and their roots, 1 for nodes without entries."""
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
-    inverse = sp.diags_array(1.0 / roots)
-    return sp.csr_array(inverse @ A @ inverse), roots
+def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """The tail of the singular values of a large matrix, from Lanczos iterations or from given vectors: not rigorous."""
+    terms = _terms(statement)
+    if "vectors" in witness:
+        return _prove_ritz(A, terms, witness)
+    data = _data(A, terms)
+    if terms.loss != "mse" or not sp.issparse(data) or np.isnan(data.data).any():
+        raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
+    try:
+        values, residuals = lanczos_values(data, terms.n_components, terms.symmetric)
+    except (ArpackError, TypeError, ValueError):
+        raise CertificateError("The singular values of the data could not be computed.") from None
+    reached = np.sort(values + residuals)[::-1]
+    if terms.scaling is not None:  # 1 is an eigenvalue once for every component, of which iterations see a single one
+        parts = connected_components(data, directed=False)[0] - int(np.count_nonzero(np.diff(data.indptr) == 0))
+        reached[:parts] = np.maximum(reached[:parts], 1.0)
+    norm, taken = float(data.data @ data.data), float(np.sum(reached**2))
+    return Proof(safe_bound(norm - taken, UNITS_PER_TERM * UNIT * (norm + taken)), False, norm)
 
 
-def rank_certificate(
-    A: Any, k: int, value: float, loss: str, symmetric: bool, effort: int, scaling: str | None = None
-) -> Certificate:
-    """The best certificate of the value that the effort allows.
+def _prove_ritz(A: Any, terms: _Terms, witness: Mapping[str, Array]) -> Proof:
+    """The tail of the singular values from vectors that span nearly all of the leading ones, in a few walks over the data."""
+    (Z,) = witness_arrays(witness, "vectors")
+    if terms.loss != "mse" or terms.symmetric or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < terms.n_components:
+        raise CertificateError("The vectors of the witness do not match the data.")
+    skew = float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max())
+    if not skew < ORTHONORMAL:
+        raise CertificateError("The vectors of the witness are not orthonormal.")
+    data = None if in_pieces(A) else _given_data(A, symmetric=False)
 
-    With ``scaling="degree"`` the value and the bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
+    def product(Q: Array) -> Array:
+        image = np.zeros(Q.shape)
+        for piece in pieces(A) if data is None else [data]:
+            image += piece.T @ (piece @ Q)
+        return image
+
+    energy = walked(A).energy if data is None else float(np.square(data.data if sp.issparse(data) else data).sum())
+    return ritz_tail(Z, product, energy, terms.n_components)
+
+
+def ritz_tail(Z: Array, product: Callable[[Array], Array], energy: float, k: int) -> Proof:
+    """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; not rigorous.
+
+    Vectors that leave leading ones out would prove too much, so fixed random ones join them, and all take a few steps towards
+    the leading ones. On the span of the result Q the eigenvalues of ``A'A`` are those of ``Q'A'AQ`` up to their residuals.
     """
-    statement: dict[str, Any] = {"form": "rank", "loss": loss, "n_components": k, "symmetric": symmetric}
-    data = A
-    if scaling is not None:
-        statement["scaling"], data = scaling, degree_scaled(A)[0]
-    best: tuple[str, dict[str, FloatArray], checking.Proof] = ("zero", {}, checking.prove(A, "zero", statement, {}))
-    for kind, witness in _candidates(data, k, value, loss, symmetric, effort):
-        try:
-            proof = checking.prove(A, kind, statement, witness)
-        except checking.CertificateError:  # an observed part that is all zero, for instance: nothing is gained
-            continue
-        if proof.bound > best[2].bound:
-            best = (kind, witness, proof)
-    return stated(*best, value, statement)
+    count = max(0, min(len(Z) - Z.shape[1], k + RANDOM_EXCESS))
+    Q = np.hstack([Z, np.random.default_rng(0).standard_normal((len(Z), count))])
+    for _ in range(POWER_STEPS):
+        Q = _finite(product(np.linalg.qr(Q)[0]))
+    Q = np.linalg.qr(Q)[0]
+    image = _finite(product(Q))
+    T = Q.T @ image
+    values, W = np.linalg.eigh((T + T.T) / 2)
+    values, W = values[::-1][:k], W[:, ::-1][:, :k]
+    residual = float(np.linalg.norm(image @ W - (Q @ W) * values))  # of all, so that equal values may be rotated
+    taken = float(np.sum(np.maximum(values, 0.0))) + math.sqrt(k) * residual
+    if not math.isfinite(energy):
+        raise CertificateError("The data have missing entries, or are too large.")
+    return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), False, energy)
 
 
-def _candidates(A: Any, k: int, value: float, loss: str, symmetric: bool, effort: int) -> list[tuple[str, dict[str, FloatArray]]]:
-    """Kinds of bounds to try, with their witnesses."""
-    if loss == "kl":
-        part = _observed_part(A, symmetric) if k == 1 else None
-        return [] if part is None else [("independence", part.witness)]
-    if k >= min(A.shape) and not symmetric:
-        return []
-    if sp.issparse(A) and (min(A.shape) > LARGEST_DENSE_SIDE or np.prod(A.shape, dtype=float) > LARGEST_DENSE_SIZE):
-        return [("lanczos", {})]
-    part = _observed_part(A, symmetric)
-    if part is None or (k >= min(part.A.shape) and not symmetric):
-        return []
-    k = min(k, *part.A.shape)
-    if k == 1 or effort == 0 or part.A.size > LARGEST_DENSE_SIZE:  # of rank one, the best approximation is nonnegative
-        return [("tail", part.witness)]
-    return [("tail", part.witness), ("dual", part.witness | {"N": ascended(part.A, k, symmetric, value, effort)})]
+def _finite(X: Array) -> Array:
+    if not is_finite(X):
+        raise CertificateError("The data have missing entries, or are too large.")
+    return X
 
 
-def _observed_part(A: Any, symmetric: bool) -> Part | None:
-    """All of the data, or a large part without missing entries: rows and columns with the most are dropped in turn."""
-    dense = np.asarray(A.toarray() if sp.issparse(A) else A)
-    missing = np.isnan(dense)
-    if not missing.any():
-        return Part((dense + dense.T) / 2 if symmetric else dense, {})
-    if symmetric:
-        missing = missing | missing.T
-    rows, columns = np.ones(dense.shape[0], dtype=bool), np.ones(dense.shape[1], dtype=bool)
-    while (left := missing[np.ix_(rows, columns)]).any():
-        by_row, by_column = left.mean(axis=1), left.mean(axis=0)
-        if symmetric or by_row.max() >= by_column.max():
-            rows[np.flatnonzero(rows)[int(np.argmax(by_row))]] = False
-        else:
-            columns[np.flatnonzero(columns)[int(np.argmax(by_column))]] = False
-        if symmetric:
-            columns = rows
-        if not (rows.any() and columns.any()):
-            return None
-    part = dense[np.ix_(rows, columns)]
-    witness = {"rows": rows.astype(np.float64), "columns": columns.astype(np.float64)}
-    return Part((part + part.T) / 2 if symmetric else part, witness)
+def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """KL of rank one: ``KL(A || rc'/sum A)``."""
+    terms = _terms(statement)
+    if terms.loss != "kl" or terms.n_components != 1:
+        raise CertificateError("A bound of this kind is known for KL of rank one only.")
+    data = _data(A, terms)
+    part = _observed_part(data, witness, terms.symmetric)
+    of_moderate_size(part, terms.loss)
+    rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())
+    if not 0 < total < math.inf:
+        raise CertificateError("The bound is not a finite number.")
+    pieces = [(part, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
+    terms_sum = sum(sign * float(np.sum(x * log(x))) for x, sign in pieces)
+    size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in pieces)
+    return Proof(safe_bound(terms_sum, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size), True, scale(A, statement))
 
 
-def ascended(A: FloatArray, k: int, symmetric: bool, value: float, effort: int) -> FloatArray:
-    """Return the N >= 0 of the best bound found within the effort."""
-    with spectra.single_thread(min(A.shape)):
-        ascent = _Ascent(A, k, symmetric, value, effort)
-        ascent.accelerate()
-        ascent.approach()
-    N = ascent.best_N
-    return (N + N.T) / 2 if symmetric else N
-
-
-class _Ascent:
-    """The best N so far and what is left of the effort; energies are ``sum sigma_i^2`` of ``A + N``."""
-
-    def __init__(self, A: FloatArray, k: int, symmetric: bool, value: float, effort: int) -> None:
-        self.A, self.k, self.symmetric, self.value, self.left = A, k, symmetric, value, effort
-        self.norm = float(np.vdot(A, A))
-        self.best_N, self.least = np.zeros_like(A), np.inf
-
-    @property
-    def done(self) -> bool:
-        """Whether the effort is spent or the gap is closed."""
-        return self.left <= 0 or self.norm - self.least >= self.value * (1.0 - CLOSED)
-
-    def evaluate(self, N: FloatArray) -> tuple[FloatArray, float]:
-        """Best approximation of rank k of ``A + N``, and its energy."""
-        self.left -= 1
-        X, energy = spectra.top_part(self.A + N, self.k, self.symmetric)
-        if energy < self.least:
-            self.best_N, self.least = N, energy
-        return X, energy
-
-    def accelerate(self) -> None:
-        """Accelerated ascent with backtracking, until steps become short."""
-        N = ahead = self.best_N
-        X, energy = self.evaluate(ahead)
-        step, weight, before = 1.0, 1.0, energy
-        while not self.done and step > SHORTEST_STEP:
-            following = np.maximum(0.0, ahead - step * X)
-            move = following - ahead
-            X_there, there = self.evaluate(following)
-            if there > energy + 2.0 * float(np.vdot(X, move)) + float(np.vdot(move, move)) / step + 1e-13 * energy:
-                step *= 0.5
-                continue
-            weight = 1.0 if there > before else weight
-            longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * weight**2))
-            ahead, X, energy = following, X_there, there
-            if weight > 1.0:
-                ahead = np.maximum(0.0, following + (weight - 1.0) / longer * (following - N))
-                X, energy = self.evaluate(ahead)
-            N, before, weight, step = following, there, longer, 1.1 * step
-
-    def approach(self) -> None:
-        """Steps of Polyak's length towards the known value, halved when they bring nothing."""
-        N, share, idle = self.best_N, 1.0, 0
-        while not self.done and share > 1e-3:
-            least = self.least
-            X, energy = self.evaluate(N)
-            idle = 0 if least - self.least > 1e-7 * abs(self.value - self.norm + least) else idle + 1
-            if idle >= PATIENCE:
-                N, share, idle = self.best_N, 0.5 * share, 0
-                continue
-            free = np.where((N > 0) | (X < 0), X, 0.0)
-            slope = 2.0 * float(np.vdot(free, free))
-            if slope == 0:
-                return
-            N = np.maximum(0.0, N - min(1.0, share * (self.value - self.norm + energy) / slope) * X)
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": _prove_dual, "tail": _prove_tail, "lanczos": _prove_lanczos, "independence": _prove_independence}

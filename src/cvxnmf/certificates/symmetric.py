@@ -1,216 +1,241 @@
-"""Dual points of symmetric problems.
+"""Bounds for symmetric problems (docs/mathematics.md).
 
-With g the gradient of the loss at X and f its floor, ``Z = g + f >= 0`` always lies in the domain of the dual, and one
-shift puts ``Y = Z - f + trace N`` into the dual cone (docs/mathematics.md):
+For X in the cone K and any W with ``Y = W + trace N`` in the dual cone of K, Fenchel's inequality
+``phi(x) + phi*(w) >= x w`` gives
 
-    psd            Z + shift S^2                              S^2 is inside the cone
-    conditional    (1 - shift) Z + shift Diag(f1)             g1 = 0 by the effects; shift = 1 gives a Laplacian
-    free diagonal  (1 - shift) Z + shift f                    shift = 1 gives Y = trace N
+    loss(X) + trace <N, X>  >=  <W, X> - sum phi*(W) + trace <N, X>  =  <Y, X> - sum phi*(W)
+                            >=  - sum phi*(W).
 
-Under a lower limit on X the gradient is first lowered by the limit's multiplier.
+The witness is ``Z = W + f``, W measured from the edge of its domain: ``f = A`` for KL and ``f = A∘A/2`` for
+squared error. The check recomputes the right-hand side from the data and Z, and proves that Y lies in the dual cone:
+PSD for K = S+, and PSD with ``Y1 = 0`` for the conditionally PSD cone. Row sums that vanish only up to rounding are put
+right, in thought, on the diagonal of W; what that may change is taken off the bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
-from numpy.typing import ArrayLike
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
-from cvxnmf import checking, spectra, validation
-from cvxnmf.certificates import streamed
-from cvxnmf.certificates.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
-from cvxnmf.checking import CertificateError
-from cvxnmf.cones import Cone
-from cvxnmf.effects import balancing_effects
-from cvxnmf.problems import Block, Problem, StreamedBlock, SymmetricProblem
-from cvxnmf.results import FloatArray, Point, Solution
+from cvxnmf.certificates.matrix_free import factors, large, prove_streamed, stated_metric
+from cvxnmf.certificates.rounding import (
+    BLOCK_ENTRIES,
+    LARGEST,
+    UNIT,
+    UNITS_PER_TERM,
+    Array,
+    CertificateError,
+    Proof,
+    conjugate_terms,
+    domain_edge,
+    is_finite,
+    is_mirrored,
+    is_psd,
+    of_moderate_size,
+    safe_bound,
+    square_matrix,
+    witness_arrays,
+)
 
-#: An entry of X closer than this to its lower limit counts as touching it.
-TOUCHING = 1e-3
-
-
-def examined(problem: SymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
-    """Value, dual points of all blocks, and whether X had to be restored."""
-    if isinstance(problem.blocks[0], StreamedBlock):
-        if isinstance(X, Solution) and isinstance(X.point, Point) and len(X.v) == problem.size and X.groups is None:
-            return streamed.examined(problem, X.point)
-        problem = problem.dense()
-    if isinstance(X, Solution):
-        return _examined_factors(problem, X)
-    whole = problem.matrix(X)
-    restored, duals = False, []
-    for block in problem.blocks:
-        square = np.ix_(block.nodes, block.nodes)
-        part, moved = block.restore(whole[square])
-        whole[square], restored = part, restored or moved
-        duals.append(dual_point(problem, block, part, constraint_multiplier(block, part)))
-    return problem.value(whole), duals, restored
+#: What the bounds speak of.
+SCOPE = "model"
 
 
-def _examined_factors(problem: SymmetricProblem, solution: Solution) -> tuple[float, list[Dual | None], bool]:
-    """Examine a point in factors; it lies in the cone unless it comes from another problem."""
-    value, duals = 0.0, []
-    whole, groups = solution.point, solution.groups
-    if not isinstance(whole, Point) or len(whole.v) != problem.size:
-        validation.refuse(f"X is a Solution of another problem; give one of a symmetric problem of {problem.size} nodes.")
-    for block in problem.blocks:
-        if groups is not None and np.ptp(groups[block.nodes]):
-            return examined(problem, solution.X)
-        point = whole.restricted(block.nodes)
-        X = point.dense()
-        if (point.v.any() and not block.cone.free_effects) or block.lift(X):
-            return examined(problem, solution.X)
-        value += block.objective(point, X)
-        duals.append(dual_point(problem, block, X, constraint_multiplier(block, X)))
-    return value, duals, False
+def scale(A: Any, statement: Mapping[str, Any]) -> float:
+    """Size of the data, against which rounding is judged."""
+    terms = _terms(statement)
+    if large(A) and sp.issparse(A) and terms.loss == "kl" and terms.fits_diagonal:
+        return float(A.sum())
+    return terms.size(square_matrix(A))
 
 
-def joined(problem: Problem, duals: Sequence[Dual | None]) -> Dual | None:
-    """The dual points of all components as one, on the nodes that carry data; None if the check does not accept it."""
-    assert isinstance(problem, SymmetricProblem)
-    kept = problem.kept
-    Z = np.zeros((len(kept), len(kept)))
-    for block, dual in zip(problem.blocks, duals, strict=True):
-        here = np.searchsorted(kept, block.nodes)
-        Z[np.ix_(here, here)] = _anchor(block) if dual is None else dual.witness["Z"]
-    witness = {"Z": Z, "metric": problem.metric[kept]}
-    try:
-        proof = checking.prove(problem.A, "dual", problem.statement, witness)
-    except CertificateError:  # a component without a dual point may fail within rounding
-        return None
-    return Dual(witness, proof.bound, proof.rigorous)
+def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+    """Return the bound that ``Z`` and the metric prove; Z may be given by factors."""
+    terms, in_factors = _terms(statement), isinstance(witness, Mapping) and "W" in witness
+    if in_factors and large(A):
+        return prove_streamed(A, terms, witness)
+    data = square_matrix(A)
+    of_moderate_size(data, terms.loss)
+    metric, Z = _from_factors(data, witness) if in_factors else witness_arrays(witness, "metric", "Z")
+    dual = _DualPoint(data, terms, Z, metric.astype(np.float64))
+    dual.in_domain()
+    dual.in_dual_cone()
+    return Proof(dual.bound(), dual.rigorous, terms.size(data))
 
 
-def dual_point(problem: SymmetricProblem, block: Block[Cone], X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
-    """Return a dual point for X in the cone; under a lower limit on X the gradient is first lowered to the multiplier."""
-    if multiplier is None and block.cone.free_effects:
-        X = block.cone.with_effects(X, balancing_effects(block.loss, block.cone, X))
-    _, g = block.loss.value_and_gradient(X)
-    del X
-    if not (-ABSURD < g.min() and g.max() < ABSURD):
-        return None
-    if multiplier is not None:  # lower the gradient towards the multiplier where the limit on X allows it: where A > 0
-        g -= np.where(block.loss.A > 0, np.maximum(0.0, g - multiplier), 0.0)
-    try:
-        least, family = _shifted_family(block, g)
-    except sl.LinAlgError:
-        return None
-    del g  # the check below needs the room
-    statement = problem.statement | {"metric": "own"}  # a component's metric is cut out of the whole one
+def _from_factors(A: Array, witness: Mapping[str, Array]) -> tuple[Array, Array]:
+    """The metric, and ``Z = (1 - share) A + share exp(v1' + 1v' + WW') + Diag(diagonal)`` on the nodes that carry data.
 
-    def witness(shift: float) -> Witness:
-        Z = family(shift)
-        return {"Z": Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2, "metric": block.cone.s}
-
-    return accepted(block.loss.A, statement, least, witness, FIRST_PAD * block.size)
-
-
-Family = Callable[[float], FloatArray]
-
-
-def _shifted_family(block: Block[Cone], g: FloatArray) -> tuple[float, Family]:
-    """The least shift that makes the gradient dual feasible, and the dual point for any shift."""
-    if block.loss.ignore_diagonal:
-        return _shrunk_family(block, g)
-    if block.cone.free_effects:
-        return _blended_family(block, g)
-    return _raised_family(block, g)
-
-
-def _raised_family(block: Block[Cone], g: FloatArray) -> tuple[float, Family]:
-    """Raise the diagonal: ``Z + shift S^2``."""
-    t = block.cone.s**2
-    unit = max(1e-300, float(g.max()), -float(g.min()))
-    lowest = block.cone.smallest_eigenvalue(g) + block.trace
-    Z = g + block.loss.floor()
-
-    def family(shift: float) -> FloatArray:
-        raised = Z.copy()
-        raised.flat[:: len(Z) + 1] += shift * unit * t
-        return raised
-
-    return max(0.0, -lowest) / unit, family
-
-
-def _shrunk_family(block: Block[Cone], g: FloatArray) -> tuple[float, Family]:
-    """Shrink the gradient: ``Y = trace N + (1 - shift) g``."""
-    floor = block.loss.floor()
-    lowest = block.cone.smallest_eigenvalue(g)
-    if block.cone.free_effects:
-        g = _rows_summing_to_zero(g)
-    bounded = 0.0 if block.lower is None else np.where(block.loss.A == 0, 0.0, -np.inf)
-
-    def family(shift: float) -> FloatArray:
-        Z: FloatArray = (1.0 - min(shift, 1.0)) * g
-        Z += floor
-        return np.maximum(Z, bounded, out=Z)  # no lower than the edge of the domain, by rounding
-
-    return max(0.0, 1.0 - block.trace / -lowest) if lowest < 0 else 0.0, family
-
-
-def _rows_summing_to_zero(g: FloatArray) -> FloatArray:
-    """Take the last rounding out of the row sums by ``x_i + x_j`` off the diagonal; g is overwritten."""
-    n = len(g)
-    for _ in range(2):
-        x = g.sum(axis=1) / -(n - 2)
-        x -= x.sum() / (2 * n - 2)
-        g += np.add.outer(x, x)
-        np.fill_diagonal(g, 0.0)
-    return g
-
-
-def _anchor(block: Block[Cone]) -> FloatArray:
-    """The dual point that always exists on the conditional cone: Y is a Laplacian plus the penalty."""
-    return np.diag(block.loss.floor().sum(axis=1))
-
-
-def _blended_family(block: Block[Cone], g: FloatArray) -> tuple[float, Family]:
-    """Blend with the anchor; the pencil of the two gives the least share. The gradient is overwritten."""
-    floor = block.loss.floor()
-    diagonal = floor.sum(axis=1)
-    g.flat[:: len(g) + 1] -= g.sum(axis=1)
-    Z = g + floor
-    here = block.cone.add_penalty(g, block.trace)
-    there = -floor
-    there.flat[:: len(there) + 1] += diagonal
-    there = block.cone.add_penalty(there, block.trace)
-    scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
-    direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)
-    for M in (here, there):
-        M *= scaling[:, None]
-        M *= scaling[None, :]
-        spectra.add_outer(M, direction, direction)
-    try:
-        ratio = max(0.0, -spectra.smallest_eigenvalue(here, there))
-    except sl.LinAlgError:
-        ratio = 0.0
-
-    def family(shift: float) -> FloatArray:
-        blended = (1.0 - min(shift, 1.0)) * Z
-        blended.flat[:: len(Z) + 1] += min(shift, 1.0) * diagonal
-        return blended
-
-    return ratio / (1.0 + ratio), family
-
-
-def constraint_multiplier(block: Block[Cone], X: FloatArray, rounds: int = 100) -> FloatArray | None:
-    """Estimate the multiplier W of the dual cone at X under ``X >= lower``; None without a lower limit.
-
-    ``W = g - M``, ``M >= 0`` only where X touches its limit, and ``Y = W + trace N`` in the dual cone with
-    ``<X, Y> = 0``: alternating projections between the two sets.
+    Whatever rounding does to these numbers, they are the dual point that is proved.
     """
-    if block.lower is None:
-        return None
-    gradient = block.cone.add_penalty(block.loss.value_and_gradient(X)[1], block.trace)
-    if not np.all(np.abs(gradient) < ABSURD):
-        return None
-    penalty = block.cone.add_penalty(np.zeros_like(X), block.trace)
-    touching = X - block.lower < TOUCHING
-    span = block.cone.charged(X)
-    Y = gradient
-    for _ in range(rounds):
-        inside = block.cone.complementary(Y, span)
-        Y = np.where(touching, np.minimum(inside, gradient), gradient)
-    return inside - penalty
+    kept = A.any(axis=1)
+    metric, v, W, share, diagonal = factors(witness, int(np.count_nonzero(kept)))
+    part = A if kept.all() else A[np.ix_(kept, kept)]
+    Z = np.ascontiguousarray(W @ W.T)
+    height = max(1, BLOCK_ENTRIES // max(1, len(Z)))
+    for first in range(0, len(Z), height):  # in blocks, which saves a second matrix
+        rows = slice(first, first + height)
+        Z[rows] = share * np.exp(Z[rows] + np.add.outer(v[rows], v)) + (1.0 - share) * part[rows]
+    Z.flat[:: len(Z) + 1] += diagonal
+    return metric, Z if is_mirrored(Z) else (Z + Z.T) / 2
+
+
+class _Terms(NamedTuple):
+    """The problem that a bound is about."""
+
+    loss: str
+    cone: str
+    trace: float
+    fits_diagonal: bool
+    metric: str
+
+    def size(self, A: Array) -> float:
+        """Size of the data, against which rounding is judged."""
+        counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
+        return float(counted.sum() if self.loss == "kl" else np.vdot(counted, counted))
+
+
+def _terms(statement: Mapping[str, Any]) -> _Terms:
+    try:
+        fits, metric = statement["diagonal"] == "fit", statement["metric"]
+        terms = _Terms(statement["loss"], statement["cone"], float(statement["trace"]), fits, metric)
+        known = terms.loss in ("kl", "mse", "mse-paper") and terms.cone in ("psd", "conditional")
+        known = known and metric in ("degree", "uniform", "own")
+        if known and 0 <= terms.trace <= LARGEST and statement["diagonal"] in ("fit", "ignore"):
+            return terms
+    except (KeyError, TypeError, ValueError, OverflowError):
+        pass
+    raise CertificateError("The certificate's statement of the problem is not understood.")
+
+
+class _DualPoint:
+    """The witness of a model bound, seen against its data: ``W = Z - f``, its diagonal kept apart.
+
+    Only one further matrix, Y, is formed; everything else is taken in blocks of rows.
+    """
+
+    def __init__(self, A: Array, terms: _Terms, Z: Array, metric: Array) -> None:
+        self.loss, self.cone, self.trace, self.fits_diagonal, metric_name = terms
+        if not self.fits_diagonal and np.diag(A).any():
+            A = A - np.diag(np.diag(A))
+        kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
+        self.A = A if kept.all() else A[np.ix_(kept, kept)]
+        self.Z = Z
+        n = len(self.A)
+        if Z.shape != (n, n) or metric.shape != (n,) or n == 0:
+            raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
+        if not (is_finite(Z) and is_mirrored(Z)):
+            raise CertificateError("The witness is not a finite symmetric matrix.")
+        self.s = stated_metric(metric, metric_name, self.A.sum(axis=1))
+        self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
+        self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
+        self.rigorous = True
+        self._sum_rows()
+        if not self.fits_diagonal and (self.diagonal != domain_edge(self.loss, np.diag(self.A))).any():
+            raise CertificateError("The diagonal is ignored, so the dual point must vanish there.")
+        if self.cone == "conditional":
+            self._absorb_row_sums()
+
+    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Blocks of rows: which rows, their data, and Z with the mended diagonal."""
+        n = len(self.A)
+        height = max(1, BLOCK_ENTRIES // n)
+        for first in range(0, n, height):
+            rows = slice(first, min(n, first + height))
+            Z = self.Z[rows].copy()
+            Z[np.arange(len(Z)), np.arange(n)[rows]] = self.diagonal[rows]
+            yield rows, self.A[rows], Z
+
+    def _sum_rows(self) -> None:
+        """Row sums of W, and of the absolute values behind them."""
+        self.row_sums, self.rows = np.zeros(len(self.A)), np.zeros(len(self.A))
+        for rows, A, Z in self._blocks():
+            floor = domain_edge(self.loss, A)
+            W = Z - floor
+            self.row_sums[rows] = W.sum(axis=1)
+            self.rows[rows] = np.abs(W).sum(axis=1) + 2 * floor.sum(axis=1)
+
+    def _absorb_row_sums(self) -> None:
+        """Make the rows of W sum to zero; ``N1 = 0`` already."""
+        n, residual = len(self.A), self.row_sums
+        rounding = (n + 16) * UNIT * self.rows
+        if not np.all(np.abs(residual) <= 16 * rounding):
+            worst = int(np.argmax(np.abs(residual) - 16 * rounding))
+            raise CertificateError(f"The rows of the dual point do not sum to zero (row {worst}).")
+        if self.fits_diagonal:
+            self.slack = rounding
+            self.diagonal -= residual
+        else:  # no weight on the diagonal: a tiny x_i + x_j off the diagonal would put the rows right
+            self.slack = np.full(n, 2.0 * (np.abs(residual) + rounding).max() / max(n - 2, 1))
+
+    def in_domain(self) -> None:
+        """The conjugate must be finite at every entry of W, and stay so within the slack."""
+        smallest = np.inf
+        for rows, A, Z in self._blocks():
+            if self.loss == "mse-paper":
+                Z[A > 0] = np.inf
+            on_diagonal = (np.arange(len(Z)), np.arange(len(self.A))[rows])
+            Z[on_diagonal] = Z[on_diagonal] - 2 * self.slack[rows] if self.fits_diagonal else np.inf
+            smallest = min(smallest, float(Z.min()))
+            if not smallest >= 0:
+                i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
+                raise CertificateError(f"The dual point leaves its domain at row {rows.start + i}, column {j}.")
+        if not self.fits_diagonal and self.cone == "conditional":
+            self.rigorous = bool(smallest > 4 * self.slack[0])
+
+    def in_dual_cone(self) -> None:
+        """``Y = W + trace N`` must be PSD; ``Y1 = 0`` holds on the conditional cone by now."""
+        Y, size = self._dual_matrix()
+        groups = self._groups(Y)
+        slack = 0.0 if self.fits_diagonal else float(self.slack.max())
+        for nodes in groups:
+            square = np.ix_(nodes, nodes)
+            if not is_psd(Y[square] if len(groups) > 1 else Y, size[nodes], slack, self.cone == "conditional"):
+                raise CertificateError("The dual point is not positive semidefinite.")
+
+    def _dual_matrix(self) -> tuple[Array, Array]:
+        """Y, and for each row a bound on the sum of absolute values that rounding acted on."""
+        t = self.s**2
+        size = self.rows + 2 * self.trace * t
+        Y = np.empty_like(self.Z)
+        for rows, A, Z in self._blocks():
+            Y[rows] = Z - domain_edge(self.loss, A)
+            if self.cone == "conditional" and self.trace:
+                Y[rows] -= np.outer(self.trace * t[rows], t / t.sum())
+        Y.flat[:: len(Y) + 1] += self.trace * t
+        return Y, size
+
+    def _groups(self, Y: Array) -> list[NDArray[np.intp]]:
+        """Blocks of Y: without a penalty, separate components of the data stay separate."""
+        if self.cone == "psd" or self.trace:
+            return [np.arange(len(Y))]
+        count, labels = connected_components(sp.csr_array(Y != 0), directed=False)
+        return [np.flatnonzero(labels == c) for c in range(count)]
+
+    def bound(self) -> float:
+        """``-sum phi*(W)``, lowered by all that rounding may have added, and never below 0."""
+        totals, rounding, moved, n = [], 0.0, 0.0, len(self.A)
+        for rows, A, Z in self._blocks():
+            terms, weight, slope = conjugate_terms(self.loss, A, Z)
+            on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
+            if self.fits_diagonal:
+                raised = conjugate_terms(self.loss, A[on_diagonal], Z[on_diagonal] + self.slack[rows])[2]
+                steepest = np.maximum(np.abs(slope[on_diagonal]), np.abs(raised)) + 1.0
+                moved += float(np.sum(self.slack[rows] * steepest))
+            else:
+                terms[on_diagonal] = weight[on_diagonal] = 0.0
+                if self.cone == "conditional":
+                    moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
+            totals.append(float(terms.sum()))
+            rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
+        return safe_bound(math.fsum(totals), rounding + moved)
+
+
+#: Kinds of bounds, and who proves them.
+KINDS = {"dual": prove}

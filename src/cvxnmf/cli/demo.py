@@ -13,7 +13,8 @@ from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from cvxnmf.results import FloatArray, Partition, Solution
+    from cvxnmf.linalg.arrays import FloatArray
+    from cvxnmf.results import Partition, Solution
 
 #: Where the page goes unless a person names another place.
 PAGE = "cvxnmf-demo.html"
@@ -58,7 +59,7 @@ def _size(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Partition the karate club, then solve two graphs in three settings."""
-    from cvxnmf.graphs import block_graph
+    from cvxnmf.graphs.block_graph import block_graph
 
     arguments.check_outputs({"--report": options.report}, [], {"--report": (".html", ".htm")})
     progress, karate = Progress(options.quiet), _karate()
@@ -95,8 +96,8 @@ def _club(karate: Any, tol: float, progress: Progress) -> tuple[Partition, Float
     import networkx
     import numpy as np
 
-    from cvxnmf.files.writing import renamed
-    from cvxnmf.graphs import partition
+    from cvxnmf.graphs.partition import partition
+    from cvxnmf.io.writing import renamed
 
     A = networkx.to_numpy_array(karate, weight=None, dtype=np.float64)
     found = progress.run("karate club", tol, lambda: partition(A, tol=tol, callback=progress.hear))
@@ -106,8 +107,8 @@ def _club(karate: Any, tol: float, progress: Progress) -> tuple[Partition, Float
 def _page(club: Partition, options: argparse.Namespace) -> str | None:
     """Write the page; where nobody asked for it, a folder that cannot be written is no error."""
     from cvxnmf import report
-    from cvxnmf.files.source import FileError
-    from cvxnmf.files.writing import check_writable, write_with
+    from cvxnmf.io.source import FileError
+    from cvxnmf.io.writing import check_writable, write_with
 
     place = os.path.abspath(options.report or PAGE)
     try:
@@ -122,8 +123,8 @@ def _page(club: Partition, options: argparse.Namespace) -> str | None:
 
 
 def _solved(graph: str, A: FloatArray, setting: str, tol: float, progress: Progress) -> Row:
-    from cvxnmf.problems import symmetric
-    from cvxnmf.solvers import solve
+    from cvxnmf.convex.solve import solve
+    from cvxnmf.convex.symmetric import symmetric
 
     terms, method = SETTINGS[setting]
     problem = symmetric(A, **terms)

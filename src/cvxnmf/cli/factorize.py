@@ -11,7 +11,7 @@ from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from cvxnmf.files import MatrixFile
+    from cvxnmf.io import MatrixFile
     from cvxnmf.results import Factorization
 
 ENDINGS = {"--output": (".npz", ".csv", ".tsv", ".txt"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
@@ -50,8 +50,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, factor, write and print."""
-    from cvxnmf.factorization import factorize
-    from cvxnmf.files.writing import factor_paths
+    from cvxnmf.io.writing import factor_paths
+    from cvxnmf.nmf.factorize import factorize
     from cvxnmf.results import Interrupted
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
@@ -82,7 +82,7 @@ def exit_code(certificate: Any, tol_gap: float | None) -> int:
 
 
 def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace) -> None:
-    from cvxnmf.files.writing import write_factors, write_with
+    from cvxnmf.io.writing import write_factors, write_with
 
     if options.output:
         write_factors(result, options.output, data.rows, data.columns)
@@ -96,7 +96,7 @@ def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace)
 
 def _interrupted(result: Any, data: MatrixFile, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
-    from cvxnmf.files.writing import write_factors
+    from cvxnmf.io.writing import write_factors
 
     best = f"interrupted; the best answer so far (value {result.value:.6g})"
     if options.output is None:

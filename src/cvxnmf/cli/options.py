@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cvxnmf.files import GraphFile, MatrixFile
+    from cvxnmf.io import GraphFile, MatrixFile
 
 FORMATS = ("edges", "table", "gml", "graphml", "mtx", "npy", "npz")
 SEPARATORS = ("comma", "tab", "semicolon", "blank")
@@ -101,7 +101,7 @@ def add_scale(parser: argparse.ArgumentParser) -> None:
 
 def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
     """Read the graph that the arguments speak of, saying what was decided."""
-    from cvxnmf.files import read_graph
+    from cvxnmf.io import read_graph
 
     ways = {"separator": options.separator, "header": options.header, "weights": options.weights == "auto"}
     graph = read_graph(path, options.format, **ways)
@@ -111,7 +111,7 @@ def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
 
 def matrix_from(options: argparse.Namespace, path: str, format: str | None = None) -> MatrixFile:
     """Read the matrix that the arguments speak of, saying what was decided; for work in blocks it stays in its file."""
-    from cvxnmf.files import map_matrix, read_matrix
+    from cvxnmf.io import map_matrix, read_matrix
 
     if options.memory_limit or options.dask:
         return map_matrix(path, format)
@@ -129,8 +129,8 @@ def _say(notes: Any, path: str, quiet: bool) -> None:
 
 def check_outputs(paths: dict[str, str | None], inputs: list[str], endings: dict[str, tuple[str, ...]]) -> None:
     """Refuse files that cannot be written, that would overwrite the data, or that are named twice."""
-    from cvxnmf.files.source import FileError
-    from cvxnmf.files.writing import check_writable
+    from cvxnmf.io.source import FileError
+    from cvxnmf.io.writing import check_writable
 
     taken = {os.path.realpath(path): "the data" for path in inputs if path != "-"}
     for option, path in paths.items():

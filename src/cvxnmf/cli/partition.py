@@ -55,8 +55,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, partition, write and print."""
-    from cvxnmf.files.writing import renamed
-    from cvxnmf.graphs import partition
+    from cvxnmf.graphs.partition import partition
+    from cvxnmf.io.writing import renamed
     from cvxnmf.results import Interrupted, Partition
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:
     """Write and print; labels first, since the proof of the factors may take long and be interrupted."""
-    from cvxnmf.files.writing import write_partition, write_with
+    from cvxnmf.io.writing import write_partition, write_with
 
     try:
         if options.output:
@@ -105,7 +105,7 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
 
 def _interrupted(found: Partition, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
-    from cvxnmf.files.writing import write_partition
+    from cvxnmf.io.writing import write_partition
 
     best = f"interrupted; the best answer so far (gap {found.certificate.relative_gap:.0e})"
     if options.output is None:

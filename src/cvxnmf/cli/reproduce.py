@@ -13,7 +13,7 @@ from cvxnmf.cli import terminal, words
 from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED
 
 if TYPE_CHECKING:
-    from cvxnmf.reproduction import Reproduction
+    from cvxnmf.paper import Reproduction
 
 #: The experiments, written here too so that ``--help`` need not import them.
 NAMES = ("figure1", "figure2-left", "figure2-right", "rank-two")
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _one(name: str, options: argparse.Namespace) -> Reproduction:
-    from cvxnmf.reproduction import EXPERIMENTS, reproduce
+    from cvxnmf.paper import EXPERIMENTS, reproduce
 
     given = {key: getattr(options, key) for key in PASSED if getattr(options, key) is not None}
     if options.figure == "all":

@@ -37,8 +37,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, certify, write and print."""
-    from cvxnmf.certificates import verify
-    from cvxnmf.files.writing import write_with
+    from cvxnmf.io.writing import write_with
+    from cvxnmf.nmf.bounds import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
     A = arguments.matrix_from(options, options.data, options.format).A
@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _factors(options: argparse.Namespace, shape: tuple[int, int]) -> tuple[Any, Any]:
     """The factors U and V, V upright."""
-    from cvxnmf.files.reading import read_factors
-    from cvxnmf.files.source import FileError
+    from cvxnmf.io.reading import read_factors
+    from cvxnmf.io.source import FileError
 
     U, V = read_factors(options.U)
     if options.V is None:

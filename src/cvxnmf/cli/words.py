@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cvxnmf.cli import terminal
 
 if TYPE_CHECKING:
-    from cvxnmf.checking import Certificate
+    from cvxnmf.certificates import Certificate
     from cvxnmf.results import Partition
 
 #: Most clusters that a summary lists.
@@ -93,7 +93,7 @@ def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any
     """A partition for machines."""
     import numpy as np
 
-    from cvxnmf.files.writing import labels_as_json
+    from cvxnmf.io.writing import labels_as_json
 
     return {
         "nodes": len(partition.nodes),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.blocks import BlockMatrix
-from cvxnmf.codes import encode
-from cvxnmf.results import FloatArray
+from cvxnmf.chunked import BlockMatrix
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.nmf.encoding import encode
 
 #: Numbers that coding may hold at once beside a block.
 AT_ONCE = 1 << 19

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data  # type: ignore[import-untype
 
 from cvxnmf import validation
 from cvxnmf.estimators.shared import progress, rbf_similarities, require_nonnegative
-from cvxnmf.graphs import partition
+from cvxnmf.graphs.partition import partition
 
 
 class GraphPartitioner(ClusterMixin, BaseEstimator):  # type: ignore[misc]

@@ -16,14 +16,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from cvxnmf import blocks, validation
-from cvxnmf.certificates.blockwise import block_certificate, loss_in_blocks
-from cvxnmf.checking import Certificate
-from cvxnmf.classical import classical_nmf
-from cvxnmf.codes import encode
+from cvxnmf import chunked, validation
+from cvxnmf.certificates import Certificate
 from cvxnmf.estimators.blockwise import codes_in_blocks
 from cvxnmf.estimators.shared import certified, loss_name, norm, progress, require_nonnegative, warn_if_unfinished
-from cvxnmf.factorization import factorize
+from cvxnmf.nmf.chunked_bounds import block_certificate, loss_in_blocks
+from cvxnmf.nmf.descent import classical_nmf
+from cvxnmf.nmf.encoding import encode
+from cvxnmf.nmf.factorize import factorize
 from cvxnmf.results import Factorization
 
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
@@ -192,9 +192,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        in_blocks = blocks.wanted(X, self.memory_limit)
+        in_blocks = chunked.wanted(X, self.memory_limit)
         X = validate_data(self, X, reset=True, skip_check_array=True) if in_blocks else self._checked(X, reset=True)
-        plan = self._plan(blocks.dimensions(X), W)
+        plan = self._plan(chunked.dimensions(X), W)
         if plan.start != "custom" and not (W is None and H is None):
             warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
         if in_blocks:
@@ -215,7 +215,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """The same for data in blocks of rows."""
         if plan.n_components is None:
             validation.refuse("The number of components of data in blocks must be given; set n_components.")
-        with blocks.opened(X, plan.n_components, self.memory_limit) as data:
+        with chunked.opened(X, plan.n_components, self.memory_limit) as data:
             result, _ = self._factors(data, plan, W, H)
             k = plan.n_components
             components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0)))
@@ -242,10 +242,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             W.
         """
         check_is_fitted(self)
-        if blocks.wanted(X, self.memory_limit):
+        if chunked.wanted(X, self.memory_limit):
             X = validate_data(self, X, reset=False, skip_check_array=True)
-            plan = self._plan(blocks.dimensions(X), None)
-            with blocks.opened(X, self.n_components_, self.memory_limit) as data:
+            plan = self._plan(chunked.dimensions(X), None)
+            with chunked.opened(X, self.n_components_, self.memory_limit) as data:
                 return codes_in_blocks(data, self.components_, plan.loss, plan.l1[0], plan.l2[0])
         X = self._checked(X, reset=False)
         plan = self._plan(X.shape, None)

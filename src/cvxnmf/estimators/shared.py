@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped
 from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.certificates.factors import factor_loss
-from cvxnmf.certificates.rank import rank_certificate
-from cvxnmf.checking import Certificate
+from cvxnmf.certificates import Certificate
+from cvxnmf.nmf.bounds import rank_certificate
+from cvxnmf.nmf.evaluation import factor_loss
 from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.

@@ -18,7 +18,7 @@ from cvxnmf.estimators.shared import (
     require_nonnegative,
     warn_if_unfinished,
 )
-from cvxnmf.factorization import factorize
+from cvxnmf.nmf.factorize import factorize
 
 
 class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]

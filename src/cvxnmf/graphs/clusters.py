@@ -18,10 +18,10 @@ import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
-from cvxnmf import edges
-from cvxnmf.graphs.moves import best_moves
-from cvxnmf.results import FloatArray
-from cvxnmf.starts import farthest_points, nearest_centres
+from cvxnmf.graphs.kernighan_lin import best_moves
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.centres import farthest_points, nearest_centres
+from cvxnmf.linalg.sparse import csr_times
 
 Labels = NDArray[np.intp]
 
@@ -120,7 +120,7 @@ class Graph:
 
     def rates(self, q: FloatArray, own: bool, joined: FloatArray | None = None) -> Rates:
         """The best rates for shares q, one per cluster if `own`, else one for all; nowhere below the rate across."""
-        inner = np.sum((edges.product(self.A, q) if joined is None else joined) * q, axis=0)
+        inner = np.sum((csr_times(self.A, q) if joined is None else joined) * q, axis=0)
         pairs = (self.degrees @ q) ** 2
         tiny = 1e-12 * self.total
         across = max(self.total - float(inner.sum()), tiny) / max(self.total**2 - float(pairs.sum()), tiny * self.total)
@@ -133,14 +133,14 @@ class Graph:
 
     def log_odds(self, q: FloatArray, own: bool) -> FloatArray:
         """L of the module's formula."""
-        joined = edges.product(self.A, q)
+        joined = csr_times(self.A, q)
         logs, excess = self.rates(q, own, joined)
         return np.asarray((joined * logs - self.degrees[:, None] * ((self.degrees @ q) * excess)) / self.dispersion)
 
     def log_likelihood(self, labels: Labels, k: int, own: bool) -> float:
         """Log-likelihood of a division at its best rates, up to a constant."""
         q = np.eye(k)[labels]
-        inner, pairs = np.sum(edges.product(self.A, q) * q, axis=0), (self.degrees @ q) ** 2
+        inner, pairs = np.sum(csr_times(self.A, q) * q, axis=0), (self.degrees @ q) ** 2
         if not own:
             inner, pairs = inner.sum(keepdims=True), pairs.sum(keepdims=True)
         inner = np.append(inner, self.total - inner.sum())

@@ -13,22 +13,24 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from cvxnmf import spectra, validation
-from cvxnmf.coarsening import (
+from cvxnmf import validation
+from cvxnmf.convex.coarsening import (
     FIRST_DIRECTIONS,
     MOST_DIRECTIONS,
     Coarse,
     coarsened,
     directions_at_least,
     divided,
-    noise_level,
+    floored_noise_level,
 )
+from cvxnmf.convex.noise import Noise, degree_metric, modularity_pairs
+from cvxnmf.convex.solve import solve
+from cvxnmf.convex.symmetric import symmetric
 from cvxnmf.graphs.clusters import Clusters, Graph, canonical_order, clustered, without_empty
-from cvxnmf.graphs.polishing import polished
-from cvxnmf.problems import symmetric
-from cvxnmf.problems.square import Noise, degree_metric
-from cvxnmf.results import FloatArray, Interrupted, Iterate, Point, Solution
-from cvxnmf.solvers import solve
+from cvxnmf.graphs.refine import polished
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.threads import single_thread
+from cvxnmf.results import Interrupted, Iterate, Point, Solution
 
 #: If more than this share of all directions stands out of the noise, there is none to speak of.
 NOISELESS_SHARE = 0.25
@@ -66,7 +68,7 @@ class AllNodes:
 
     def __init__(self, A: Any, k: int | None) -> None:
         self.A = A
-        with spectra.single_thread():
+        with single_thread():
             self.level, self.spectrum, self.directions = self._leading(0 if k is None else k)
 
     def _leading(self, k: int) -> tuple[Noise, FloatArray, FloatArray]:
@@ -77,9 +79,9 @@ class AllNodes:
         kept = np.flatnonzero(self.A.sum(axis=1))
         part = self.A[kept][:, kept].tocsr()
         s = degree_metric(np.asarray(part.sum(axis=1)).ravel())
-        level, count = noise_level(part, s), k + SHOWN
+        level, count = floored_noise_level(part, s), k + SHOWN
         while True:
-            spectrum, vectors = spectra.modularity_pairs(part, s, min(count, len(kept)))
+            spectrum, vectors = modularity_pairs(part, s, min(count, len(kept)))
             if count >= len(kept) or spectrum[-1] <= level.edge:
                 directions = np.zeros((self.A.shape[0], len(spectrum)))
                 directions[kept] = vectors / s[:, None] * np.sqrt(np.maximum(spectrum, 0.0))
@@ -93,7 +95,7 @@ class AllNodes:
     def clusters(self, solution: Solution, k: int, above_noise: int, refine: bool, hasty: bool) -> Clusters:
         """Clusters of the positions, improved by the likelihood."""
         W = positions(solution, self.directions, k)
-        with spectra.single_thread():
+        with single_thread():
             return clustered(self.A, W, k, self.level.dispersion, above_noise, refine, hasty)
 
 
@@ -149,9 +151,9 @@ class InGroups:
         self.kept = np.flatnonzero(np.diff(A.indptr))
         self.part = A if len(self.kept) == self.n else A[self.kept][:, self.kept].tocsr()
         self.s = degree_metric(np.asarray(self.part.sum(axis=1)).ravel())
-        with spectra.single_thread():
+        with single_thread():
             self.order = canonical_order(self.part, self.s * self.s, np.zeros((len(self.kept), 0)))
-            self.level = noise_level(self.part, self.s)
+            self.level = floored_noise_level(self.part, self.s)
             self.spectrum, self.positions = self._leading(k)
 
     @cached_property
@@ -175,7 +177,7 @@ class InGroups:
     def coarse(self) -> Coarse:
         """The graph and its groups."""
         self.progress.tell("groups", 0.0)
-        with spectra.single_thread():
+        with single_thread():
             weights = self.s[self.order] ** 2
             groups = np.empty(len(self.kept), dtype=np.intp)
             groups[self.order] = divided(self.positions, weights, self.n_groups)
@@ -207,7 +209,7 @@ class InGroups:
         back = np.empty_like(self.order)
         back[self.order] = np.arange(len(back))
         W = positions(on_groups, self.positions[back][first], k)
-        with spectra.single_thread():
+        with single_thread():
             count = min(k, len(coarse.metric))
             found = clustered(coarse.sums, W, count, unit, above_noise, refine, hasty or self.progress.stopped)
             labels = found.labels[coarse.groups]

@@ -1,0 +1,191 @@
+"""Bounds whose dual point is given by factors: ``Z = (1 - share) A + share E``, ``E = exp(v1' + 1v' + WW')``, for KL.
+
+Of moderate size, Z is formed and proved like any other. Of a large graph it is not: rows of E are formed a few at a time, and
+the least eigenvalue of ``Y = trace N + share (E - A)`` in the metric comes from Krylov spaces, which might miss it, so that the
+bound is not rigorous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+
+from cvxnmf.certificates.rounding import (
+    LARGEST,
+    UNIT,
+    UNITS_PER_TERM,
+    Array,
+    CertificateError,
+    Proof,
+    is_finite,
+    log,
+    of_moderate_size,
+    safe_bound,
+    witness_arrays,
+)
+
+#: Graphs with more nodes are not proved by dense matrices.
+LARGEST_DENSE = 8000
+#: Entries of E that are formed at a time.
+ENTRIES_AT_ONCE = 1 << 22
+#: Vectors of a Krylov space's first block, and how many blocks there are.
+KRYLOV_BLOCK, KRYLOV_DEPTH = 12, 10
+#: Row sums of the dual point may be off by this share of the data's before they are put right on the diagonal.
+BALANCED = 1e-8
+
+
+def large(A: Any) -> bool:
+    """Whether data have too many nodes that carry entries for a proof by dense matrices."""
+    shape: Any = getattr(A, "shape", ())
+    if len(shape) != 2 or not shape[0] > LARGEST_DENSE:
+        return False
+    carrying = abs(A).sum(axis=1) if sp.issparse(A) else np.count_nonzero(np.asarray(A), axis=1)
+    return bool(np.count_nonzero(carrying) > LARGEST_DENSE)
+
+
+def stated_metric(metric: Array, name: str, degrees: Array) -> Array:
+    """The metric that a proof is about: the one that the name stands for, recomputed, or the user's own."""
+    if not np.all((metric >= 1 / LARGEST) & (metric <= LARGEST)):
+        raise CertificateError("The metric of the witness must be positive and of moderate size.")
+    if name == "own":
+        return metric
+    raised = degrees + degrees.sum() / len(degrees)
+    named = np.ones(len(degrees)) if name == "uniform" else np.sqrt(raised / np.sqrt(raised.sum()))
+    if not np.allclose(metric, named, rtol=1e-12, atol=0.0):
+        raise CertificateError(f"The metric is not the {name!r} metric of these data.")
+    return named
+
+
+def factors(witness: Mapping[str, Array], n: int) -> tuple[Array, Array, Array, float, Array]:
+    """Metric, v, W, share and diagonal of a witness for n nodes."""
+    metric, v, W, share, diagonal = witness_arrays(witness, "metric", "v", "W", "share", "diagonal")
+    if any(part.shape != (n,) for part in (metric, v, diagonal)) or W.ndim != 2 or len(W) != n or share.shape != (1,):
+        raise CertificateError(f"The factors of the witness do not match the data, where {n} nodes carry entries.")
+    if not 0 <= share[0] <= 1:
+        raise CertificateError("The share of the model in the dual point must lie between 0 and 1.")
+    return metric, v, W, float(share[0]), diagonal
+
+
+def prove_streamed(A: Any, terms: Any, witness: Mapping[str, Array]) -> Proof:
+    """The bound of a large graph, not rigorous; the diagonal of the witness is found anew."""
+    data = sparse_data(A)
+    degrees = np.asarray(data.sum(axis=1)).ravel()
+    metric, v, W, share, _ = factors(witness, data.shape[0])
+    if terms.loss != "kl" or terms.cone != "conditional" or not terms.fits_diagonal or not terms.trace > 0:
+        raise CertificateError("Factors of a large graph prove bounds for KL on the conditional cone with a penalty only.")
+    metric = stated_metric(metric, terms.metric, degrees)
+    point = _Streamed(data, degrees, v, W, share)
+    if not np.all(np.abs(point.residual) <= BALANCED * degrees):
+        raise CertificateError("The rows of the dual point do not sum to zero.")
+    if not point.least_eigenvalue(metric, terms.trace) >= 0:
+        raise CertificateError("The dual point is not positive semidefinite.")
+    return Proof(point.bound(), False, float(degrees.sum()))
+
+
+def sparse_data(A: Any) -> Any:
+    """The data in compressed rows, on the nodes that carry any."""
+    try:
+        raw = A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A)
+        if raw.dtype.kind not in "fiub" or isinstance(raw, np.ma.MaskedArray) or raw.ndim != 2:
+            raise TypeError
+        data = sp.csr_array(raw, dtype=np.float64)
+        data = sp.csr_array((data + data.T) / 2)
+    except (TypeError, ValueError):
+        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.") from None
+    data.eliminate_zeros()
+    if not (data.nnz and is_finite(data.data) and data.data.min() > 0):
+        raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
+    of_moderate_size(data.data, "kl")
+    kept = np.flatnonzero(np.diff(data.indptr))
+    return data[kept][:, kept].tocsr()
+
+
+class _Rows(NamedTuple):
+    """Some rows of the model."""
+
+    rows: slice
+    E: Array
+
+
+class _Streamed:
+    """The dual point of a large graph."""
+
+    def __init__(self, A: Any, degrees: Array, v: Array, W: Array, share: float) -> None:
+        self.A, self.degrees, self.v, self.W, self.share = A, degrees, v, W, share
+        sums = np.empty(len(v))
+        for rows, E in self._blocks():
+            sums[rows] = E.sum(axis=1)
+        self.residual = share * (sums - degrees)  # what the diagonal takes
+
+    def _blocks(self) -> Iterator[_Rows]:
+        n = len(self.v)
+        height = max(1, ENTRIES_AT_ONCE // n)
+        for first in range(0, n, height):
+            rows = slice(first, min(n, first + height))
+            E = self.W[rows] @ self.W.T
+            E += self.v[rows, None]
+            E += self.v[None, :]
+            yield _Rows(rows, np.exp(E, out=E))
+
+    def least_eigenvalue(self, s: Array, trace: float) -> float:
+        """Lower end of the spectrum of Y in the metric, less the residual of its vector."""
+
+        def lowered(X: Array) -> Array:  # minus Y, with the direction s, where Y vanishes, out of the way
+            B = X / s[:, None]
+            product = self.A @ B
+            for rows, E in self._blocks():
+                product[rows] -= E @ B
+            product *= self.share
+            product += self.residual[:, None] * B
+            return np.asarray(product / s[:, None] - trace * X)
+
+        value, residual = largest_ritz(lowered, np.column_stack([s[:, None] * self.W, self._seeds()]))
+        return -(value + residual)
+
+    def _seeds(self) -> Array:
+        return np.random.default_rng(0).standard_normal((len(self.v), KRYLOV_BLOCK))
+
+    def bound(self) -> float:
+        """``sum A log A - A + Z - Z log Z``, less what rounding may have added."""
+        totals = [float(np.sum(self.A.data * np.log(self.A.data) - self.A.data))]
+        size = float(np.sum(np.abs(self.A.data * np.log(self.A.data)) + self.A.data))
+        for rows, E in self._blocks():
+            Z = self.share * E + (1.0 - self.share) * self.A[rows].toarray()
+            on_diagonal = (np.arange(len(Z)), np.arange(len(self.v))[rows])
+            Z[on_diagonal] -= self.residual[rows]
+            if not Z.min() >= 0:
+                raise CertificateError(f"The dual point leaves its domain in the rows from {rows.start} on.")
+            logs = Z * log(Z)
+            totals.append(float((Z - logs).sum()))
+            size += float((Z + np.abs(logs)).sum())
+        return safe_bound(math.fsum(totals), UNITS_PER_TERM * UNIT * size)
+
+
+def largest_ritz(product: Callable[[Array], Array], block: Array) -> tuple[float, float]:
+    """Largest Ritz value of an operator in the Krylov space of a block, and the norm of its residual."""
+    basis, images = np.linalg.qr(block)[0], np.empty((len(block), 0))
+    newest = basis
+    for depth in range(KRYLOV_DEPTH):
+        image = product(newest)
+        images = np.column_stack([images, image])
+        if depth == KRYLOV_DEPTH - 1:
+            break
+        fresh = image
+        for _ in range(2):  # twice is enough
+            fresh = fresh - basis @ (basis.T @ fresh)
+        newest, weights, _ = sl.qr(fresh, mode="economic", pivoting=True)
+        newest = newest[:, np.abs(np.diag(weights)) > 1e-10 * max(float(np.abs(image).max()), 1e-300)][:, :KRYLOV_BLOCK]
+        if not newest.shape[1]:
+            break
+        basis = np.column_stack([basis, newest])
+    if not is_finite(images):
+        raise CertificateError("The dual point is not finite.")
+    small = basis.T @ images
+    values, vectors = np.linalg.eigh((small + small.T) / 2)
+    top = vectors[:, -1]
+    return float(values[-1]), float(np.linalg.norm(images @ top - values[-1] * (basis @ top)))

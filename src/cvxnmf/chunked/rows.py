@@ -1,0 +1,172 @@
+"""Where the rows of a matrix come from: an array in memory, a file, or the chunks of a dask array.
+
+Each has `shape`, `dtype` and ``read(first, stop)``, which returns these rows as they are stored.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf import validation
+from cvxnmf.certificates.row_chunks import copied, is_whole
+from cvxnmf.chunked.entries import joined
+
+#: Modes of memory-mapped files whose changes are those of the file.
+SHARED = ("r", "r+", "w+")
+
+
+class Rows(Protocol):
+    """A source of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the stored entries."""
+
+    def read(self, first: int, stop: int) -> Any:
+        """The rows from `first` up to `stop`, left out."""
+
+
+class ArrayRows:
+    """Rows of an array or of a sparse matrix in memory."""
+
+    def __init__(self, A: Any) -> None:
+        self.A = sp.csr_array(A) if sp.issparse(A) else A
+        self.shape, self.dtype = A.shape, A.dtype
+
+    def read(self, first: int, stop: int) -> Any:
+        """A slice."""
+        return self.A[first:stop]
+
+
+class MappedRows:
+    """Rows of any view of a memory-mapped file, through the map, and their pages given back."""
+
+    def __init__(self, A: Any, root: np.memmap[Any, Any]) -> None:
+        self.A, self.root = np.asarray(A), root
+        self.shape, self.dtype = A.shape, A.dtype
+
+    def read(self, first: int, stop: int) -> Any:
+        """A copy of a slice; a file that has become too short is refused in a sentence."""
+        if not is_whole(self.root):
+            validation.refuse(f"{self.root.filename} is incomplete, so fetch or write it again.")
+        return copied(self.A[first:stop], self.root)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of a matrix in a file, by plain reads: what the system caches of the file is no memory of this process.
+
+    Rows or columns must be contiguous in the file; of columns each read takes a piece. `identity` is the device and the number
+    of the file, None where it may be another one, as on other machines.
+    """
+
+    path: str
+    dtype: Any
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    offset: int
+    identity: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, A: np.memmap[Any, Any], root: np.memmap[Any, Any]) -> FileRows | None:
+        """The file behind a memory-mapped matrix or a view; None if it cannot be read in pieces, or holds other entries."""
+        contiguous = A.ndim == 2 and A.dtype.kind in "fiub" and A.itemsize in A.strides and min(A.strides) > 0
+        if not contiguous or root.filename is None or root.mode not in SHARED:
+            return None
+        path, pages = os.path.abspath(root.filename), root._mmap  # type: ignore[attr-defined]
+        beginning = np.frombuffer(pages, dtype=np.uint8).__array_interface__["data"][0]
+        identity = None
+        try:
+            if root.mode != "r":
+                root.flush()
+            told = os.stat(path)
+            if told.st_size != pages.size() or _mapped_number(beginning) not in (None, told.st_ino):
+                return None  # there is another file now
+            identity = told.st_dev, told.st_ino
+        except (OSError, ValueError):  # reading it will say what is wrong
+            pass
+        page = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
+        offset = page + A.__array_interface__["data"][0] - beginning
+        rows, columns = A.shape
+        return cls(path, A.dtype, (rows, columns), (A.strides[0], A.strides[1]), offset, identity)
+
+    def read(self, first: int, stop: int) -> Any:
+        """The rows as stored; a file that has become too short is refused in a sentence."""
+        height, width = stop - first, self.shape[1]
+        begin = self.offset + first * self.strides[0]
+        by_rows = self.strides[1] == self.dtype.itemsize
+        block: Any = np.empty((height, width) if by_rows else (width, height), dtype=self.dtype)
+        step = self.strides[0] if by_rows else self.strides[1]
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                told = os.fstat(file.fileno())
+                if self.identity not in (None, (told.st_dev, told.st_ino)):
+                    validation.refuse(f"{self.path} was replaced by another file while it was read; open it again.")
+                if step == block.shape[1] * self.dtype.itemsize:
+                    self._fill(file, begin, memoryview(block).cast("B"), first, stop)
+                else:
+                    for number, line in enumerate(block):
+                        self._fill(file, begin + number * step, memoryview(line).cast("B"), first, stop)
+        except OSError as error:
+            validation.refuse(f"{self.path} cannot be read: {error.strerror or error}.")
+        return block if by_rows else block.T
+
+    def _fill(self, file: Any, begin: int, target: memoryview, first: int, stop: int) -> None:
+        """Fill the target from the file."""
+        file.seek(begin)
+        done = 0
+        while done < len(target):
+            count = file.readinto(target[done:])
+            if not count:
+                validation.refuse(
+                    f"{self.path} ends before row {stop - 1} of its {self.shape[0]} rows; it is incomplete, so fetch or "
+                    "write it again."
+                )
+            done += count
+
+
+def _mapped_number(address: int) -> int | None:
+    """The number (inode) of the file that is mapped at an address; None where the system does not tell.
+
+    The device is left out, since some file systems call it differently here.
+    """
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                span, _, _, _, number = line.split()[:5]
+                first, stop = (int(end, 16) for end in span.split("-"))
+                if first <= address < stop:
+                    return int(number) or None
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+class ChunkRows:
+    """Rows of a dask array, computed chunk by chunk in this process."""
+
+    def __init__(self, A: Any) -> None:
+        self.shape, self.dtype = A.shape, A.dtype
+        self.bounds, pieces = chunks_of(A)
+        self._pieces = dict(zip(self.bounds, pieces, strict=False))
+
+    def read(self, first: int, stop: int) -> Any:
+        """One row of chunks."""
+        return joined(import_module("dask").compute(*self._pieces[first], scheduler="synchronous"))
+
+
+def chunks_of(A: Any) -> tuple[list[int], Any]:
+    """First rows of the chunks of a dask array and the number of rows, and its delayed pieces; chunks without rows left out."""
+    heights = np.array(A.chunks[0])
+    return [0, *np.cumsum(heights[heights > 0]).tolist()], A.to_delayed()[heights > 0]

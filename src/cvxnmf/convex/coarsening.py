@@ -1,0 +1,258 @@
+"""Large graphs by groups of nodes that share a position.
+
+If ``w_i`` is the same for all nodes i of a group g, the best effects are ``v_i = v_g + log(d_i / D_g)`` with the degrees d and
+their sums D, and KL of the graph is KL of the sums of its entries over pairs of groups plus a constant. With the squared metric
+summed alike, the penalty is the same too: the problem of the sums *is* the problem of the graph restricted to such positions,
+and its certificate bounds all of them (docs/mathematics.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cvxnmf import certificates
+from cvxnmf.certificates import Certificate
+from cvxnmf.convex.noise import Noise, degree_metric, leading_directions, noise_level
+from cvxnmf.convex.solve import solve
+from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results import Interrupted, Iterate, Point, Solution
+
+Groups = NDArray[np.intp]
+
+#: Graphs with more nodes are solved in groups, and in this many.
+LARGEST_WHOLE, GROUPS = 5000, 1000
+#: Where fewer directions than wanted stand out of the noise, the penalty is this share of the last one's eigenvalue.
+ADMITTING_SHARE = 0.9
+#: Eigenvalues below this share of what the data could have are rounding.
+ROUNDING = 1e-9
+#: Where directions of the noise are wanted, those above this share of its edge.
+WITHIN_NOISE = 0.9
+#: Directions of a large graph that are looked for at first, and at most.
+FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """A graph without empty rows and its sums over groups of nodes.
+
+    Attributes
+    ----------
+    A : csr_array of shape (n, n)
+        The graph.
+    s : ndarray of shape (n,)
+        Its metric.
+    groups : ndarray of int, shape (n,)
+        The group of each node.
+    sums : csr_array
+        Sums of A over pairs of groups.
+    metric : ndarray
+        Metric of the groups, its square a sum.
+    """
+
+    A: Any
+    s: FloatArray
+    groups: Groups
+    sums: Any
+    metric: FloatArray
+
+    def problem(self, trace: float) -> SymmetricProblem:
+        """The problem of the graph, restricted to positions that are the same within groups."""
+        return symmetric(self.sums, metric=self.metric, trace=trace)
+
+    def solution(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
+        """The restricted problem solved, as a solution on the nodes of the graph."""
+        heard = None if callback is None else lambda iterate: callback(self._raised(iterate))
+        try:
+            return self.prolonged(solve(self.problem(trace), callback=heard, **options))
+        except Interrupted as stopped:
+            raise Interrupted(self.prolonged(cast(Solution, stopped.solution))) from None
+
+    def prolonged(self, solution: Solution) -> Solution:
+        """A solution on groups as one on nodes, its certificate about the graph."""
+        v = (solution.v - np.log(np.bincount(self.groups, self.degrees)))[self.groups] + np.log(self.degrees)
+        return dataclasses.replace(
+            solution,
+            point=Point(v, solution.W[self.groups]),
+            certificate=self._certificate(solution.certificate),
+            history=tuple(map(self._raised, solution.history)),
+            groups=None,
+        )
+
+    def _raised(self, iterate: Iterate) -> Iterate:
+        """An iterate of the sums as one of the graph."""
+        return dataclasses.replace(iterate, value=iterate.value + self.constant, bound=iterate.bound + self.constant)
+
+    def _certificate(self, coarse: Certificate) -> Certificate:
+        """The certificate of the sums as one of the graph: both its numbers are higher by the same constant."""
+        statement = dict(coarse.statement) | {"metric": "degree", "groups": len(self.metric)}
+        witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
+        if coarse.kind == "zero":
+            witness |= {"metric": self.metric}
+        value = coarse.value + self.constant
+        bound, rigorous, scale = certificates.prove(self.A, coarse.kind, statement, witness)
+        return Certificate(value, min(value, bound), "model", coarse.kind, rigorous, coarse.restored, scale, statement, witness)
+
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """Degrees of the nodes."""
+        return np.asarray(self.A.sum(axis=1)).ravel()
+
+    @cached_property
+    def constant(self) -> float:
+        """KL of the graph less KL of its sums, the same for all models with positions of groups."""
+        totals = np.bincount(self.groups, self.degrees)
+        terms = (self.A.data, 1.0), (self.sums.data, -1.0), (self.degrees, -2.0), (totals, 2.0)
+        return float(sum(sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms))
+
+
+def coarsened(A: Any, s: FloatArray, groups: Groups) -> Coarse:
+    """A graph with its sums over groups, which are numbered from 0 without a gap.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric, without empty rows.
+    s : ndarray of shape (n,)
+        The metric.
+    groups : ndarray of int, shape (n,)
+        The group of each node.
+    """
+    n, count = len(groups), int(groups.max()) + 1
+    member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
+    sums = sp.csr_array(member.T @ (A @ member))
+    sums = sp.csr_array((sums + sums.T) / 2)
+    return Coarse(A, s, groups, sums, np.sqrt(np.bincount(groups, s * s)))
+
+
+def grouped(A: Any, k: int, n_groups: int) -> tuple[Coarse, float]:
+    """A graph without empty rows in groups of nodes that are near in its k - 1 leading directions, and a trace that admits them.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric, without empty rows.
+    k : int
+        One more than the directions wanted.
+    n_groups : int
+        Number of groups.
+    """
+    s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
+    edge = floored_noise_level(A, s).edge
+    values, vectors = directions_at_least(A, s, edge, k + 1, k - 1)
+    Y = vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
+    return coarsened(A, s, divided(Y, s * s, n_groups)), admitting_trace(edge, values, k, k)
+
+
+def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None) -> float:
+    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive.
+
+    Of a large graph no more than `most` directions are let in.
+    """
+    if most is not None and len(spectrum) > most:
+        edge = max(edge, float(spectrum[most]))
+    wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
+    return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
+
+
+def floored_noise_level(A: Any, s: FloatArray) -> Noise:
+    """The noise of a graph without empty rows, its edge never below rounding."""
+    level = noise_level(A, s)
+    return level._replace(edge=max(level.edge, ROUNDING * float(np.max(np.asarray(A.sum(axis=1)).ravel() / (s * s)))))
+
+
+def directions_at_least(
+    A: Any, s: FloatArray, edge: float, count: int, wanted: int, heard: Callable[[int], Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Leading directions: those above the noise edge, and where fewer than wanted are, the highest of the noise itself.
+
+    Parameters
+    ----------
+    A, s : csr_array, ndarray
+        A graph without empty rows, and its metric.
+    edge : float
+        The noise edge.
+    count : int
+        How many directions to look for, at least `wanted`.
+    wanted : int
+        How many are needed, wherever they stand.
+    heard : callable, optional
+        Told the number of every round.
+    """
+    values, vectors = leading_directions(A, s, edge, count, heard)
+    if int(np.count_nonzero(values > edge)) < wanted:
+        values, vectors = leading_directions(A, s, WITHIN_NOISE * edge, count, heard)
+    kept = max(1, wanted, int(np.count_nonzero(values > edge)))
+    return values[:kept], vectors[:, :kept]
+
+
+def directions_above_noise(A: Any, most: int) -> int:
+    """In how many directions a graph without empty rows differs from noise, counted up to `most`."""
+    s, count = degree_metric(np.asarray(A.sum(axis=1)).ravel()), min(FIRST_DIRECTIONS, most)
+    edge = floored_noise_level(A, s).edge
+    while True:
+        values, _ = leading_directions(A, s, edge, count)
+        if values[-1] <= edge or count == most:
+            return int(np.count_nonzero(values > edge))
+        count = min(2 * count, most)
+
+
+def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
+    """Divide points into groups of near ones: the group with the largest scatter is cut in two, again and again.
+
+    A group is cut at its mean along the direction in which it is widest.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, r)
+        Points.
+    weights : ndarray of shape (n,)
+        How much each counts.
+    count : int
+        Number of groups, at least 2; fewer if fewer points differ, and two halves if none do.
+    """
+    counter = 0
+    whole = np.arange(len(Y))
+    heap = [(-_scatter(Y, weights), counter, whole)]
+    done: list[NDArray[np.intp]] = []
+    while heap and len(heap) + len(done) < count:
+        scatter, _, nodes = heapq.heappop(heap)
+        sides = _cut(Y[nodes], weights[nodes]) if scatter < 0 else None
+        if sides is None:
+            done.append(nodes)
+            continue
+        for side in (nodes[sides], nodes[~sides]):
+            counter += 1
+            heapq.heappush(heap, (-_scatter(Y[side], weights[side]), counter, side))
+    if len(done) + len(heap) == 1:  # nothing tells the points apart
+        return np.asarray(whole >= (len(Y) + 1) // 2, dtype=np.intp)
+    groups = np.empty(len(Y), dtype=np.intp)
+    for number, nodes in enumerate(sorted([*done, *(nodes for _, _, nodes in heap)], key=lambda part: int(part[0]))):
+        groups[nodes] = number
+    return groups
+
+
+def _scatter(Y: FloatArray, weights: FloatArray) -> float:
+    """Sum of weighted squared distances from the mean; 0 where there is nothing to cut."""
+    if len(Y) < 2:
+        return 0.0
+    centred = Y - (weights @ Y) / weights.sum()
+    scatter = float(weights @ np.einsum("ij,ij->i", centred, centred))
+    return scatter if scatter > 1e-24 * float(weights @ np.einsum("ij,ij->i", Y, Y)) else 0.0
+
+
+def _cut(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
+    """Which side of the mean points are on, along the widest direction; None if they are all on one."""
+    centred = Y - (weights @ Y) / weights.sum()
+    widest = np.linalg.eigh(centred.T @ (weights[:, None] * centred))[1][:, -1]
+    sides = np.asarray(centred @ widest > 0)
+    return None if sides.all() or not sides.any() else sides

@@ -1,0 +1,231 @@
+"""Positive semidefinite and conditionally positive semidefinite matrices, in a diagonal metric."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import scipy.linalg as sl
+
+from cvxnmf.convex.geometry import RELATIVE_ZERO, Geometry, log_row_sums
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import add_outer, eigenpairs_above, smallest_eigenvalue
+from cvxnmf.results import Point
+
+
+class Cone(Geometry[Point]):
+    """A cone of symmetric matrices in the metric ``s``.
+
+    Parameters
+    ----------
+    metric : ndarray of shape (n,)
+        Positive weights s.
+    """
+
+    def __init__(self, metric: FloatArray) -> None:
+        self.s = metric
+
+    def point(self, v: FloatArray, W: FloatArray) -> Point:
+        """``X = v1' + 1v' + WW'``."""
+        return Point(v, W)
+
+    @abstractmethod
+    def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Split the scaled matrix into effects v and the part P B P that the cone constrains."""
+
+    @abstractmethod
+    def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
+        """Return ``G + weight N``; G is overwritten."""
+
+    def scale(self, B: FloatArray) -> FloatArray:
+        """``S B S``, in place."""
+        B *= self.s[:, None]
+        B *= self.s[None, :]
+        return B
+
+    def unscale(self, B: FloatArray) -> FloatArray:
+        """``S^-1 B S^-1``, in place."""
+        B /= self.s[:, None]
+        B /= self.s[None, :]
+        return B
+
+    @property
+    def total_weight(self) -> float:
+        """``sum_ij s_i^2 s_j^2``."""
+        return float(np.sum(self.s**2) ** 2)
+
+    def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
+        """Return the projection of ``S^-1 B S^-1``; B is overwritten.
+
+        Eigenvalues of the constrained part are lowered by the threshold and clipped at zero.
+        """
+        v, B = self._split(B)
+        rounding = RELATIVE_ZERO * max(float(B.max(initial=0.0)), -float(B.min(initial=0.0))) * len(B)
+        values, vectors = eigenpairs_above(B, max(threshold, rounding), expected)
+        W = vectors * np.sqrt(values - threshold)[None, :]
+        W /= self.s[:, None]
+        return Point(v, W)
+
+    def smallest_eigenvalue(self, G: FloatArray) -> float:
+        """Smallest eigenvalue of ``S^-1 G S^-1`` on the directions that the cone constrains."""
+        _, B = self._split(self.unscaled(G))
+        return smallest_eigenvalue(self._null_space_lifted(B))
+
+    def _null_space_lifted(self, B: FloatArray) -> FloatArray:
+        """B with the direction outside P, if any, out of the way of the smallest eigenvalue."""
+        return B
+
+    def penalty(self, point: Point) -> float:
+        """``<N, X>`` at a point in factors."""
+        SW = self.s[:, None] * point.W
+        return max(0.0, float(np.vdot(SW, SW)) - self._outside(SW))
+
+    def _outside(self, SW: FloatArray) -> float:
+        return 0.0
+
+    def penalty_gradient(self, W: FloatArray) -> FloatArray:
+        """``N W``, shape of W."""
+        return self.s[:, None] ** 2 * W
+
+    def pulled_back(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``G 1`` and ``G W``."""
+        return G.sum(axis=1), G @ W
+
+    def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
+        """``X + v1' + 1v'``, symmetric to the last bit if X is."""
+        Y: FloatArray = np.add.outer(v, v)
+        Y += X
+        return Y
+
+    def margins(self, G: FloatArray) -> FloatArray:
+        """Row sums."""
+        return np.asarray(G.sum(axis=1))
+
+    def log_margins(self, X: FloatArray) -> FloatArray:
+        """Logarithms of the row sums of ``exp(X)``."""
+        return log_row_sums(X)
+
+    def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
+        """Solve ``(H + Diag(H1)) step = -residual``."""
+        H.flat[:: len(H) + 1] += H.sum(axis=1)
+        factor = sl.cho_factor(H.T, overwrite_a=True, check_finite=False)
+        return np.asarray(-sl.cho_solve(factor, residual, check_finite=False))
+
+    def independent_effects(self, A: FloatArray) -> FloatArray:
+        """``E = dd'/2m`` where effects are free, ``E = 1`` elsewhere."""
+        if not self.free_effects:
+            return np.zeros(len(A))
+        degrees = A.sum(axis=1)
+        return np.asarray(np.log(degrees) - 0.5 * np.log(degrees.sum()))
+
+    def complementary(self, Y: FloatArray, span: FloatArray) -> FloatArray:
+        """Project Y, in the dual metric, on the dual matrices that annihilate X.
+
+        `span` is an orthonormal basis of the scaled directions that X charges, see :meth:`charged`.
+        """
+        B = self.unscaled(Y)
+        B -= span @ (span.T @ B)
+        B -= (B @ span) @ span.T
+        values, vectors = eigenpairs_above(B, 0.0)
+        half = vectors * np.sqrt(values)[None, :] * self.s[:, None]
+        return np.asarray(half @ half.T)
+
+    def charged(self, X: FloatArray) -> FloatArray:
+        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes."""
+        SW = self.s[:, None] * self.project(X).W
+        keep = np.sum(SW * SW, axis=0)
+        SW = SW[:, keep > 1e-7 * keep.max(initial=0.0)]
+        if self.free_effects:
+            SW = np.column_stack([SW, self.s])
+        return np.linalg.qr(SW)[0]
+
+    def tidied(self, point: Point) -> Point:
+        """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
+        v, W = self._centred(point)
+        U, sigma, _ = np.linalg.svd(self.s[:, None] * W, full_matrices=False)
+        keep = sigma > RELATIVE_ZERO * len(W) * sigma.max(initial=0.0)
+        U = U[:, keep]
+        signs = np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(U.shape[1])])
+        return Point(v, U * (signs * sigma[keep])[None, :] / self.s[:, None])
+
+    def _centred(self, point: Point) -> Point:
+        return point
+
+    def contains(self, X: FloatArray, tolerance: float) -> bool:
+        """Whether no constrained eigenvalue of X lies below ``-tolerance`` (plain coordinates)."""
+        _, B = type(self)(np.ones(len(X)))._split(X.copy())
+        return smallest_eigenvalue(B) >= -tolerance
+
+
+class PSD(Cone):
+    """Positive semidefinite matrices: ``P = I``, ``N = diag(s^2)``."""
+
+    free_effects = False
+
+    def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(B)), B
+
+    def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
+        """Return ``G + weight diag(s^2)``; G is overwritten."""
+        G.flat[:: len(G) + 1] += weight * self.s**2
+        return G
+
+    def inner(self, X: FloatArray) -> float:
+        """``sum s_i^2 X_ii``."""
+        return float(self.s**2 @ np.diag(X))
+
+
+class ConditionallyPSD(Cone):
+    """``{X : x'Xx >= 0 whenever 1'x = 0} = {v1' + 1v' + Q, Q PSD}``: ``P = I - ss'/|s|^2``."""
+
+    free_effects = True
+
+    def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        s = self.s
+        u = s / np.linalg.norm(s)
+        b = B @ u
+        b -= 0.5 * (u @ b) * u
+        add_outer(B, u, -b)
+        add_outer(B, -b, u)
+        return b / (s * np.linalg.norm(s)), B
+
+    def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
+        """Return ``G + weight (diag(s^2) - s^2 s^2' / sum s^2)``; G is overwritten."""
+        if weight:
+            t = self.s**2
+            q = t * np.sqrt(weight / t.sum())
+            add_outer(G, -q, q)
+            G.flat[:: len(G) + 1] += weight * t
+        return G
+
+    def inner(self, X: FloatArray) -> float:
+        """``sum t_i X_ii - t'Xt / sum t`` with ``t = s^2``; unchanged by effects."""
+        t = self.s**2
+        share = t / t.sum()
+        return float(t @ (np.diag(X) - X @ share))
+
+    def _null_space_lifted(self, B: FloatArray) -> FloatArray:
+        u = self.s / np.linalg.norm(self.s)
+        add_outer(B, u, u * float(np.abs(B).sum(axis=1).max()))
+        return B
+
+    def _centred(self, point: Point) -> Point:
+        """Move the weighted mean of the positions into the effects."""
+        t = self.s**2
+        mean = t @ point.W / t.sum()
+        W = point.W - mean[None, :]
+        return Point(point.v + W @ mean + 0.5 * (mean @ mean), W)
+
+    def _outside(self, SW: FloatArray) -> float:
+        along = self.s @ SW / np.linalg.norm(self.s)
+        return float(along @ along)
+
+    def penalty_gradient(self, W: FloatArray) -> FloatArray:
+        """``N W``, shape of W."""
+        t = self.s**2
+        gradient: FloatArray = t[:, None] * (W - (t @ W / t.sum())[None, :])
+        return gradient
+
+
+#: Cones by the names a user gives.
+CONES: dict[str, type[Cone]] = {"conditional": ConditionallyPSD, "psd": PSD}

@@ -1,0 +1,185 @@
+"""The sparse problem: minimise ``||A - X||^2 + l1 sum X + trace Tr X``, X positive semidefinite and nonnegative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxnmf import validation
+from cvxnmf.convex.problem import Problem
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import smallest_eigenvalue
+from cvxnmf.results import MatrixPoint
+
+#: A matrix counts as positive semidefinite if no eigenvalue is below minus this share of its norm, per row.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The whole problem as one projection: the doubly nonnegative matrix nearest to ``B = A - l1/2 11' - trace/2 I``."""
+
+    A: FloatArray
+    l1: float
+    trace: float
+
+    @cached_property
+    def B(self) -> FloatArray:
+        """The matrix that is projected."""
+        B: FloatArray = self.A - 0.5 * self.l1
+        B.flat[:: len(B) + 1] -= 0.5 * self.trace
+        return B
+
+    @cached_property
+    def scale(self) -> float:
+        """Sum of squares of the data."""
+        return float(np.vdot(self.A, self.A))
+
+    def objective(self, point: MatrixPoint) -> float:
+        """The objective at a doubly nonnegative matrix."""
+        X = point.matrix
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = X - self.A
+            return float(np.vdot(D, D)) + self.l1 * float(np.abs(X).sum()) + self.trace * float(np.trace(X))
+
+    def best_start(self, given: MatrixPoint | None = None) -> MatrixPoint:
+        """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
+        candidates = [self.restored(np.maximum(self.B, 0.0))]
+        if given is not None:
+            candidates.append(given if self.contains(given.matrix) else self.restored(given.matrix))
+        return min(candidates, key=self.objective)
+
+    def contains(self, X: FloatArray) -> bool:
+        """Whether X is nonnegative, and positive semidefinite up to rounding."""
+        if X.min() < 0:
+            return False
+        return smallest_eigenvalue(X.copy()) >= -ROUNDING * len(X) * float(np.abs(X).max())
+
+    def restored(self, X: FloatArray) -> MatrixPoint:
+        """Return a doubly nonnegative matrix near X: its nonnegative part with a raised diagonal, scaled to fit best."""
+        Y = np.maximum(X, 0.0)
+        norm = float(np.linalg.norm(Y))
+        lowest = smallest_eigenvalue(Y.copy())
+        Y.flat[:: len(Y) + 1] += max(0.0, -lowest) + ROUNDING * len(Y) * norm  # with room for rounding: truly PSD
+        fit = float(np.vdot(Y, self.B))
+        Y *= max(0.0, fit) / max(float(np.vdot(Y, Y)), np.finfo(np.float64).tiny)
+        return MatrixPoint(Y)
+
+
+@dataclass(frozen=True, eq=False)
+class DoublyNonnegativeProblem(Problem):
+    """The problem made by :func:`sparse`.
+
+    Attributes
+    ----------
+    A : ndarray of shape (n, n)
+        The checked data.
+    l1, trace : float
+        Weights of the penalties.
+    metric : ndarray of shape (n,)
+        Ones.
+    blocks : tuple of Projection
+        The one piece to solve.
+    """
+
+    A: FloatArray = field(repr=False)
+    l1: float
+    trace: float
+    metric: FloatArray = field(repr=False)
+    blocks: tuple[Projection, ...] = field(repr=False)
+
+    methods = ("splitting",)
+
+    @property
+    def size(self) -> int:
+        """Number of rows of A."""
+        return len(self.A)
+
+    @property
+    def statement(self) -> dict[str, Any]:
+        """The problem in the words of a certificate."""
+        return {"form": "doubly-nonnegative", "l1": self.l1, "trace": self.trace}
+
+    def matrix(self, X: Any, name: str = "X") -> FloatArray:
+        """Check a finite symmetric matrix."""
+        checked = validation.log_matrix(X, self.size, name)
+        if not np.isfinite(checked).all():
+            validation.refuse(f"{name} has infinite entries; only finite numbers are allowed.")
+        return checked
+
+    def value(self, X: ArrayLike) -> float:
+        """Objective at X, shape (n, n), admissible or not: ``||A - X||^2 + l1 sum |X| + trace Tr X``."""
+        return self.blocks[0].objective(MatrixPoint(self.matrix(X)))
+
+    def gradient(self, X: ArrayLike) -> FloatArray:
+        """Gradient of the objective at X for nonnegative X: ``2 (X - A) + l1 11' + trace I``."""
+        with np.errstate(over="ignore"):
+            return 2.0 * (self.matrix(X) - self.blocks[0].B)
+
+    def with_trace(self, trace: float | Literal["auto"]) -> DoublyNonnegativeProblem:
+        """Return the same problem with another trace weight."""
+        return _assemble(self.A, self.l1, trace)
+
+    def starting_point(self, start: Any) -> MatrixPoint:
+        """Check a warm start: a solution or a matrix X."""
+        point = getattr(start, "point", start)
+        if point is not start and not isinstance(point, MatrixPoint):
+            validation.refuse("start is a Solution of another kind of problem; give one of a sparse problem, or a matrix X.")
+        return MatrixPoint(self.matrix(point.matrix if isinstance(point, MatrixPoint) else start, "start"))
+
+    def restricted(self, given: MatrixPoint | None, block: Projection) -> MatrixPoint | None:
+        """The warm start itself."""
+        return given
+
+    def joined(self, points: Sequence[MatrixPoint]) -> tuple[MatrixPoint, None]:
+        """The one point there is."""
+        return points[0], None
+
+
+def sparse(A: Any, l1: float = 0.0, trace: float = 0.0) -> DoublyNonnegativeProblem:
+    """State the sparse doubly nonnegative problem.
+
+    ``min ||A - X||^2 + l1 sum |X| + trace Tr X`` over X that are positive semidefinite and nonnegative: every ``UU'`` with
+    ``U >= 0`` is one of them. With ``l1 = trace = 0`` the proved bound therefore holds for symmetric NMF of every rank. X
+    itself is the model here, not its exponential.
+
+    Parameters
+    ----------
+    A : array-like or scipy.sparse matrix of shape (n, n)
+        Nonnegative and symmetric.
+    l1 : float
+        Weight of the sum of the entries: the larger, the more of them are zero.
+    trace : float
+        Weight of the trace: the larger, the fewer directions carry weight. (``solution.rank`` counts those above 1e-4 of the
+        heaviest; an exactly positive semidefinite and nonnegative X has a slightly raised diagonal.)
+
+    Returns
+    -------
+    DoublyNonnegativeProblem
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(30, 0.2, 0.8)
+    >>> solution = cvxnmf.solve(cvxnmf.sparse(A, l1=0.5))
+    >>> solution.status.name, bool(solution.X.min() >= 0)
+    ('OPTIMAL', True)
+    """
+    checked = validation.symmetric_matrix(A)
+    validation.magnitude(checked, "mse")
+    return _assemble(checked, validation.number("l1", l1, minimum=0.0), trace)
+
+
+def _assemble(A: FloatArray, l1: float, trace: Any) -> DoublyNonnegativeProblem:
+    if isinstance(trace, str):
+        validation.refuse("trace='auto' is not known for sparse problems; give trace as a number of at least 0.")
+    weight = validation.number("trace", trace, minimum=0.0)
+    if max(l1, weight) > 1e50:
+        validation.refuse("l1 and trace must not exceed 1e50; beyond the largest entry of A the solution is 0 anyway.")
+    A.flags.writeable = False  # a certificate is about these very numbers
+    return DoublyNonnegativeProblem(A, l1, weight, np.ones(len(A)), (Projection(A, l1, weight),))

@@ -1,0 +1,47 @@
+"""Dual points, and the search for one that the check accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cvxnmf import certificates
+from cvxnmf.certificates import CertificateError
+from cvxnmf.linalg.arrays import FloatArray
+
+#: Smallest shift beyond the computed one, per row; it grows tenfold until the check accepts.
+FIRST_PAD = 1e-12
+#: Beyond this shift a dual point is worth nothing.
+LARGEST_SHIFT = 1e6
+#: Gradients as large as this tell nothing.
+ABSURD = 1e150
+
+Witness = Mapping[str, FloatArray]
+
+
+class Dual(NamedTuple):
+    """A dual point that the check has accepted, and what it proves."""
+
+    witness: Witness
+    bound: float
+    rigorous: bool
+
+
+def accepted(
+    A: FloatArray,
+    statement: Mapping[str, Any],
+    least: float,
+    family: Callable[[float], Witness],
+    pad: float,
+    largest: float = LARGEST_SHIFT,
+) -> Dual | None:
+    """Raise the shift from `least` until the check accepts the family's dual point; None beyond the largest shift."""
+    while least + pad <= largest:
+        witness = family(least + pad)
+        try:
+            proof = certificates.prove(A, "dual", statement, witness)
+        except CertificateError:
+            pad *= 10.0
+            continue
+        return Dual(witness, proof.bound, proof.rigorous)
+    return None

@@ -1,0 +1,119 @@
+"""What methods know of the set that X lies in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results import PairedPoint, Point
+
+#: Eigenvalues below this share of the largest entry are rounding.
+RELATIVE_ZERO = 1e-14
+
+P = TypeVar("P", Point, PairedPoint)
+
+
+class Geometry(ABC, Generic[P]):
+    """What methods know of the set that X lies in: its metric, its projection and its penalty.
+
+    Attributes
+    ----------
+    s : ndarray
+        Positive weights of the rows of v and W.
+    free_effects : bool
+        Whether X may be changed by effects at no cost.
+    """
+
+    s: FloatArray
+    free_effects: bool
+
+    @abstractmethod
+    def point(self, v: FloatArray, W: FloatArray) -> P:
+        """The point with these factors."""
+
+    @abstractmethod
+    def scale(self, B: FloatArray) -> FloatArray:
+        """``S B S``, in place."""
+
+    @abstractmethod
+    def unscale(self, B: FloatArray) -> FloatArray:
+        """``S^-1 B S^-1``, in place."""
+
+    @property
+    @abstractmethod
+    def total_weight(self) -> float:
+        """Sum of the squared weights over all entries of X."""
+
+    @abstractmethod
+    def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> P:
+        """Return argmin ``||SYS - B||^2 / 2 + threshold penalty(Y)``; B is overwritten."""
+
+    @abstractmethod
+    def inner(self, X: FloatArray) -> float:
+        """The penalty at a dense X."""
+
+    @abstractmethod
+    def penalty(self, point: P) -> float:
+        """The penalty at a point in factors."""
+
+    def factor_penalty(self, point: P) -> float:
+        """A smooth function of the factors whose least value over all factors of X is the penalty."""
+        return self.penalty(point)
+
+    @abstractmethod
+    def penalty_gradient(self, W: FloatArray) -> FloatArray:
+        """Half the gradient of the factor penalty, shape of W."""
+
+    @abstractmethod
+    def pulled_back(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Half the gradient over v and W of a function whose gradient over X is G."""
+
+    @abstractmethod
+    def independent_effects(self, A: FloatArray) -> FloatArray:
+        """Effects of the best model of A without positions, by KL."""
+
+    @abstractmethod
+    def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
+        """X with its entries raised by their effects, a new array."""
+
+    @abstractmethod
+    def margins(self, G: FloatArray) -> FloatArray:
+        """Sums of G that belong to the effects, shape of v."""
+
+    @abstractmethod
+    def log_margins(self, X: FloatArray) -> FloatArray:
+        """Logarithms of the margins of ``exp(X)``, overflow or not."""
+
+    @abstractmethod
+    def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
+        """Newton's step over the effects for entrywise curvature H, which is overwritten; may raise LinAlgError."""
+
+    @abstractmethod
+    def contains(self, X: FloatArray, tolerance: float) -> bool:
+        """Whether X is admissible up to the tolerance."""
+
+    @abstractmethod
+    def tidied(self, point: P) -> P:
+        """Return the same X in factors that are unique but for ties."""
+
+    def scaled(self, X: FloatArray) -> FloatArray:
+        """``S X S``, a new array."""
+        return self.scale(X.copy())
+
+    def unscaled(self, G: FloatArray) -> FloatArray:
+        """``S^-1 G S^-1``, the gradient in scaled coordinates, a new array."""
+        return self.unscale(G.copy())
+
+    def project(self, X: FloatArray, threshold: float = 0.0) -> P:
+        """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
+        return self.project_scaled(self.scaled(X), threshold)
+
+
+def log_row_sums(X: FloatArray) -> FloatArray:
+    """Logarithms of the row sums of ``exp(X)``, overflow or not."""
+    highest = X.max(axis=1)
+    E = X - highest[:, None]
+    return np.asarray(highest + np.log(np.exp(E, out=E).sum(axis=1)))

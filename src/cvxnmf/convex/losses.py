@@ -1,0 +1,278 @@
+"""The two losses in log variables ``X = log E``: value, gradient, curvature, domain of the dual.
+
+A loss is bound to its data ``A`` and sums over all entries, or over the off-diagonal ones when the
+diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
+
+    KL    phi(x) = e^x - a x + a log a - a            floor  a      (dual variable w >= -a)
+    MSE   phi(x) = (e^x - a)^2 where e^x >= a/2,      floor  a^2/2  (dual variable w >= -a^2/2)
+          and its tangent at log(a/2) below: convex, C1, never below the true squared error
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import wrightomega
+
+from cvxnmf.linalg.arrays import FloatArray
+
+LOG_2 = float(np.log(2.0))
+
+
+class Loss(ABC):
+    """A separable convex loss of ``X``, bound to the data ``A``.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+        Nonnegative symmetric data.
+    ignore_diagonal : bool
+        Give the diagonal weight zero: it is read as zero in the data and in the model.
+    """
+
+    name: str
+
+    def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
+        if ignore_diagonal and np.diag(A).any():
+            A = A - np.diag(np.diag(A))
+        self.A = A
+        self.ignore_diagonal = ignore_diagonal
+        self.constant = self._constant()
+
+    def _constant(self) -> float:
+        """Sum of the part of the loss that does not depend on X."""
+        return 0.0
+
+    @abstractmethod
+    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Sum of the loss without its constant, and ``exp(X)``."""
+
+    @abstractmethod
+    def _slope(self, E: FloatArray) -> FloatArray:
+        """Entrywise derivative from ``E = exp(X)``; may overwrite E."""
+
+    @abstractmethod
+    def _bend(self, X: FloatArray) -> FloatArray:
+        """Entrywise second derivative."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The size of the data, against which a vanishing value is judged."""
+
+    @abstractmethod
+    def floor(self) -> FloatArray:
+        """Entrywise ``f >= 0`` such that the conjugate is finite exactly for ``w >= -f``."""
+
+    def minimiser(self) -> FloatArray:
+        """The X of least loss, ``log A``; ``-inf`` where there is none."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.A))
+
+    @abstractmethod
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise; where the diagonal is ignored, b."""
+
+    def value(self, X: FloatArray) -> float:
+        """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
+        return self._total(self._sum(self._visible(X))[0])
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Loss and its gradient at X, one exponential for both."""
+        X = self._visible(X)
+        total, E = self._sum(X)
+        return self._total(total), self._weighted(self._slope(E))
+
+    def curvature(self, X: FloatArray) -> FloatArray:
+        """Second derivatives at X, entrywise."""
+        return self._weighted(self._bend(self._visible(X)))
+
+    def _total(self, variable_part: float) -> float:
+        """The loss itself; rounding must not take it below zero."""
+        total = variable_part + self.constant
+        return max(0.0, total) if total < np.inf else np.inf  # inf - inf is as bad as inf
+
+    def _visible(self, X: FloatArray) -> FloatArray:
+        """X with an ignored diagonal set to zero, lest its exponential overflow."""
+        if self.ignore_diagonal:
+            X = X.copy()
+            np.fill_diagonal(X, 0.0)
+        return X
+
+    def _weighted(self, G: FloatArray) -> FloatArray:
+        if self.ignore_diagonal:
+            np.fill_diagonal(G, 0.0)
+        return G
+
+
+class KullbackLeibler(Loss):
+    """``KL(A || exp(X)) = sum A log A - A X - A + exp X``, with ``0 log 0 = 0``."""
+
+    name = "kl"
+
+    def _constant(self) -> float:
+        a = self.A[self.A > 0]
+        return float(np.sum(a * np.log(a)) - a.sum())
+
+    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            A, E = self.A, self._weighted(np.exp(X))
+            inner = float(np.vdot(A, X))
+            if not np.isfinite(inner):  # 0 * (-inf) counts as 0
+                inner = float(np.sum(A * np.where(A > 0, X, 0.0)))
+            return float(E.sum()) - inner, E
+
+    def _slope(self, E: FloatArray) -> FloatArray:
+        E -= self.A
+        return E
+
+    def _bend(self, X: FloatArray) -> FloatArray:
+        return np.exp(X)
+
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``: ``c - omega(c - log weight)``, ``c = b + a/weight``, Wright's omega."""
+        c = B + self.A / weight
+        x: FloatArray = c - wrightomega(c - np.log(weight))
+        if self.ignore_diagonal:
+            np.fill_diagonal(x, np.diag(B))
+        return x
+
+    @property
+    def scale(self) -> float:
+        """Sum of the data."""
+        return float(self.A.sum())
+
+    def floor(self) -> FloatArray:
+        """The data themselves: the dual variable is ``Z = A + w >= 0``."""
+        return self.A
+
+
+class PairedKullbackLeibler(KullbackLeibler):
+    """The paper's nonsymmetric objective on a block matrix: ``KL(A || exp(X_12)) + weight (sum exp X_ii)``.
+
+    X has m + n rows. Either half of the off-diagonal blocks counts half; the other entries of the diagonal blocks do not
+    count at all. Written as a KL loss with factors: ``sum factor e^x - a x``, a = A/2 off the diagonal blocks.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, n)
+        Nonnegative data.
+    weight : float
+        Weight of the exponentials on the diagonal.
+    """
+
+    def __init__(self, A: FloatArray, weight: float) -> None:
+        m, size = len(A), sum(A.shape)
+        self.rectangle, self.weight = A, weight
+        data = np.zeros((size, size))
+        data[:m, m:], data[m:, :m] = 0.5 * A, 0.5 * A.T
+        self.factors = weight * np.eye(size)
+        self.factors[:m, m:] = self.factors[m:, :m] = 0.5
+        super().__init__(data)
+
+    def _constant(self) -> float:
+        return KullbackLeibler(self.rectangle).constant
+
+    def minimiser(self) -> FloatArray:
+        """``log A`` in the off-diagonal blocks, ``-inf`` elsewhere."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(2.0 * self.A))
+
+    def _visible(self, X: FloatArray) -> FloatArray:
+        return np.where(self.factors > 0, X, 0.0)
+
+    def _weighted(self, G: FloatArray) -> FloatArray:
+        G *= self.factors
+        return G
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Loss and its gradient at X."""
+        total, E = self._sum(self._visible(X))
+        return self._total(total), self._slope(E)
+
+    @property
+    def scale(self) -> float:
+        """Sum of the data."""
+        return float(self.rectangle.sum())
+
+
+class SquaredError(Loss):
+    """``sum (exp X - A)^2``, continued by its tangent where ``exp X < A/2``."""
+
+    name = "mse"
+
+    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            A, E = self.A, self._weighted(np.exp(X))
+            low = 2.0 * E < A
+            a = A[low]
+            below = 0.25 * a * a - 0.5 * a * a * (X[low] - np.log(a) + LOG_2)
+            residual = E - A
+            residual[low] = 0.0
+            return float(np.vdot(residual, residual)) + float(below.sum()), E
+
+    def _slope(self, E: FloatArray) -> FloatArray:
+        A = self.A
+        np.maximum(E, 0.5 * A, out=E)  # at E = A/2 the derivative is -A^2/2, the tangent's slope
+        G: FloatArray = E - A
+        with np.errstate(over="ignore"):
+            G *= E
+            G *= 2.0
+        return G
+
+    def _bend(self, X: FloatArray) -> FloatArray:
+        A, E = self.A, np.exp(X)
+        return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
+
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``: on the tangent where that ends below ``log(a/2)``."""
+        with np.errstate(divide="ignore"):
+            lower = np.log(self.A) - LOG_2
+        if self.ignore_diagonal:
+            np.fill_diagonal(lower, -np.inf)
+        x = self.limited_proximal(B, weight, lower)
+        return np.where(x > lower, x, np.minimum(lower, B + 0.5 * self.A**2 / weight))
+
+    def limited_proximal(self, B: FloatArray, weight: FloatArray | float, lower: FloatArray, max_iter: int = 60) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise.
+
+        Newton from the right, where the derivative is convex and increasing, so it never overshoots;
+        `lower` must not lie below ``log(A/2)``.
+        """
+        A = self.A
+        x = self._right_of_minimum(B, weight)
+        if self.ignore_diagonal:
+            np.fill_diagonal(x, np.diag(B))
+        for _ in range(max_iter):
+            E = np.exp(self._visible(x))
+            slope = self._weighted(2.0 * E * (E - A)) + weight * (x - B)
+            bend = self._weighted(2.0 * E * (2.0 * E - A)) + weight
+            step = slope / bend
+            x -= step
+            np.maximum(x, lower, out=x)
+            if float(step.max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
+                break
+        return x
+
+    def _right_of_minimum(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
+        A = self.A
+        c = np.log(np.where(A > 0, A, 1.0))
+        reach = np.sqrt(A * A + 2.0 * weight * np.maximum(B - c, 0.0))
+        with np.errstate(divide="ignore"):
+            x = np.maximum(c, np.log(0.5 * (A + reach)))
+        return np.where((B > c) | (A == 0), np.minimum(x, B), x)
+
+    @property
+    def scale(self) -> float:
+        """Sum of squares of the data."""
+        return float(np.vdot(self.A, self.A))
+
+    def floor(self) -> FloatArray:
+        """Half the squared data."""
+        return 0.5 * self.A * self.A
+
+
+#: Losses by the names a user gives; "mse-paper" adds the constraint ``X >= log(A/2)`` in the problem.
+LOSSES: dict[str, type[Loss]] = {"kl": KullbackLeibler, "mse": SquaredError, "mse-paper": SquaredError}

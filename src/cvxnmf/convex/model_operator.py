@@ -1,0 +1,108 @@
+"""The model ``E = exp(v1' + 1v' + WW')`` as an operator: products with it, without ever holding it.
+
+A compiled kernel forms E in square blocks that stay in the cache, takes their exponential by a polynomial and multiplies at
+once; of two mirrored blocks only one is formed. Threads take fixed shares of the blocks, so that the same number of threads
+gives the same bits.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.exponential import exponentiate
+from cvxnmf.linalg.threads import single_thread, thread_count
+
+#: Rows and columns of a block.
+BLOCK = 128
+#: Below this many rows a single thread is faster.
+ONE_THREAD_BELOW = 300
+#: Up to this many entries E may be stored, in single precision, where products need not be more exact.
+STORED_ENTRIES = 70_000_000
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
+    """Products of the blocks of rows ``first, first + every, ...`` and of their mirror images with R."""
+    n = len(v)
+    product, scratch = np.zeros_like(R), np.empty(BLOCK * BLOCK, R.dtype)
+    for row in range(first * BLOCK, n, every * BLOCK):
+        last = min(n, row + BLOCK)
+        for column in range(row, n, BLOCK):
+            end = min(n, column + BLOCK)
+            E = np.dot(W[row:last], W[column:end].T)
+            for i in range(last - row):
+                for j in range(end - column):
+                    E[i, j] += v[row + i] + v[column + j]
+            exponentiate(E.reshape(-1), scratch[: E.size])
+            product[row:last] += np.dot(E, R[column:end])
+            if column > row:
+                product[column:end] += np.dot(E.T, R[row:last])
+    return product
+
+
+def _near(W: Any, lengths: Any) -> Any:
+    """``exp(-|w_i - w_j|^2 / 2)`` in single precision, half the squared lengths given; in rows, which saves a second matrix."""
+    K = W @ W.T
+    for first in range(0, len(K), BLOCK):
+        rows = K[first : first + BLOCK]
+        rows -= lengths[first : first + BLOCK, None]
+        rows -= lengths[None, :]
+        np.exp(rows, out=rows)
+    return K
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="cvxnmf")
+
+
+class Model:
+    """``E = exp(v1' + 1v' + WW')`` of n nodes, W with any number of columns; `single` multiplies in single precision."""
+
+    def __init__(self, v: FloatArray, W: FloatArray, single: bool = False) -> None:
+        self.kind: Any = np.float32 if single else np.float64
+        self.v: Any = np.ascontiguousarray(v, dtype=self.kind)
+        self.W: Any = np.ascontiguousarray(W, dtype=self.kind)
+        self._stored: Any = None
+
+    def __matmul__(self, R: FloatArray) -> FloatArray:
+        """``E R`` for a vector or a matrix R, exact to rounding."""
+        columns = np.ascontiguousarray(R if R.ndim == 2 else R[:, None], dtype=self.kind)
+        if self.W.shape[1] == 0:  # of rank one
+            x = np.exp(self.v)
+            product = np.outer(x, x @ columns)
+        else:
+            product = sum(self._shares(columns))
+        return np.asarray(product if R.ndim == 2 else product[:, 0], dtype=np.float64)
+
+    def nearly_times(self, x: FloatArray) -> FloatArray:
+        """``E x`` to single precision, from stored entries where there is room for them.
+
+        ``E = D K D`` with ``K_ij = exp(-|w_i - w_j|^2 / 2)``, which lies between 0 and 1 whatever the unit of the data.
+        """
+        n = len(self.v)
+        if self.W.shape[1] == 0 or n * n > STORED_ENTRIES:
+            return self @ x
+        if self._stored is None:
+            lengths = 0.5 * np.sum(self.W * self.W, axis=1)
+            self._stored = np.exp(self.v + lengths), _near(self.W.astype(np.float32), lengths.astype(np.float32))
+        scaling, near = self._stored
+        y = scaling * x
+        unit = max(float(np.abs(y).max(initial=0.0)), np.finfo(np.float64).tiny)
+        return np.asarray(scaling * (unit * (near @ (y / unit).astype(np.float32)).astype(np.float64)))
+
+    def _shares(self, R: Any) -> list[Any]:
+        """What each thread makes of its share of the product."""
+        threads = 1 if len(self.v) < ONE_THREAD_BELOW else thread_count()
+        with single_thread():
+            if threads == 1:
+                return [_share_of_products(self.v, self.W, R, 0, 1)]
+            pool = _pool(threads)
+            shares = [pool.submit(_share_of_products, self.v, self.W, R, first, threads) for first in range(threads)]
+            return [share.result() for share in shares]

@@ -1,0 +1,261 @@
+"""The spectrum of noise: its edge and dispersion, and the directions that stand out of it (docs/mathematics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+from scipy.optimize import brentq
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import add_outer
+from cvxnmf.linalg.leading import FULL_GRAM, lanczos_pairs, pairs_above
+from cvxnmf.linalg.sparse import RankOneDowndate
+
+
+def leading_directions(
+    A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    inverse = sp.diags_array(1.0 / s)
+    residual = RankOneDowndate(sp.csr_array(inverse @ A @ inverse), expected)
+    return pairs_above(residual, A.shape[0], edge, count, heard)
+
+
+#: Graphs with more nodes have their leading directions found by filtering.
+LARGE = 5000
+
+
+def degree_metric(degrees: FloatArray) -> FloatArray:
+    """``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``."""
+    raised = degrees + degrees.mean()
+    return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
+
+
+class Noise(NamedTuple):
+    """What noise alone does to the spectrum of the modularity matrix in the metric.
+
+    Attributes
+    ----------
+    edge : float
+        What it reaches.
+    dispersion : float
+        Variance of an entry over its mean.
+    unit_edge : float
+        What noise of dispersion 1 would reach.
+    """
+
+    edge: float
+    dispersion: float
+    unit_edge: float
+
+
+def noise_level(A: Any, s: FloatArray) -> Noise:
+    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``, and the variance per unit of mean.
+
+    Parameters
+    ----------
+    A : ndarray or csr_array of shape (n, n)
+        Data without empty rows.
+    s : ndarray of shape (n,)
+        The metric.
+    """
+    data = sp.csr_array(A)
+    degrees, t, top = np.asarray(data.sum(axis=1)).ravel(), s * s, float(data.max())
+    total = float(degrees.sum())
+    if np.all((data.data == 0) | (data.data == top)):
+        dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / total)
+        edge = spectral_edge(_two_valued_variance(degrees, top, 1.0 / t) / t) * _evenness(degrees, dispersion)
+        unit_edge = edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny))
+    else:
+        variance = degrees / t * float(np.sum(degrees / t)) / total
+        unit_edge = spectral_edge(variance)
+        pairs = (lambda edge, count: leading_directions(data, s, edge, count)) if len(s) > LARGE else None
+        dispersion = residual_dispersion(data, s, variance, unit_edge, pairs)
+        edge = unit_edge * np.sqrt(dispersion)
+    raised = 1.0 + len(t) ** (-2.0 / 3.0)
+    return Noise(float(edge * raised), dispersion, float(unit_edge * raised))
+
+
+def _evenness(degrees: FloatArray, dispersion: float) -> float:
+    """How much lower the edge is where degrees vary less than independent edges would make them.
+
+    In a regular graph of degree d noise reaches ``2 sqrt(d - 1)`` and not ``2 sqrt(d)`` (Kesten & McKay): the row sums are known.
+    """
+    missing = max(0.0, dispersion - float(degrees.var() / degrees.mean()))
+    return float(np.sqrt(max(0.0, 1.0 - missing / float(degrees.mean()))))
+
+
+def _two_valued_variance(degrees: FloatArray, top: float, weights: FloatArray) -> FloatArray:
+    """``sum_j V_ij weights_j`` of the variances ``V = top M (1 - M/top)_+``, ``M = dd'/1'd``, by sums over sorted degrees."""
+    total = float(degrees.sum())
+    order = np.argsort(degrees, kind="stable")
+    first, second = (np.append(0.0, np.cumsum((degrees**power * weights)[order])) for power in (1, 2))
+    count = np.searchsorted(degrees[order], top * total / degrees, side="left")  # entries of the model below the top
+    return np.asarray(top * degrees / total * (first[count] - degrees / (top * total) * second[count]))
+
+
+def spectral_edge(variance: FloatArray) -> float:
+    """Largest eigenvalue that pure noise can show (docs/mathematics.md).
+
+    For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at
+    the minimum over ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, found as the root of the derivative.
+
+    Parameters
+    ----------
+    variance : ndarray of shape (n,)
+        Row sums ``r`` of the matrix of entry variances; ``a = r / sqrt(sum r)``.
+    """
+    total = float(variance.sum())
+    if total == 0:
+        return 0.0
+    a = variance / np.sqrt(total)
+    top = float(a.max())
+
+    def slope(t: float) -> float:
+        q = a / (t - a)
+        return float(np.sum(q * q) - np.sum(q))
+
+    high = 2.0 * top
+    while slope(high) > 0:
+        high *= 2.0
+    t = brentq(slope, top * (1.0 + 1e-12), high, xtol=1e-13 * top)
+    return float(t * np.sqrt(np.sum(a / (t - a))))
+
+
+def residual_dispersion(
+    A: Any,
+    s: FloatArray,
+    variance: FloatArray,
+    unit_edge: float,
+    pairs: Callable[[float, int], tuple[FloatArray, FloatArray]] | None = None,
+) -> float:
+    """Noise variance per unit of model variance, from the energy of the residual outside the signal.
+
+    Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal. The rest is
+    compared with what noise of variance ``phi a_i a_j`` leaves outside the signal's directions, ``phi (sum_i a_i (1 - p_i))^2``
+    with their leverages p; down to the fixed point. Without the leverages a strong signal takes the noise with it.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Data.
+    s, variance : ndarray of shape (n,)
+        The metric, and the row sums of the matrix of entry variances of the model, ``a = variance / sqrt(sum variance)``.
+    unit_edge : float
+        The noise edge of that model.
+    pairs : callable, optional
+        ``pairs(threshold, count)`` finds the leading eigenpairs of the standardised residual, exactly only above the threshold;
+        left out, :func:`modularity_pairs` does.
+    """
+    pairs = pairs or (lambda threshold, count: modularity_pairs(A, s, count))
+    n, energy = A.shape[0], _modularity_energy(A, s)
+    a = variance / np.sqrt(variance.sum())
+    values, vectors, count = np.empty(0), np.empty((n, 0)), 0
+    phi = energy / float(a.sum()) ** 2
+    while count < n:
+        threshold = unit_edge * np.sqrt(phi)
+        while len(values) < n and (not len(values) or values[-1] > threshold):
+            values, vectors = pairs(threshold, min(max(16, 2 * len(values)), n))
+        more = int(np.count_nonzero(values > threshold))
+        if more <= count:
+            break
+        leverages = np.sum(vectors[:, :more] ** 2, axis=1)
+        room = float(a @ (1.0 - np.minimum(leverages, 1.0))) ** 2
+        smaller = max(0.0, energy - float(np.sum(values[:more] ** 2))) / max(room, 1e-6 * float(a.sum()) ** 2)
+        if not smaller < phi:
+            break
+        phi, count = smaller, more
+    return phi
+
+
+def _modularity_energy(A: Any, s: FloatArray) -> float:
+    """``||S^-1 (A - dd'/1'd) S^-1||^2`` of a sparse A."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    coordinates = A.tocoo()
+    entries = coordinates.data / (s[coordinates.row] * s[coordinates.col])
+    there = expected[coordinates.row] * expected[coordinates.col]
+    return float(np.sum((entries - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
+
+
+def modularity_pairs(A: Any, s: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1``, in decreasing order, and their vectors; A is sparse."""
+    n = A.shape[0]
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    expected = degrees / s / np.sqrt(degrees.sum())
+    scaled = sp.diags_array(1.0 / s) @ A @ sp.diags_array(1.0 / s)
+    if n <= FULL_GRAM or 5 * count >= n:
+        B = scaled.toarray()
+        add_outer(B, -expected, expected)
+        values, vectors = sl.eigh(B, overwrite_a=True, subset_by_index=[n - count, n - 1], check_finite=False)
+        return values[::-1], vectors[:, ::-1]
+    operator = spl.LinearOperator((n, n), matvec=lambda x: scaled @ x - expected * (expected @ x), dtype=np.float64)
+    return lanczos_pairs(operator, count, np.random.default_rng(0).standard_normal(n))
+
+
+def rectangular_spectral_edge(row_variance: FloatArray, column_variance: FloatArray) -> float:
+    """Largest singular value that pure noise can show in a rectangular matrix (docs/mathematics.md).
+
+    For entry variances close to ``a_i b_j`` it is the least ``sqrt(q t u)`` over q > 0, where t and u solve
+    ``sum a_i / (t - a_i) = q`` and ``sum b_j / (u - b_j) = q``; found as the root of the derivative.
+
+    Parameters
+    ----------
+    row_variance, column_variance : ndarray
+        Row and column sums of the matrix of entry variances.
+    """
+    total = float(row_variance.sum())
+    if total == 0:
+        return 0.0
+    a, b = row_variance / np.sqrt(total), column_variance / np.sqrt(total)
+
+    def inverse(q: float, x: FloatArray) -> float:
+        top = float(x.max())
+        low, high = top * (1.0 + (1.0 - 1e-9) / q), top + float(x.sum()) * (1.0 + 1e-9) / q
+        return float(brentq(lambda t: np.sum(x / (t - x)) - q, low, high, xtol=1e-14 * top))
+
+    def decline(log_q: float) -> float:
+        q, share = np.exp(log_q), 1.0
+        for x in (a, b):
+            t = inverse(q, x)
+            share -= q / (t * float(np.sum(x / (t - x) ** 2)))
+        return share
+
+    low, high = -1.0, 1.0
+    while decline(low) > 0:
+        low -= 2.0
+    while decline(high) < 0:
+        high += 2.0
+    q = float(np.exp(brentq(decline, low, high, xtol=1e-12)))
+    return float(np.sqrt(q * inverse(q, a) * inverse(q, b)))
+
+
+def rectangular_residual_dispersion(
+    B: FloatArray, row_variance: FloatArray, column_variance: FloatArray, unit_edge: float
+) -> float:
+    """Noise variance per unit of model variance, from the energy of the residual `B` outside the signal.
+
+    Singular values above ``unit_edge * sqrt(phi)`` are signal. The rest is compared with what noise of variance
+    ``phi a_i b_j`` leaves outside the signal's rows and columns, ``phi sum_i a_i (1 - p_i) sum_j b_j (1 - q_j)`` with their
+    leverages p and q; down to the fixed point. Without the leverages a few strong directions in a thin matrix take the
+    noise with them.
+    """
+    total = np.sqrt(float(row_variance.sum()))
+    left, values, right = sl.svd(B, full_matrices=False, check_finite=False)
+    signal, phi = 0, np.inf
+    while signal < len(values):
+        rows = float(row_variance @ (1.0 - np.sum(left[:, :signal] ** 2, axis=1))) / total
+        columns = float(column_variance @ (1.0 - np.sum(right[:signal] ** 2, axis=0))) / total
+        smaller = float(np.sum(values[signal:] ** 2)) / max(rows * columns, np.finfo(np.float64).tiny)
+        more = int(np.count_nonzero(values > unit_edge * np.sqrt(smaller)))
+        if not smaller < phi or more <= signal:
+            return float(min(phi, smaller))
+        signal, phi = more, smaller
+    return 0.0

@@ -1,0 +1,157 @@
+"""Rectangular matrices with a nuclear norm."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sl
+
+from cvxnmf.convex.geometry import RELATIVE_ZERO, Geometry, log_row_sums
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import singular_triples_above
+from cvxnmf.results import PairedPoint
+
+
+class NuclearNorm(Geometry[PairedPoint]):
+    """Rectangular matrices ``X = a1' + 1b' + W_1 W_2'`` with penalty ``2 ||J X J||_*``; J centres where effects are free.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, n)
+        The data: their margins scale the variables of a descent over factors; steps over X are in the plain metric.
+    free_effects : bool
+        Whether effects a and b of rows and columns cost nothing; if not, J is the identity.
+    """
+
+    def __init__(self, A: FloatArray, free_effects: bool) -> None:
+        self.shape, self.free_effects = (len(A), A.shape[1]), free_effects
+        self.s = np.concatenate([_raised_margins(A.sum(axis=1)), _raised_margins(A.sum(axis=0))])
+
+    def point(self, v: FloatArray, W: FloatArray) -> PairedPoint:
+        """``X = a1' + 1b' + W_1 W_2'``, rows first in v and W."""
+        return PairedPoint(v, W, self.shape[0])
+
+    def scale(self, B: FloatArray) -> FloatArray:
+        """All weights are 1."""
+        return B
+
+    unscale = scale
+
+    @property
+    def total_weight(self) -> float:
+        """Number of entries."""
+        return float(self.shape[0] * self.shape[1])
+
+    def centred(self, X: FloatArray) -> FloatArray:
+        """``J X J``, in place: row and column means are taken off where effects are free."""
+        if self.free_effects:
+            X -= X.mean(axis=1)[:, None]
+            X -= X.mean(axis=0)[None, :]
+        return X
+
+    def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> PairedPoint:
+        """Singular values of the centred part are lowered by twice the threshold; B is overwritten."""
+        m = self.shape[0]
+        v = np.zeros(sum(self.shape))
+        if self.free_effects:
+            mean = float(B.mean())
+            v[:m], v[m:] = B.mean(axis=1) - 0.5 * mean, B.mean(axis=0) - 0.5 * mean
+        left, values, right = singular_triples_above(self.centred(B), 2.0 * threshold)
+        root = np.sqrt(values - 2.0 * threshold)
+        return PairedPoint(v, np.concatenate([left * root, right * root]), m)
+
+    def inner(self, X: FloatArray) -> float:
+        """Twice the nuclear norm of the centred X."""
+        return 2.0 * float(np.linalg.svd(self.centred(X.copy()), compute_uv=False).sum())
+
+    def _halves(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Positions of rows and columns, centred where effects are free."""
+        halves = W[: self.shape[0]], W[self.shape[0] :]
+        if not self.free_effects:
+            return halves
+        return halves[0] - halves[0].mean(axis=0), halves[1] - halves[1].mean(axis=0)
+
+    def penalty(self, point: PairedPoint) -> float:
+        """Twice the nuclear norm of ``J W_1 W_2' J``, from its factors."""
+        first, second = (np.asarray(np.linalg.qr(half, mode="r")) for half in self._halves(point.W))
+        return 2.0 * float(np.linalg.svd(first @ second.T, compute_uv=False).sum())
+
+    def factor_penalty(self, point: PairedPoint) -> float:
+        """``||J W_1||^2 + ||J W_2||^2``, never below twice the nuclear norm of the product."""
+        first, second = self._halves(point.W)
+        return float(np.vdot(first, first) + np.vdot(second, second))
+
+    def penalty_gradient(self, W: FloatArray) -> FloatArray:
+        """The centred positions."""
+        return np.concatenate(self._halves(W))
+
+    def pulled_back(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Half of ``(G 1, G' 1)`` and of ``(G W_2, G' W_1)``."""
+        m = self.shape[0]
+        effects = np.concatenate([G.sum(axis=1), G.sum(axis=0)])
+        return 0.5 * effects, 0.5 * np.concatenate([G @ W[m:], G.T @ W[:m]])
+
+    def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
+        """``X + a1' + 1b'``."""
+        Y: FloatArray = np.add.outer(v[: self.shape[0]], v[self.shape[0] :])
+        Y += X
+        return Y
+
+    def margins(self, G: FloatArray) -> FloatArray:
+        """Row sums, then column sums."""
+        return np.concatenate([G.sum(axis=1), G.sum(axis=0)])
+
+    def log_margins(self, X: FloatArray) -> FloatArray:
+        """Logarithms of the row sums, then of the column sums, of ``exp(X)``."""
+        return np.concatenate([log_row_sums(X), log_row_sums(X.T)])
+
+    def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
+        """Solve ``[[Diag(H1), H], [H', Diag(H'1)]] step = -residual`` by the smaller side's Schur complement.
+
+        Raising all rows and lowering all columns by the same changes nothing: that direction is lifted.
+        """
+        m = self.shape[0]
+        transposed = self.shape[0] < self.shape[1]
+        if transposed:
+            H, residual = H.T, np.concatenate([residual[m:], residual[:m]])
+        long = len(H)
+        heavy, light = H.sum(axis=1), H.sum(axis=0)
+        schur = -(H.T @ (H / heavy[:, None]))
+        schur.flat[:: len(schur) + 1] += light
+        schur += np.outer(light, light / light.sum()) / len(light)
+        factor = sl.cho_factor(schur, overwrite_a=True, check_finite=False)
+        small = sl.cho_solve(factor, H.T @ (residual[:long] / heavy) - residual[long:], check_finite=False)
+        large = -(residual[:long] + H @ small) / heavy
+        return np.concatenate([small, large] if transposed else [large, small])
+
+    def independent_effects(self, A: FloatArray) -> FloatArray:
+        """``E = rc'/sum A`` where effects are free, ``E = 1`` elsewhere."""
+        if not self.free_effects:
+            return np.zeros(sum(A.shape))
+        half_log_total = 0.5 * np.log(A.sum())
+        return np.concatenate([np.log(A.sum(axis=1)) - half_log_total, np.log(A.sum(axis=0)) - half_log_total])
+
+    def contains(self, X: FloatArray, tolerance: float) -> bool:
+        """Every matrix is admissible."""
+        return True
+
+    def tidied(self, point: PairedPoint) -> PairedPoint:
+        """Return the same X with orthogonal columns in each half, of equal length in both, by decreasing weight, signs fixed."""
+        m = self.shape[0]
+        first, second = self._halves(point.W)
+        v = point.v
+        if self.free_effects:
+            shift, other = point.W[:m].mean(axis=0), point.W[m:].mean(axis=0)
+            half = 0.5 * float(shift @ other)
+            v = np.concatenate([v[:m] + first @ other + half, v[m:] + second @ shift + half])
+        (left, upper), (right, lower) = np.linalg.qr(first), np.linalg.qr(second)
+        inner, values, outer = np.linalg.svd(upper @ lower.T)
+        keep = values > RELATIVE_ZERO * sum(self.shape) * values.max(initial=0.0)
+        left, right = left @ inner[:, keep], right @ outer[keep].T
+        both = np.concatenate([left, right]) * np.sqrt(values[keep])
+        signs = np.sign(both[np.argmax(np.abs(both), axis=0), np.arange(both.shape[1])])
+        return PairedPoint(v, both * signs, m)
+
+
+def _raised_margins(sums: FloatArray) -> FloatArray:
+    """``sqrt((d + mean d) / 2 mean d)``: even where margins are even, and never far below."""
+    return np.asarray(np.sqrt(0.5 + 0.5 * sums / sums.mean()))

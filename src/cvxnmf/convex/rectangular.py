@@ -1,0 +1,281 @@
+"""The nonsymmetric problem: minimise ``loss(A, exp(X)) + 2 trace ||X||_*`` over rectangular X (docs/mathematics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxnmf import validation
+from cvxnmf.convex.component import Block
+from cvxnmf.convex.cones import PSD
+from cvxnmf.convex.losses import LOSSES, PairedKullbackLeibler
+from cvxnmf.convex.noise import rectangular_residual_dispersion, rectangular_spectral_edge
+from cvxnmf.convex.nuclear import NuclearNorm
+from cvxnmf.convex.problem import Index, Problem
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import singular_triples_above, spectral_norm
+from cvxnmf.results import PairedPoint, Point
+
+LOSS_NAMES = ("kl", "mse")
+
+
+@dataclass(frozen=True, eq=False)
+class NonsymmetricProblem(Problem):
+    """The problem made by :func:`nonsymmetric` with the nuclear norm.
+
+    Attributes
+    ----------
+    A : ndarray of shape (m, n)
+        The checked data.
+    trace : float
+        Weight of the penalty, resolved to its number.
+    gamma_max : float
+        The least trace at which the solution has no positions.
+    metric : ndarray of shape (m + n,)
+        Ones; 0 for rows and columns without data that were set aside.
+    blocks : tuple of Block
+        The one piece to solve: the rows and columns that carry data.
+    """
+
+    A: FloatArray = field(repr=False)
+    loss_name: str
+    effects: bool
+    trace: float
+    metric: FloatArray = field(repr=False)
+    blocks: tuple[Block[Any], ...] = field(repr=False)
+
+    methods = ("adaptive", "accelerated", "factored", "projected-gradient")
+    penalty_name = "nuclear"
+
+    @property
+    def size(self) -> int:
+        """The smaller side of A."""
+        return int(min(self.A.shape))
+
+    @property
+    def statement(self) -> dict[str, Any]:
+        """The problem in the words of a certificate."""
+        names = {"form": "nonsymmetric", "loss": self.loss_name, "penalty": self.penalty_name}
+        return names | {"effects": self.effects, "trace": self.trace}
+
+    @property
+    def rows(self) -> Index:
+        """Rows of A that carry data."""
+        return np.flatnonzero(self.metric[: len(self.A)])
+
+    @property
+    def columns(self) -> Index:
+        """Columns of A that carry data."""
+        return np.flatnonzero(self.metric[len(self.A) :])
+
+    @cached_property
+    def gamma_max(self) -> float:
+        """The least trace at which the solution has no positions; with effects and KL it is then ``rc'/sum A``."""
+        block = self.blocks[0]
+        X = block.balanced(block.start()).dense()
+        return 0.5 * spectral_norm(block.loss.value_and_gradient(X)[1])
+
+    def matrix(self, X: Any, name: str = "X") -> FloatArray:
+        """Check a matrix of logarithms of the shape of A."""
+        return validation.rectangular_logs(X, self.A.shape, name)
+
+    def part(self, X: FloatArray) -> FloatArray:
+        """X on the rows and columns that carry data."""
+        return X[np.ix_(self.rows, self.columns)]
+
+    def value(self, X: ArrayLike) -> float:
+        """Objective at X, shape (m, n): loss plus ``2 trace ||X||_*``, of the centred X where effects are free.
+
+        ``-inf`` entries stand for ``exp(X) = 0``; within the rows and columns that carry data the penalty is infinite there.
+        """
+        whole = self.matrix(X)
+        part = self.part(whole)
+        if not np.isfinite(part).all():
+            return float("inf")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return LOSSES[self.loss_name](self.A).value(whole) + self.trace * float(self.blocks[0].cone.inner(part))
+
+    def gradient(self, X: ArrayLike) -> FloatArray:
+        """A gradient of the objective at X, shape (m, n); of the nuclear norm the one of least size."""
+        whole = self.matrix(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, G = LOSSES[self.loss_name](self.A).value_and_gradient(whole)
+        if not np.abs(self.part(whole)).max() < 1e100:
+            validation.refuse("X has entries beyond 1e100 where there are data; the penalty has no gradient there.")
+        left, _, right = singular_triples_above(self.blocks[0].cone.centred(self.part(whole)), 0.0)
+        G[np.ix_(self.rows, self.columns)] += 2.0 * self.trace * (left @ right.T)
+        return G
+
+    def with_trace(self, trace: float | Literal["auto"]) -> Problem:
+        """Return the same problem with another trace weight."""
+        return _assemble(self.A, self.loss_name, trace, self.effects, self.penalty_name)
+
+    def starting_point(self, start: Any) -> PairedPoint | FloatArray:
+        """Check a warm start: a solution, a pair (v, W) of m + n rows, or a matrix X."""
+        factors = validation.factors(start, sum(self.A.shape), PairedPoint, len(self.A))
+        return self.matrix(start, "start") if factors is None else PairedPoint(*factors, len(self.A))
+
+    def restricted(self, given: PairedPoint | FloatArray | None, block: Block[Any]) -> PairedPoint | FloatArray | None:
+        """A warm start on the rows and columns that carry data."""
+        if isinstance(given, np.ndarray):
+            return self.part(given)
+        return None if given is None else given.restricted(block.nodes)
+
+    def joined(self, points: Sequence[PairedPoint]) -> tuple[PairedPoint, None]:
+        """Effects and positions of all rows and columns; ``-inf`` effects where there are no data."""
+        (point,), nodes = points, self.blocks[0].nodes
+        v, W = np.full(sum(self.A.shape), -np.inf), np.zeros((sum(self.A.shape), point.W.shape[1]))
+        v[nodes], W[nodes] = point.v, point.W
+        return PairedPoint(v, W, len(self.A)), None
+
+
+@dataclass(frozen=True, eq=False)
+class PaperNonsymmetricProblem(NonsymmetricProblem):
+    """The paper's reading: ``KL(A || exp(X_12)) + trace (tr exp(X_11) + tr exp(X_22))`` over a PSD block matrix X.
+
+    Points are the whole X, shape (m + n, m + n), where a matrix is asked for or given; a solution's X is ``X_12``.
+    """
+
+    penalty_name = "paper"
+
+    @property
+    def size(self) -> int:
+        """Rows and columns together."""
+        return sum(self.A.shape)
+
+    @property
+    def gamma_max(self) -> float:
+        """There is none: the penalty does not force X to zero."""
+        raise AttributeError("penalty='paper' has no largest trace; use the nuclear norm (penalty='nuclear').")
+
+    def matrix(self, X: Any, name: str = "X") -> FloatArray:
+        """Check a symmetric matrix of logarithms of m + n rows."""
+        if np.shape(X) == self.A.shape:
+            validation.refuse(f"With penalty='paper' {name} is the whole block matrix, of shape ({self.size}, {self.size}).")
+        return validation.log_matrix(X, self.size, name)
+
+    def value(self, X: ArrayLike) -> float:
+        """Objective at the block matrix X, shape (m + n, m + n)."""
+        return self.blocks[0].loss.value(self.matrix(X))
+
+    def gradient(self, X: ArrayLike) -> FloatArray:
+        """Gradient of the objective at the block matrix X."""
+        return self.blocks[0].loss.value_and_gradient(self.matrix(X))[1]
+
+    def starting_point(self, start: Any) -> Point | FloatArray:  # type: ignore[override]
+        """Check a warm start: a solution, a pair (v, W) of m + n rows, or a block matrix X."""
+        factors = validation.factors(start, self.size, PairedPoint, len(self.A))
+        return self.matrix(start, "start") if factors is None else Point(*factors)
+
+    def restricted(self, given: Point | FloatArray | None, block: Block[Any]) -> Point | FloatArray | None:  # type: ignore[override]
+        """The warm start itself: no row or column is set aside."""
+        return given
+
+    def joined(self, points: Sequence[Point]) -> tuple[PairedPoint, None]:  # type: ignore[override]
+        """Positions of rows and columns; their products are ``X_12``."""
+        return PairedPoint(points[0].v, points[0].W, len(self.A)), None
+
+
+def nonsymmetric(
+    A: Any, loss: str = "kl", trace: float | Literal["auto"] = 1.0, effects: bool = True, penalty: str = "nuclear"
+) -> NonsymmetricProblem:
+    """State the convex restriction of nonsymmetric NMF.
+
+    ``min loss(A, exp(X)) + 2 trace ||X||_*`` over all m-by-n matrices X, where the nuclear norm leaves out effects of rows and
+    columns: ``X = a1' + 1b' + W_1 W_2'``, of low rank for a large enough trace. Then ``exp(X)`` (entrywise) factors as
+    ``UV'`` with ``U, V >= 0`` (:func:`exp_factor`).
+
+    Parameters
+    ----------
+    A : array-like or scipy.sparse matrix of shape (m, n)
+        Nonnegative: documents by words, images by pixels, cells by genes. All work is done in dense float64.
+    loss : {"kl", "mse"}
+        ``sum A log(A/E) - A + E`` over all entries, with ``E = exp(X)``; or ``sum (E - A)^2`` (no half), continued by its
+        tangent where ``E < A/2``, which makes it convex.
+    trace : float or "auto"
+        Weight of the penalty, above 0; its effect depends on the scale of A, and sensible values lie between 0.001 and 1 times
+        ``problem.gamma_max``. "auto" takes the edge of the noise spectrum, so that only structure that noise cannot
+        explain enters X; it assumes independent entries whose variance is proportional to their mean, and is known for KL
+        with effects only. At ``problem.gamma_max`` and above the model has no positions.
+    effects : bool
+        Whether effects of rows and columns are free. Without them, X itself is penalised.
+    penalty : {"nuclear", "paper"}
+        The nuclear norm of the logs, or the paper's ``trace (tr exp(X_11) + tr exp(X_22))`` over positive semidefinite
+        block matrices ``[[X_11, X], [X', X_22]]``, for KL without effects; it works on matrices of m + n rows.
+
+    Returns
+    -------
+    NonsymmetricProblem
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> A = np.kron([[5, 1], [1, 5]], np.ones((6, 4)))
+    >>> problem = cvxnmf.nonsymmetric(A, trace=1.0)
+    >>> solution = cvxnmf.solve(problem)
+    >>> solution.status.name, solution.rank, solution.X.shape
+    ('OPTIMAL', 1, (12, 8))
+    """
+    validation.choice("loss", loss, LOSS_NAMES)
+    validation.choice("penalty", penalty, ("nuclear", "paper"))
+    if not isinstance(effects, bool | np.bool_):
+        validation.refuse(f"effects must be True or False, not {effects!r}.")
+    if penalty == "paper" and (loss != "kl" or effects):
+        validation.refuse("penalty='paper' is for loss='kl' without effects; set effects=False and loss='kl'.")
+    checked = validation.rectangular_matrix(A)
+    validation.magnitude(checked, loss)
+    if penalty == "paper":
+        validation.fits_in_memory(sum(checked.shape))
+    return _assemble(checked, loss, trace, bool(effects), penalty)
+
+
+def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects: bool, penalty: str) -> NonsymmetricProblem:
+    """Build a problem from checked data: the rows and columns that carry data, and the trace."""
+    s = np.concatenate([A.any(axis=1), A.any(axis=0)]).astype(np.float64) if effects else np.ones(sum(A.shape))
+    nodes = np.flatnonzero(s)
+    data = A[np.ix_(s[: len(A)] > 0, s[len(A) :] > 0)]
+    if isinstance(trace, str):
+        _refuse_auto(trace, loss, effects)
+        weight = _noise_trace(data)
+    else:
+        weight = validation.number("trace", trace, minimum=0.0, strict=True)
+    _refuse_weight(weight, isinstance(trace, str))
+    A.flags.writeable = s.flags.writeable = False  # a certificate is about these very numbers
+    if penalty == "paper":
+        paired = Block(nodes, PairedKullbackLeibler(data, weight), PSD(np.ones(len(nodes))), 0.0)
+        return PaperNonsymmetricProblem(A, loss, effects, weight, s, (paired,))
+    block = Block(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight)
+    return NonsymmetricProblem(A, loss, effects, weight, s, (block,))
+
+
+def _refuse_weight(weight: float, automatic: bool) -> None:
+    if weight == 0 and automatic:
+        validation.refuse("trace='auto' finds no noise in these data; give trace as a number above 0.")
+    if not 1e-100 <= weight <= 1e100:
+        validation.refuse(f"trace={weight:g} is out of range; sensible values lie between 0.001 and 1 times problem.gamma_max.")
+
+
+def _refuse_auto(trace: str, loss: str, effects: bool) -> None:
+    if trace != "auto":
+        validation.refuse(f"trace must be 'auto' or a number above 0, not {trace!r}.")
+    if loss != "kl" or not effects:
+        validation.refuse("trace='auto' is known for loss='kl' with effects only; give trace as a number for this problem.")
+
+
+def _noise_trace(A: FloatArray) -> float:
+    """Half the noise edge of docs/mathematics.md, raised by the factor ``1 + min(m, n)^(-2/3)``."""
+    rows, columns = A.sum(axis=1), A.sum(axis=0)
+    model = np.outer(rows, columns / rows.sum())
+    top = float(A.max())
+    if np.all((A == 0) | (A == top)):
+        variance = top * model * np.maximum(0.0, 1.0 - model / top)
+        edge = rectangular_spectral_edge(variance.sum(axis=1), variance.sum(axis=0))
+    else:
+        edge = rectangular_spectral_edge(rows, columns)
+        edge *= np.sqrt(rectangular_residual_dispersion(A - model, rows, columns, edge))
+    return float(0.5 * edge * (1.0 + min(A.shape) ** (-2.0 / 3.0)))

@@ -1,0 +1,335 @@
+"""Solving the convex problems: one loop drives every method, and a certificate decides when to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from cvxnmf import validation
+from cvxnmf.certificates import NEGLIGIBLE, relative_gap
+from cvxnmf.convex import certify
+from cvxnmf.convex.component import Block
+from cvxnmf.convex.dual import Dual
+from cvxnmf.convex.matrix_free import StreamedBlock
+from cvxnmf.convex.methods import METHODS, Method
+from cvxnmf.convex.problem import Problem
+from cvxnmf.convex.symmetric_dual import constraint_multiplier
+from cvxnmf.linalg.threads import single_thread
+from cvxnmf.results import Interrupted, Iterate, MatrixPoint, Solution, Status
+
+Callback = Callable[[Iterate], Any]
+
+#: Up to this many nodes a streamed solve that stalls goes on with dense matrices.
+LARGEST_FALLBACK = 3000
+#: Columns of W with less than this share of the largest column's weight may be dropped at the end.
+NEGLIGIBLE_COLUMN = 1e-6
+
+
+def solve(
+    problem: Problem,
+    method: str = "auto",
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    callback: Callback | None = None,
+    start: Any = None,
+    precision: str = "double",
+) -> Solution:
+    """Solve a convex problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+        Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
+    method : {"auto", "projected-gradient", "accelerated", "factored", "adaptive", "splitting"}
+        "splitting" is for ``loss="mse-paper"`` and for :func:`sparse`, and only for them. "auto" takes the first of
+        ``problem.methods``: "factored" on the conditional cone, "accelerated" on the psd cone, and for rectangular
+        data "adaptive", which is "accelerated" for some steps and then "factored".
+    tol : float
+        Stop when the certified relative gap ``(value - bound) / value`` is at or below it; values below a billionth
+        of the data's scale count as that much.
+    max_iter : int
+        Most steps of the method, for each connected component that is solved apart.
+    callback : callable, optional
+        Called with an :class:`Iterate` after every step; a true answer stops the solve, keeping the best point.
+    start : Solution, array-like of the problem's shape or pair (v, W), optional
+        Warm start. It is projected on the cone, and not used where the method's own start is better.
+    precision : {"double", "single"}
+        "single" lets the first descent on large sparse data work in single precision, which is faster and good for gaps down to
+        about 1e-4; what follows, and every certificate, is in double precision.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best answer so far.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(30, 0.2, 0.8)
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), tol=1e-6)
+    >>> bool(solution.certificate.relative_gap <= 1e-6)
+    True
+    """
+    validation.made_here(problem, Problem)
+    validation.callback(callback)
+    names = problem.methods
+    validation.choice("method", method, ("auto", *METHODS))
+    if method != "auto" and method not in names:
+        validation.refuse(f"method={method!r} cannot solve this problem; choose {' or '.join(map(repr, names))} or 'auto'.")
+    tol = validation.number("tol", tol, minimum=0.0)
+    max_iter = validation.integer("max_iter", max_iter, minimum=1)
+    given = None if start is None else problem.starting_point(start)
+    name = names[0] if method == "auto" else method
+    problem = problem.arranged(name, validation.choice("precision", precision, ("double", "single")) == "single")
+    run = _Run(problem, METHODS[name], tol, max_iter, callback)
+    with (
+        single_thread(problem.size, problem.threads_from),
+        np.errstate(all="ignore"),
+    ):  # values are tested for being finite
+        try:
+            for block in problem.blocks:
+                run.solve_block(block, given)
+        except KeyboardInterrupt:
+            raise Interrupted(run.abandoned()) from None
+        solution = run.solution()
+    if solution.status is Status.STALLED and isinstance(problem.blocks[0], StreamedBlock) and problem.size <= LARGEST_FALLBACK:
+        return solve(problem.arranged("accelerated"), "factored", tol, max_iter, callback, solution)  # a stronger dual point
+    return solution
+
+
+def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Solution]:
+    """Solve the problem for each trace weight, each solve started from the last solution.
+
+    Parameters
+    ----------
+    problem : Problem
+        Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`; its own trace is not used.
+    traces : sequence of float or "auto"
+        Trace weights; in decreasing order each start is a model of too low a rank, which is soon mended.
+    **options
+        Passed on to :func:`solve`; `start` is for the first one.
+
+    Returns
+    -------
+    list of Solution
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(30, 0.2, 0.8)
+    >>> [s.rank for s in cvxnmf.path(cvxnmf.symmetric(A), [100.0, 6.0])]
+    [0, 1]
+    """
+    validation.made_here(problem, Problem)
+    if isinstance(traces, str) or not isinstance(traces, Iterable):
+        validation.refuse(f"traces must be a sequence of numbers such as [5.0, 2.0, 1.0], not {traces!r}.")
+    solutions: list[Solution] = []
+    start = options.pop("start", None)
+    for trace in traces:
+        try:
+            solutions.append(solve(problem.with_trace(trace), start=start, **options))
+        except Interrupted as stopped:
+            stopped.finished = solutions
+            raise
+        start = solutions[-1]
+    return solutions
+
+
+@dataclass
+class _Run:
+    """One solve: the loop, its clock and history, and the best point and bound of each block."""
+
+    problem: Problem
+    method: Callable[[Any, Any], Method]
+    tol: float
+    max_iter: int
+    callback: Callback | None
+    history: list[Iterate] = field(default_factory=list)
+    points: list[Any] = field(default_factory=list)
+    duals: list[Dual | None] = field(default_factory=list)
+    statuses: list[Status] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+    value_before: float = 0.0
+    bound_before: float = 0.0
+    search: _Search | None = None
+
+    def solve_block(self, block: Any, given: Any) -> None:
+        """Run the method on one block until its gap is certified."""
+        self.search = None
+        self.search = _Search(self.problem, block, self.method(block, block.best_start(self.problem.restricted(given, block))))
+        stopped = Status.INTERRUPTED in self.statuses
+        try:
+            if not isinstance(block, StreamedBlock):  # there a certificate costs as much as a step, which is needed anyway
+                self.search.certify()
+            self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
+        except LinAlgError:  # eigensolvers do not survive infinities
+            self._finish(Status.NONFINITE)
+
+    def _finish(self, status: Status, tidy: bool = True) -> None:
+        """Keep what the search found, in tidy factors unless somebody waits."""
+        assert self.search is not None
+        if status is Status.MAX_ITER:
+            self.search.tighten()
+        self.points.append(self.search.tidy_point(self.tol) if tidy else self.search.point)
+        self.duals.append(self.search.dual)
+        self.statuses.append(status)
+        self.value_before += self.search.value
+        self.bound_before += self.search.bound
+        self.search = None
+
+    def abandoned(self) -> Solution:
+        """The best answer when the solve is broken off: blocks not reached keep their start."""
+        if self.search is not None:
+            self.search.accept()  # what the broken-off step had reached
+            self._finish(Status.INTERRUPTED, tidy=False)
+        for block in self.problem.blocks[len(self.points) :]:
+            self.points.append(block.best_start())
+            self.duals.append(None)
+            self.statuses.append(Status.INTERRUPTED)
+        return self.solution()
+
+    def _loop(self, search: _Search) -> Status:
+        """The one loop: step, certify now and then, record, stop."""
+        due, iteration = search.method.check_every, 0
+        while search.relative_gap > self.tol:
+            if iteration == self.max_iter:
+                return Status.MAX_ITER
+            iteration += 1
+            search.method.step()
+            if not search.accept():
+                return Status.NONFINITE
+            if iteration >= due or iteration == self.max_iter:
+                gap = search.relative_gap
+                search.certify()
+                due = iteration + self._wait(search, iteration, gap)
+            if self._record(search):
+                search.certify()
+                return Status.INTERRUPTED
+            if search.stalled:
+                return Status.STALLED
+        return Status.OPTIMAL
+
+    def _wait(self, search: _Search, iteration: int, gap_before: float) -> int:
+        """Steps until the next certificate: as many as the rate since the last one foretells, at most twice as usual."""
+        usual = max(search.method.check_every, search.method.check_every * iteration // 80)
+        gap = search.relative_gap
+        if not self.tol < gap < gap_before:
+            return usual
+        predicted = usual * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
+        return int(np.clip(np.ceil(predicted), 1, 2 * usual))
+
+    def _record(self, search: _Search) -> bool:
+        """Add a line to the history and tell the callback; a true answer stops the loop."""
+        self.history.append(
+            Iterate(
+                iteration=len(self.history) + 1,
+                seconds=time.perf_counter() - self.began,
+                value=self.value_before + search.method.value,
+                bound=self.bound_before + search.bound,
+                rank=search.rank,
+            )
+        )
+        return self.callback is not None and bool(self.callback(self.history[-1]))
+
+    def solution(self) -> Solution:
+        """Join the blocks; the value is computed at the joined point."""
+        point, groups = self.problem.joined(self.points)
+        value = sum(block.objective(part) for block, part in zip(self.problem.blocks, self.points, strict=True))
+        return Solution(
+            point=point,
+            status=_worst(self.statuses),
+            certificate=certify.assemble(self.problem, value, self.duals),
+            history=tuple(self.history),
+            n_iter=len(self.history),
+            seconds=time.perf_counter() - self.began,
+            groups=groups,
+        )
+
+
+class _Search:
+    """The state of one block: the method at work, the best point and the best proved bound."""
+
+    def __init__(self, problem: Problem, block: Any, method: Method) -> None:
+        self.problem, self.block, self.method = problem, block, method
+        self.point, self.value = method.point, method.value
+        self.dual: Dual | None = None
+        self.idle, self.gap_before = 0, np.inf
+
+    @property
+    def rank(self) -> int:
+        """Columns of W at the method's point; of a matrix, its rows."""
+        point = self.method.point
+        return len(point.matrix) if isinstance(point, MatrixPoint) else int(point.W.shape[1])
+
+    @property
+    def bound(self) -> float:
+        """Best proved bound so far; 0 is always one."""
+        return 0.0 if self.dual is None else self.dual.bound
+
+    @property
+    def relative_gap(self) -> float:
+        """Gap of the best point to the best bound."""
+        return relative_gap(self.value, self.bound, self.block.scale)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether several certify in a row brought nothing."""
+        return self.idle >= self.method.patience
+
+    def accept(self) -> bool:
+        """Keep the method's point if it is the best so far; False if it is not finite."""
+        if not np.isfinite(self.method.value):
+            return False
+        if self.method.value < self.value:
+            self.point, self.value = self.method.point, self.method.value
+        return True
+
+    def certify(self) -> None:
+        """Balance the effects of the method's point, and keep the better value and bound."""
+        self.method.settle()
+        self.accept()
+        point, value, dual = certify.at_point(
+            self.problem, self.block, self.method.point, self.method.value, self.method.multiplier()
+        )
+        if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
+            self.point, self.value = point, value
+        self._keep(dual)
+        gap = self.value - self.bound
+        moved = self.gap_before - gap > 1e-15 * self.block.scale
+        self.idle, self.gap_before = 0 if moved else self.idle + 1, gap
+
+    def tighten(self) -> None:
+        """Try once more for a better bound at the best point, where a limit on X makes that worthwhile."""
+        if isinstance(self.block, Block) and self.block.lower is not None:
+            X = self.point.dense()
+            self._keep(certify.dual_point(self.problem, self.block, X, constraint_multiplier(self.block, X)))
+
+    def _keep(self, dual: Dual | None) -> None:
+        if dual is not None and dual.bound > self.bound:
+            self.dual = dual
+
+    def tidy_point(self, tol: float) -> Any:
+        """The best point in tidy factors, without columns that do not matter at this tolerance."""
+        if isinstance(self.point, MatrixPoint):
+            return self.point
+        block, point = self.block, self.block.cone.tidied(self.point)
+        weights = np.sum((block.cone.s[:, None] * point.W) ** 2, axis=0)
+        short = block.cone.point(point.v, point.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
+        unit = max(self.value, NEGLIGIBLE * block.scale)
+        limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))  # the gap stays certified
+        return short if block.lower is None and block.objective(short) <= limit else point
+
+
+def _worst(statuses: Sequence[Status]) -> Status:
+    """The status of the whole: that of the block that fared worst."""
+    order = [Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE, Status.INFEASIBLE]
+    return max(statuses, key=order.index)

@@ -1,0 +1,1 @@
+"""Completely positive matrices: nonnegative factors of exp(X), and the recursion by under-approximation."""

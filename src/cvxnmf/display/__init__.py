@@ -1,0 +1,1 @@
+"""Results in, something to look at out: words, cards, pictures, the page."""

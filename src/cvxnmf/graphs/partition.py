@@ -1,0 +1,228 @@
+"""Partition a graph: the convex model, its clusters, and what is proved about both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, cast
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from cvxnmf import validation
+from cvxnmf.convex.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS, admitting_trace
+from cvxnmf.convex.cones import CONES
+from cvxnmf.convex.losses import LOSSES
+from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.graphs.quality import modularity, performance
+from cvxnmf.graphs.ways import AllNodes, InGroups, Way
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.nmf.factorize import normalised_factors
+from cvxnmf.results import Factorization, Interrupted, Iterate, Partition, Solution
+
+#: Arrays of a number per node and cluster that are held at once.
+MEMBERSHIP_ARRAYS = 6
+#: The terms for which trace="auto" and groups of nodes are known.
+OURS = {"loss": "kl", "cone": "conditional", "metric": "degree"}
+
+
+def partition(
+    graph: Any,
+    n_clusters: int | None = None,
+    trace: float | Literal["auto"] = "auto",
+    *,
+    weight: str | None = "weight",
+    loss: str = "kl",
+    cone: str = "conditional",
+    metric: str = "degree",
+    method: str = "auto",
+    refine: bool = True,
+    n_groups: int | Literal["auto"] | None = "auto",
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    callback: Callable[[Iterate], Any] | None = None,
+) -> Partition:
+    """Divide the nodes of a graph into clusters: the same ones every time, with a proof of how well their model fits.
+
+    The convex problem :func:`symmetric` is solved for the adjacency matrix; its positions W are divided into clusters, which
+    the likelihood of a degree-corrected model then improves (docs/mathematics.md).
+
+    Parameters
+    ----------
+    graph : networkx or igraph graph, scipy.sparse matrix, array-like or data frame
+        An undirected graph with weights of at least 0, or its adjacency matrix. A data frame is an adjacency matrix if rows and
+        columns have the same names, else a list of edges: two columns of names and perhaps one of weights. A directed graph is
+        made undirected with a warning: joined where either direction is, weights averaged.
+    n_clusters : int, optional
+        Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
+        the graph differs from noise (eigenvalues of the modularity matrix above the noise edge), and at least the number of
+        connected components that are not trees; clusters that then stay empty are dropped. Of smooth similarities, where nothing
+        looks like noise, the widest gap of the spectrum decides. Of a graph in groups at most 100 are found.
+    trace : float or "auto"
+        Weight of the penalty of the convex problem. "auto" is the noise edge; if direction ``n_clusters - 1`` does not stand out
+        of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter. Of a graph in groups it
+        is not below the eigenvalue of direction ``n_clusters + 1``.
+    weight : str or None
+        Edge attribute with the weights, where there is one; None counts every edge as 1.
+    loss, cone, metric
+        Terms of the convex problem, see :func:`symmetric`. The paper's are ``loss="kl"`` or "mse", ``cone="psd"``,
+        ``metric="uniform"`` with ``trace=0`` (and ``method="projected-gradient"``).
+    method, tol, max_iter, callback
+        See :func:`solve`.
+    refine : bool
+        Whether clusters are improved by the likelihood; without, a node goes to the nearest centre of its position.
+    n_groups : int, "auto" or None
+        Number of groups of nodes that share a position in the convex model, at least as many as clusters, which makes graphs of
+        millions of nodes possible; the certificate then bounds all models with these groups, and the clusters are improved on
+        the graph itself. None gives every node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000
+        groups beyond.
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C once the convex problem is being solved; a KeyboardInterrupt whose `solution` is the Partition that the best
+        point so far gives.
+
+    Notes
+    -----
+    Nodes without edges get shares in proportion to the sizes of the clusters, and the label of the largest. If the graph has no
+    direction that is denser than expected (complete bipartite graphs), nodes are divided in the order of their degrees and then
+    moved one by one while that raises the modularity.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(40, 0.2, 0.8)
+    >>> found = cvxnmf.partition(A)
+    >>> found.n_clusters, found.certificate.relative_gap < 1e-4
+    (2, True)
+    """
+    nodes, A, note = named_graph(graph, weight)
+    if note:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    if not A.nnz:
+        validation.refuse("The graph has no edges, so there is nothing to partition.")
+    if len(nodes) == 1:
+        validation.refuse("The graph has a single node; there is nothing to partition.")
+    k = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
+    _require_room(len(nodes), k or 1)
+    terms, groups = _checked_terms(loss, cone, metric, trace), _number_of_groups(n_groups, A, (loss, cone, metric))
+    way: Way = AllNodes(A, k) if groups is None else InGroups(A, k, max(groups, k or 0), callback)
+    found = 1 + int(np.count_nonzero(way.spectrum > way.level.edge))
+    k = _found_clusters(found, A, groups) if k is None else k
+    most = None if groups is None else MOST_DIRECTIONS if n_clusters is None else k
+    weight_of_trace = admitting_trace(way.level.edge, way.spectrum, k, most) if isinstance(trace, str) else trace
+    describe = partial(_described, nodes, A, way, k, n_clusters is not None, found - 1)
+    options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
+    try:
+        solution = way.solved(terms | {"trace": weight_of_trace}, options)
+    except Interrupted as stopped:
+        raise Interrupted(describe(cast(Solution, stopped.solution), refine, hasty=True)) from None
+    try:
+        return describe(solution, refine)
+    except KeyboardInterrupt:
+        raise Interrupted(describe(solution, refine, hasty=True)) from None
+
+
+def _checked_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, Any]:
+    """The terms of the convex problem, refused before any work where they are wrong."""
+    terms = {"loss": validation.choice("loss", loss, LOSSES), "cone": validation.choice("cone", cone, CONES), "metric": metric}
+    if isinstance(trace, str) and trace != "auto":
+        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
+    if isinstance(trace, str) and terms != OURS:
+        validation.refuse(
+            "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
+        )
+    if not isinstance(trace, str):
+        validation.number("trace", trace, minimum=0.0)
+    return terms
+
+
+def _number_of_groups(n_groups: Any, A: Any, terms: tuple[Any, ...]) -> int | None:
+    """How many groups of nodes share a position; None if every node has its own."""
+    ours = terms == tuple(OURS.values())
+    if isinstance(n_groups, str) and n_groups == "auto":
+        return GROUPS if ours and A.shape[0] > LARGEST_WHOLE else None
+    if n_groups is None:
+        return None
+    if not ours:
+        validation.refuse("n_groups is known for loss='kl', cone='conditional' and metric='degree' only; leave it out.")
+    return min(validation.integer("n_groups", n_groups, minimum=2), int(np.count_nonzero(np.diff(A.indptr))))
+
+
+def _found_clusters(found: int, A: Any, groups: int | None) -> int:
+    """The number of clusters when nobody asked for one: directions above the noise and one, or as many as there are parts."""
+    k = int(min(max(found, _separate_parts(A)), A.shape[0]))
+    if groups is None or k <= MOST_DIRECTIONS:
+        return k
+    words = (
+        f"More than {MOST_DIRECTIONS} directions or parts of the graph stand out; it is divided into {MOST_DIRECTIONS} clusters."
+    )
+    warnings.warn(f"{words} Give n_clusters to have another number.", stacklevel=3)
+    return MOST_DIRECTIONS
+
+
+def _require_room(n: int, k: int) -> None:
+    """Refuse memberships that this machine cannot hold."""
+    needed, present = MEMBERSHIP_ARRAYS * 8.0 * n * k, validation.physical_memory()
+    if needed > present:
+        raise validation.TooLargeError(
+            f"{k:,} clusters of {n:,} nodes need about {needed / 2**30:,.1f} GiB of memory and this machine has "
+            f"{present / 2**30:,.1f}; ask for fewer clusters, and divide those again."
+        )
+
+
+def _separate_parts(A: Any) -> int:
+    """Number of connected components with a cycle: noise leaves trees apart, but hardly ever more than that."""
+    count, component = connected_components(A, directed=False)
+    nodes = np.bincount(component, minlength=count)
+    entries = A.tocoo()
+    upper = entries.row < entries.col
+    return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
+
+
+def _described(
+    nodes: tuple[Any, ...],
+    A: Any,
+    way: Way,
+    k: int,
+    asked: bool,
+    above_noise: int,
+    solution: Solution,
+    refine: bool,
+    hasty: bool = False,
+) -> Partition:
+    """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
+    while True:
+        clusters = way.clusters(solution, k, above_noise, refine, hasty)
+        if asked or not clusters.filled:
+            break
+        k -= clusters.filled
+    labels, memberships, _ = clusters
+    return Partition(
+        nodes=nodes,
+        labels=labels,
+        memberships=memberships,
+        performance=performance(A, labels),
+        off_diagonal_performance=performance(A, labels, diagonal=False),
+        modularity=modularity(A, labels),
+        order=np.lexsort((-memberships[np.arange(len(labels)), labels], labels)).astype(np.intp),
+        solution=solution,
+        A=A,
+        spectrum=way.spectrum,
+        noise_edge=way.level.edge,
+        factors=partial(factors_of, A, memberships),
+    )
+
+
+def factors_of(A: Any, memberships: FloatArray) -> Factorization:
+    """Factors ``A ≈ UU'`` with a column per cluster, started from the memberships at the best scale of each."""
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    inside = np.sum((A @ memberships) * memberships, axis=0) / np.maximum((degrees @ memberships) ** 2, 1e-300)
+    inside = np.maximum(inside, 1.0 / degrees.sum())  # a cluster without edges starts as if at random
+    return normalised_factors(A, memberships.shape[1], degrees[:, None] * memberships * np.sqrt(inside))

@@ -1,0 +1,11 @@
+"""Files: graphs and matrices read from them, labels and factors written to them."""
+
+from cvxnmf.io.formats import FORMATS
+from cvxnmf.io.graph import GraphFile
+from cvxnmf.io.mapped import map_matrix
+from cvxnmf.io.reading import read_graph, read_matrix
+from cvxnmf.io.separated import SEPARATORS
+from cvxnmf.io.source import FileError
+from cvxnmf.io.tables import MatrixFile
+
+__all__ = ["FORMATS", "SEPARATORS", "FileError", "GraphFile", "MatrixFile", "map_matrix", "read_graph", "read_matrix"]

@@ -1,0 +1,238 @@
+"""Edge lists: two names on a line and perhaps a weight, under whatever separators, headers and comments people use."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.io.graph import GraphFile, adjacency
+from cvxnmf.io.plain import read_plain
+from cvxnmf.io.separated import BLANKS, Piece, abridged, data_pieces, found_separator, is_number, rows_of
+from cvxnmf.io.source import Source
+from cvxnmf.linalg.arrays import FloatArray
+
+EXPECTED, FINITE = "expected two node names and perhaps a weight", "weights are finite and at least 0"
+#: From this many bytes on, regular files are read as arrays of bytes.
+LARGE = 1 << 16
+#: Headings of the columns of names, in pairs, without blanks, dashes and underscores.
+ENDS = (
+    {"source", "src", "from", "fromnodeid", "node1", "id1", "nodeid1", "vertex1", "v1", "tail", "start"},
+    {*("target", "dst", "destination", "to", "tonodeid", "node2", "id2", "nodeid2", "vertex2", "v2", "head", "end")},
+)
+#: Headings of the column of weights.
+WEIGHTS = {"weight", "weights", "value"}
+#: The weight in what networkx writes behind an edge.
+DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
+
+
+class Layout(NamedTuple):
+    """How the lines of an edge list are to be read.
+
+    Attributes
+    ----------
+    separator : str
+        What stands between cells.
+    width : int
+        Cells on every line.
+    tail, head : int
+        Columns of the names.
+    weight : int or None
+        Column of the weights, if there can be any.
+    named : bool
+        Whether a header calls that column a weight.
+    header : int or None
+        Number of the line of the header.
+    """
+
+    separator: str
+    width: int
+    tail: int = 0
+    head: int = 1
+    weight: int | None = None
+    named: bool = False
+    header: int | None = None
+
+
+def read_edges(source: Source, separator: str | None = None, header: bool | None = None, weights: bool = True) -> GraphFile:
+    """Read an edge list.
+
+    Parameters
+    ----------
+    source : Source
+        The content of the file.
+    separator : str, optional
+        Between cells; a blank stands for any blanks and tabs. Left out, it is found.
+    header : bool, optional
+        Whether the first data line is a header. Left out, it is one if it uses well-known headings, or if it alone has words
+        where all other lines have numbers.
+    weights : bool
+        Whether to read weights: from the column called so in a header, else from a third column of numbers.
+
+    Returns
+    -------
+    GraphFile
+        With names in the order in which they first occur.
+    """
+    comments: list[int] = []
+    pieces = data_pieces(source, comments)
+    first = next(pieces, None)
+    if first is None:
+        source.refuse("has no data, only comments or empty lines; give a file with at least one edge.")
+    layout = _layout(source, _bare(first), separator, header, weights)
+    reader = _Edges(source, layout)
+    if layout.header is not None:
+        first = Piece(first.numbers[1:], first.lines[1:])
+        reader.notes.append(f"Line {layout.header} is taken as a header; say --no-header if it is an edge.")
+    if not (len(source.data) >= LARGE and first.lines and reader.take_plainly(first.numbers[0])):
+        for piece in itertools.chain([first], pieces):
+            if piece.lines:
+                reader.take(_bare(piece))
+    if comments:
+        lines = f"{len(comments)} line{'s' if len(comments) > 1 else ''}"
+        reader.notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
+    return reader.graph()
+
+
+def _bare(piece: Piece) -> Piece:
+    """Lines as networkx writes them with dictionaries, ``a b {'weight': 2}``, as lines with at most a weight."""
+    if not piece.lines[0].rstrip().endswith("}"):
+        return piece
+    return Piece(piece.numbers, [_without_dictionary(line) for line in piece.lines])
+
+
+def _without_dictionary(line: str) -> str:
+    before, brace, dictionary = line.partition("{")
+    weight = DICTIONARY_WEIGHT.search(dictionary) if brace else None
+    names = before.rstrip(f"{BLANKS},;")
+    return f"{names}{before[len(names) :][:1] or ' '}{weight[1]}" if weight else names
+
+
+def _layout(source: Source, piece: Piece, separator: str | None, header: bool | None, weights: bool) -> Layout:
+    """Look at the first lines to see how the file is to be read."""
+    cut = separator or found_separator(piece.lines)
+    rows = [[cell.strip(BLANKS) for cell in row] for row in rows_of(source, piece, cut)]
+    if header is None:
+        header = len(rows[0]) > 1 and (_well_known(rows[0]) or _alone_in_words(rows))
+    if header and len(rows) == 1:
+        source.refuse("has a header and no edges; give a file with at least one edge.")
+    width = len(rows[1] if header else rows[0])
+    if not header:
+        return Layout(cut, width, weight=2 if weights and width > 2 else None)
+    headings = [_heading(cell) for cell in rows[0]] if len(rows[0]) == width else []
+    tail, head = (_place(headings, names) for names in ENDS)
+    if tail is None or head is None:
+        tail, head = 0, 1
+    named = _place(headings, WEIGHTS)
+    column = named if named is not None else 2 if width > 2 and 2 not in (tail, head) else None
+    return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0])
+
+
+def _place(headings: Sequence[str], names: set[str]) -> int | None:
+    """The first column whose heading is one of the names."""
+    return next((index for index, heading in enumerate(headings) if heading in names), None)
+
+
+def _heading(cell: str) -> str:
+    return re.sub(r"[\s_\-]", "", cell.lower())
+
+
+def _well_known(row: Sequence[str]) -> bool:
+    headings = {_heading(cell) for cell in row}
+    return bool(headings & ENDS[0]) and bool(headings & ENDS[1])
+
+
+def _alone_in_words(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row has words where all others have numbers, in both names or in the weights."""
+    first, others = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    if not others:
+        return False
+    words = [not is_number(cell) and all(is_number(row[column]) for row in others) for column, cell in enumerate(first[:3])]
+    return all(words[:2]) or (len(words) > 2 and words[2])
+
+
+class _Edges:
+    """The edges read so far."""
+
+    def __init__(self, source: Source, layout: Layout) -> None:
+        self.source, self.layout = source, layout
+        self.numbering: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        self.ends: list[NDArray[np.int64]] = []
+        self.weights: list[FloatArray] | None = None if layout.weight is None else []
+        self.notes: list[str] = []
+        others = layout.width - 2 - (layout.weight is not None)
+        if others and layout.width > 3:
+            self.notes.append(f"{others} further column{'s are' if others > 1 else ' is'} ignored.")
+
+    def take_plainly(self, first_line: int) -> bool:
+        """Read all lines at once, if they are regular enough."""
+        layout = self.layout
+        if (layout.tail, layout.head) != (0, 1) or layout.width not in (2, 3) or layout.weight not in (None, 2):
+            return False
+        found = read_plain(self.source.data, first_line, layout.separator, layout.width, layout.weight is not None)
+        if found is None:
+            return False
+        self.numbering.update({name: number for number, name in enumerate(found.names)})
+        self.ends = [found.ends.ravel()]
+        self.weights = None if found.weights is None else [found.weights]
+        return True
+
+    def take(self, piece: Piece) -> None:
+        """Read some lines."""
+        rows, layout = rows_of(self.source, piece, self.layout.separator), self.layout
+        if set(map(len, rows)) != {layout.width} or layout.width < 2:
+            self._refuse_width(piece, rows)
+        columns = list(zip(*rows, strict=True))
+        tails, heads = ([name.strip(BLANKS) for name in columns[index]] for index in (layout.tail, layout.head))
+        for names in (tails, heads):
+            if "" in names:
+                self.source.refuse(f"{EXPECTED}, found an empty name.", piece.numbers[names.index("")])
+        both = map(self.numbering.__getitem__, itertools.chain.from_iterable(zip(tails, heads, strict=True)))
+        self.ends.append(np.fromiter(both, dtype=np.int64, count=2 * len(tails)))
+        if self.weights is not None and layout.weight is not None:
+            self._take_weights(piece, columns[layout.weight])
+
+    def _take_weights(self, piece: Piece, column: Sequence[str]) -> None:
+        texts = [text.replace(",", ".") for text in column] if self.layout.separator == ";" else column
+        wrong = next((index for index, text in enumerate(texts) if not is_number(text.strip(BLANKS))), None)
+        if wrong is not None:
+            self._no_weights(piece.numbers[wrong], column[wrong])
+            return
+        values = np.array(list(map(float, texts)))
+        bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
+        if len(bad):
+            text, number = column[bad[0]].strip(BLANKS), piece.numbers[int(bad[0])]
+            self.source.refuse(f"the weight is {text}; {FINITE} (--weights ignore leaves them out).", number)
+        assert self.weights is not None
+        self.weights.append(values)
+
+    def _no_weights(self, number: int, text: str) -> None:
+        """The column is no column of weights: an error if it is called one, else it is ignored."""
+        if self.layout.named:
+            self.source.refuse(f"expected a number in the column of weights, found {abridged(text)}.", number)
+        self.weights = None
+        self.notes.append(f"The third column is ignored: in line {number} it is {abridged(text)}, which is not a number.")
+
+    def _refuse_width(self, piece: Piece, rows: Sequence[Sequence[str]]) -> None:
+        wanted = max(2, self.layout.width)
+        index = next(index for index, row in enumerate(rows) if len(row) != wanted)
+        number, found = piece.numbers[index], piece.lines[index]
+        if len(rows[index]) < 2:
+            self.source.refuse(f"{EXPECTED}, found {abridged(found)}.", number)
+        self.source.refuse(
+            f"expected {wanted} columns as in the lines above, found {len(rows[index])}: {abridged(found)}.", number
+        )
+
+    def graph(self) -> GraphFile:
+        """All edges as a graph."""
+        ends = np.concatenate(self.ends).reshape(-1, 2)
+        weights = None if self.weights is None else np.concatenate(self.weights)
+        if weights is not None and not self.layout.named:
+            self.notes.append("The third column is taken as weights; say --weights ignore if it is something else.")
+        A, notes = adjacency(len(self.numbering), ends[:, 0], ends[:, 1], weights)
+        return GraphFile(tuple(self.numbering), A, (*self.notes, *notes))

@@ -1,0 +1,57 @@
+"""Which format a file is in: by its content where that is plain, else by the ending of its name."""
+
+from __future__ import annotations
+
+import re
+
+from cvxnmf.io.source import Source
+
+#: Endings of names and the formats they stand for.
+ENDINGS = {
+    ".gml": "gml",
+    ".graphml": "graphml",
+    ".xml": "graphml",
+    ".mtx": "mtx",
+    ".mm": "mtx",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".edges": "edges",
+    ".edgelist": "edges",
+    ".el": "edges",
+}
+#: What ``--format`` takes; "edges" and "table" are text.
+FORMATS = ("edges", "table", "gml", "graphml", "mtx", "npy", "npz")
+#: Formats in words.
+WORDS = {
+    "edges": "an edge list",
+    "table": "a table of numbers",
+    "gml": "a GML file",
+    "graphml": "a GraphML file",
+    "mtx": "a Matrix Market file",
+    "npy": "a numpy .npy file",
+    "npz": "a numpy .npz file",
+}
+#: How files of a format begin.
+BEGINNINGS = {"npy": b"\x93NUMPY", "npz": b"PK", "mtx": b"%%MatrixMarket"}
+GML = re.compile(rb"\A\s*(?:(?:Creator|Version|comment|#)[^\n]*\n\s*)*graph\s*\[", re.IGNORECASE)
+XML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|graphml|!)")
+
+
+def recognised(source: Source, text_format: str, asked: str | None = None) -> str:
+    """The format of a source: the one asked for, else that of its content, else that of its name, else `text_format`."""
+    found = _by_content(source)
+    named = asked or found or ENDINGS.get(source.ending, text_format)
+    beginning = BEGINNINGS.get(named)
+    if beginning and source.data and not source.data.startswith(beginning):
+        source.refuse(f"is not {WORDS[named]}: it does not begin like one; check the file or name its format with --format.")
+    return named
+
+
+def _by_content(source: Source) -> str | None:
+    for name, beginning in BEGINNINGS.items():
+        if source.data.startswith(beginning) and (name != "npz" or source.data[2:4] in (b"\x03\x04", b"\x05\x06")):
+            return name
+    start = source.data[:4096]
+    if XML.match(start):
+        return "graphml"
+    return "gml" if GML.match(start) else None

@@ -1,0 +1,156 @@
+"""Read a graph or a matrix from a file in any of the known formats."""
+
+from __future__ import annotations
+
+import csv
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.io import arrays, edges, networks, saving, tables
+from cvxnmf.io.formats import WORDS, recognised
+from cvxnmf.io.graph import GraphFile
+from cvxnmf.io.market import read_mtx
+from cvxnmf.io.separated import SEPARATORS, cells, data_pieces, found_separator
+from cvxnmf.io.source import FileError, Source, opened
+from cvxnmf.io.tables import MatrixFile
+
+#: Formats that hold factors.
+FACTORS = ("table", "npy", "npz", "mtx")
+#: The least number of columns at which a square table is taken for an adjacency matrix.
+LEAST_SQUARE = 4
+
+
+def read_graph(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    weights: bool = True,
+) -> GraphFile:
+    """Read a graph from an edge list, GML, GraphML, Matrix Market, npy or npz file, packed with gzip or not.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; ``-`` for standard input.
+    format : {"edges", "table", "gml", "graphml", "mtx", "npy", "npz"}, optional
+        Left out, it is recognised by content and name; text without a telling name is an edge list, unless it is a square
+        table of numbers.
+    separator : {"tab", "semicolon", "comma", "blank"}, optional
+        Between the cells of text; left out, it is found.
+    header : bool, optional
+        Whether text begins with a header; left out, it is found.
+    weights : bool
+        Whether to read the weights of edges; if not, every edge counts 1.
+
+    Returns
+    -------
+    GraphFile
+        Names of the nodes, adjacency matrix, and notes on what was decided.
+
+    Raises
+    ------
+    FileError
+        A ValueError whose one sentence names file and line.
+    """
+    source = opened(path)
+    kind, cut = recognised(source, "edges", format), None if separator is None else SEPARATORS[separator]
+    if kind == "gml":
+        return networks.read_gml(source, weights)
+    if kind == "graphml":
+        return networks.read_graphml(source, weights)
+    if kind == "edges":
+        square = None if format else _square_table(source, cut, header)
+        if square is None:
+            return edges.read_edges(source, cut, header, weights)
+        note = f"The table is read as an adjacency matrix of {len(square.A)} nodes; --format edges reads it as an edge list."
+        return _named(source, square._replace(notes=(*square.notes, note)), weights)
+    return _named(source, _matrix(source, kind, cut, header), weights)
+
+
+def read_matrix(
+    path: str | os.PathLike[str], format: str | None = None, *, separator: str | None = None, header: bool | None = None
+) -> MatrixFile:
+    """Read a matrix from a table of numbers, npy, npz or Matrix Market file, or the adjacency matrix of a graph.
+
+    The parameters are those of :func:`read_graph`, but text without a telling name is a table.
+
+    Returns
+    -------
+    MatrixFile
+        The matrix, its names where the file has them, and notes on what was decided.
+    """
+    source = opened(path)
+    kind, cut = recognised(source, "table", format), None if separator is None else SEPARATORS[separator]
+    if kind in ("gml", "graphml", "edges"):
+        readers: dict[str, Any] = {"gml": networks.read_gml, "graphml": networks.read_graphml}
+        graph = readers[kind](source) if kind in readers else edges.read_edges(source, cut, header)
+        return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
+    return _matrix(source, kind, cut, header)
+
+
+def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """Read a factor, or both from a file written by :func:`cvxnmf.save`; the second is None where V = U or there is none."""
+    source = opened(path)
+    kind = recognised(source, "table")
+    if kind not in FACTORS:
+        source.refuse(f"is {WORDS[kind]}, not a factor; give a table of numbers, npy, npz or Matrix Market.")
+    if kind == "npz" and (saved := arrays.saved_kind(source)) in ("Factorization", "CPFactor", "Partition"):
+        result = saving.load(path)
+        V = getattr(result, "V", result.U)
+        return result.U, None if V is result.U else V
+    if kind == "npz" and saved is None:
+        factor = arrays.read_npz(source, ("U", "V", "W", "components"))
+    else:
+        factor = _matrix(source, kind, None, None).A
+    return factor.toarray() if sp.issparse(factor) else factor, None
+
+
+def _matrix(source: Source, kind: str, separator: str | None, header: bool | None) -> MatrixFile:
+    """A matrix with at least one entry."""
+    if kind == "table":
+        return tables.read_table(source, separator, header)
+    if not source.data:
+        source.refuse("is empty; give a file with data in it.")
+    if kind == "npz" and (saved := arrays.saved_kind(source)):
+        source.refuse(f"is a {saved} written by cvxnmf, not a matrix; give the data that it was made from.")
+    readers = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": read_mtx}
+    A = readers[kind](source)
+    if A.ndim != 2 or 0 in A.shape:
+        source.refuse(f"holds an array of shape {A.shape}; a matrix of at least one row and one column is needed.")
+    return MatrixFile(A)
+
+
+def _square_table(source: Source, separator: str | None, header: bool | None) -> MatrixFile | None:
+    """The table in a text whose lines are as many as its columns, give or take a header; else None."""
+    pieces = data_pieces(source)
+    first = next(pieces, None)
+    if first is None or len(first.lines) < LEAST_SQUARE:
+        return None
+    try:
+        width = len(cells(first.lines[1:2], separator or found_separator(first.lines[1:]))[0])
+        if width < LEAST_SQUARE:
+            return None
+        height = len(first.lines) + sum(len(piece.lines) for piece in pieces)
+        if width not in (height, height - 1):
+            return None
+        return tables.read_table(source, separator, header)
+    except (FileError, csv.Error, IndexError):  # no table, so that it is read as an edge list, which explains itself
+        return None
+
+
+def _named(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
+    """A matrix as the adjacency matrix of a graph."""
+    A = matrix.A
+    if A.shape[0] != A.shape[1]:
+        source.refuse(f"holds a matrix of {A.shape[0]} by {A.shape[1]}; the adjacency matrix of a graph is square.")
+    if not weights and A.dtype.kind in "fiub":
+        A = sp.csr_array(A != 0, dtype=np.float64)
+    nodes = matrix.rows or matrix.columns or tuple(map(str, range(A.shape[0])))
+    if len(set(nodes)) != len(nodes):
+        raise FileError(f"{source.name} names two nodes alike; names must be different.")
+    return GraphFile(nodes, A, matrix.notes)

@@ -1,0 +1,103 @@
+"""Text in columns: which separator, which lines carry data, and their cells."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cvxnmf.io.source import Source
+
+#: Names of separators, as ``--separator`` takes them, in the order in which they are tried.
+SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "blank": " "}
+#: Lines that are no data: empty ones, and comments.
+SKIPPED = re.compile(r"\s*(?:[#%]|$)").match
+#: Lines looked at to find the separator.
+SAMPLE = 100
+BLANKS = " \t\r\n\f\v"
+TOKEN = re.compile(r'"((?:[^"]|"")*)"(?=[ \t]|$)|([^ \t]+)')
+
+
+class Piece(NamedTuple):
+    """Some data lines of a file: their numbers and texts."""
+
+    numbers: Sequence[int]
+    lines: list[str]
+
+
+def data_pieces(source: Source, comments: list[int] | None = None) -> Iterator[Piece]:
+    """The data lines of a source, some thousands at a time; the numbers of comments between or after them go to `comments`."""
+    begun = False
+    for first, lines in source.pieces():
+        skipped = [SKIPPED(line) is not None for line in lines]
+        if any(skipped):
+            kept = [index for index, skip in enumerate(skipped) if not skip]
+            if comments is not None and (begun or kept):
+                after = -1 if begun else kept[0]
+                comments += [first + i for i, skip in enumerate(skipped) if skip and i > after and lines[i].strip()]
+            begun = begun or bool(kept)
+            if kept:
+                yield Piece([first + index for index in kept], [lines[index] for index in kept])
+        else:
+            begun = True
+            yield Piece(range(first, first + len(lines)), lines)
+
+
+def found_separator(lines: Sequence[str]) -> str:
+    """The first separator that cuts all sampled lines into equally many cells; else the one that cuts most of them."""
+    widths = {separator: [_width(line, separator) for line in lines[:SAMPLE]] for separator in SEPARATORS.values()}
+    return uniform_separator(lines) or max(widths, key=lambda separator: sum(width > 1 for width in widths[separator]))
+
+
+def uniform_separator(lines: Sequence[str]) -> str | None:
+    """The first separator that cuts all sampled lines into equally many cells, two or more, if there is one."""
+    for separator in SEPARATORS.values():
+        widths = {_width(line, separator) for line in lines[:SAMPLE]}
+        if len(widths) == 1 and max(widths) > 1:
+            return separator
+    return None
+
+
+def _width(line: str, separator: str) -> int:
+    try:
+        return len(cells([line], separator)[0])
+    except (csv.Error, IndexError):
+        return 0
+
+
+def cells(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Cut lines into cells; quotes protect separators. May raise csv.Error, and return fewer rows than lines."""
+    if separator != " ":
+        return list(csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True))
+    if any('"' in line or not line.isascii() for line in lines):
+        return [[inside.replace('""', '"') or bare for inside, bare in TOKEN.findall(line.strip(BLANKS))] for line in lines]
+    return [line.split() for line in lines]
+
+
+def rows_of(source: Source, piece: Piece, separator: str) -> list[list[str]]:
+    """The cells of a piece, one row for each line, or a sentence about the line whose quotes do not match."""
+    try:
+        rows = cells(piece.lines, separator)
+    except csv.Error:
+        rows = []
+    if len(rows) != len(piece.lines):
+        broken = (n for n, line in zip(piece.numbers, piece.lines, strict=True) if _width(line, separator) == 0)
+        number = next(broken, piece.numbers[0])
+        source.refuse("the quotation marks do not match; quote whole names, and double the marks inside them.", number)
+    return rows
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a number in ordinary notation."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text
+
+
+def abridged(text: str, length: int = 40) -> str:
+    """A cell or line as a sentence quotes it."""
+    flat = text.strip()
+    return repr(flat if len(flat) <= length else f"{flat[: length - 3]}...")

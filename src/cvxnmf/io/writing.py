@@ -1,0 +1,138 @@
+"""Write labels, memberships and factors to files; look first whether they can be written."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cvxnmf.io import saving
+from cvxnmf.io.source import FileError
+
+if TYPE_CHECKING:
+    from cvxnmf.results import Factorization, Partition
+
+#: What stands between the columns of a text file, by its ending.
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+def check_writable(path: str, endings: Sequence[str] = ()) -> None:
+    """Refuse a path that cannot be written, before any long work."""
+    target = Path(path)
+    if endings and target.suffix.lower() not in endings:
+        raise FileError(f"{path} must end in {' or '.join(endings)}, so that its format is known.")
+    if target.is_dir():
+        raise FileError(f"{path} is a folder; give the name of a file to write.")
+    folder = target.parent
+    if not folder.is_dir():
+        raise FileError(f"{path} cannot be written: there is no folder {folder}; make it first.")
+    try:
+        with open(_part(path) if _is_plain(path) else path, "ab"):  # whether it can be written, only writing tells
+            pass
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror or error}; choose another place.") from None
+    finally:
+        Path(_part(path)).unlink(missing_ok=True)
+
+
+def _part(path: str | os.PathLike[str]) -> str:
+    """The name of a file that is not complete yet."""
+    return f"{os.path.realpath(path)}.part"
+
+
+def _is_plain(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is or will be a file, not a pipe or a device."""
+    return os.path.isfile(path) or not os.path.exists(path)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A name to write under; the file takes its place under `path` only when it is complete."""
+    if not _is_plain(path):
+        yield os.fspath(path)
+        return
+    try:
+        yield _part(path)
+        os.replace(_part(path), os.path.realpath(path))
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
+    finally:
+        Path(_part(path)).unlink(missing_ok=True)
+
+
+def write_partition(partition: Partition, path: str) -> None:
+    """Write node, cluster and membership (.csv, .tsv, .txt), the same as JSON, or the whole result as `save` does (.npz)."""
+    ending = Path(path).suffix.lower()
+    with whole_file(path) as name:
+        if ending == ".npz":
+            saving.save(partition, name)
+        elif ending == ".json":
+            Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
+        else:
+            shares = partition.memberships[np.arange(len(partition.labels)), partition.labels]
+            rows = zip(map(str, partition.nodes), partition.labels.tolist(), map(_short, shares.tolist()), strict=True)
+            _write_rows(name, SEPARATORS[ending], [("node", "cluster", "membership"), *rows])
+
+
+def labels_as_json(partition: Partition) -> dict[str, Any]:
+    """Labels and memberships by the names of the nodes."""
+    nodes = list(map(str, partition.nodes))
+    shares = [[float(f"{share:.6g}") for share in row] for row in partition.memberships.tolist()]
+    return {
+        "n_clusters": partition.n_clusters,
+        "labels": dict(zip(nodes, partition.labels.tolist(), strict=True)),
+        "memberships": dict(zip(nodes, shares, strict=True)),
+    }
+
+
+def factor_paths(path: str, symmetric: bool) -> list[str]:
+    """The files that hold U and V as text: ``factors.csv`` stands for ``factors-U.csv`` and ``factors-V.csv``."""
+    target = Path(path)
+    return [str(target.with_name(f"{target.stem}-{side}{target.suffix}")) for side in ("U" if symmetric else "UV")]
+
+
+def write_factors(
+    result: Factorization, path: str, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None
+) -> list[str]:
+    """Write a factorisation to an npz file, or its factors to text files with a line for each row; return their paths."""
+    ending = Path(path).suffix.lower()
+    if ending == ".npz":
+        with whole_file(path) as name:
+            saving.save(result, name)
+        return [path]
+    paths = factor_paths(path, result.V is result.U)
+    heading = ["", *(f"component {index}" for index in range(result.n_components))]
+    for target, factor, names in zip(paths, (result.U, result.V), (rows, columns), strict=False):
+        lines = [list(map(repr, row)) for row in factor.tolist()]
+        if names is not None:
+            lines = [[name, *line] for name, line in zip(names, lines, strict=True)]
+        with whole_file(target) as name:
+            _write_rows(name, SEPARATORS[ending], [heading if names is not None else heading[1:], *lines])
+    return paths
+
+
+def write_with(write: Callable[[str], Any], path: str) -> None:
+    """Let a function write a file that takes its place when it is complete."""
+    with whole_file(path) as name:
+        write(name)
+
+
+def renamed(partition: Partition, nodes: Sequence[str]) -> Partition:
+    """The same partition with the names of a file."""
+    return dataclasses.replace(partition, nodes=tuple(nodes))
+
+
+def _write_rows(name: str, separator: str, rows: Sequence[Sequence[Any]]) -> None:
+    with open(name, "w", encoding="utf8", newline="") as file:
+        csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
+
+
+def _short(share: float) -> str:
+    return f"{share:.6g}"

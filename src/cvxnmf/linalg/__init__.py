@@ -1,0 +1,1 @@
+"""Numerical kernels that know no model: eigenvalues, sparse products, threads, the exponential."""

@@ -1,0 +1,121 @@
+"""Full eigenvalue and singular value decompositions.
+
+Drivers by measurement (2 cores): ``evd`` is the fastest full solver; a range-restricted driver wins when at most a tenth of the
+pairs is wanted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sl
+
+from cvxnmf.linalg.arrays import FloatArray
+
+#: Up to this share of the pairs a range-restricted driver beats a full decomposition.
+PARTIAL_SHARE = 0.1
+#: Singular values below this share of the largest are lost in a Gram matrix.
+SMALLEST_GRAM_SHARE = 1e-5
+
+
+def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:
+    """Add ``x y'`` to M in place, without forming it."""
+    sl.blas.dger(1.0, y, x, a=M.T, overwrite_a=True)  # transposed, a C array is what BLAS wants
+
+
+def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues above `threshold` in decreasing order, with their vectors.
+
+    Parameters
+    ----------
+    B : ndarray of shape (n, n)
+        Symmetric; overwritten.
+    threshold : float
+        Pairs at or below it are left out.
+    expected : int, optional
+        How many pairs to expect; few expected pairs are computed by a restricted driver, which is
+        only trusted if it also finds one pair below the threshold.
+    """
+    n = len(B)
+    wanted = n if expected is None else expected + 2 + n // 50  # some more pairs cost next to nothing
+    if n > 200 and wanted <= PARTIAL_SHARE * n:
+        values, vectors = sl.eigh(B, subset_by_index=[n - wanted, n - 1], check_finite=False)
+        if values[0] > threshold:
+            return eigenpairs_above(B, threshold)
+    else:
+        values, vectors = sl.eigh(B.T, driver="evd", overwrite_a=True, check_finite=False)
+    keep = int(np.searchsorted(-values[::-1], -threshold, side="left"))
+    return values[::-1][:keep], vectors[:, ::-1][:, :keep]
+
+
+def definite_parts(M: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Positive and negative part of a symmetric M, both positive semidefinite up to rounding: ``M = positive - negative``."""
+    values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+    first = int(np.searchsorted(values, 0.0, side="right"))
+    if 2 * first >= len(values):  # fewer positive pairs: their product is cheaper
+        half = vectors[:, first:] * np.sqrt(values[first:])
+        positive: FloatArray = half @ half.T
+        return positive, positive - M
+    half = vectors[:, :first] * np.sqrt(-values[:first])
+    negative: FloatArray = half @ half.T
+    return M + negative, negative
+
+
+def best_low_rank(M: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, float]:
+    """Best approximation of rank k of M, positive semidefinite if `symmetric`, and its squared norm."""
+    if symmetric:
+        values, vectors = _top_pairs(M, k)
+        values = np.maximum(values, 0.0)
+        return (vectors * values) @ vectors.T, float(np.sum(values * values))
+    if M.shape[0] < M.shape[1]:
+        X, energy = best_low_rank(M.T, k, symmetric)
+        return X.T, energy
+    squares, right = _top_pairs(M.T @ M, k)
+    return (M @ right) @ right.T, float(np.sum(squares))
+
+
+def _top_pairs(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of M and their vectors, in increasing order."""
+    n = len(M)
+    if n > 200 and k <= PARTIAL_SHARE * n:
+        values, vectors = sl.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
+        return values, vectors
+    values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+    return values[n - k :], vectors[:, n - k :]
+
+
+def singular_triples_above(B: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Left vectors, values and right vectors of B for singular values above `threshold`, in decreasing order.
+
+    From the eigenpairs of the smaller Gram matrix, which is several times faster than a decomposition of B and as accurate for
+    values that are not tiny against the largest; where the threshold is, B itself is decomposed.
+    """
+    if B.shape[0] < B.shape[1]:
+        right, values, left = singular_triples_above(B.T, threshold)
+        return left, values, right
+    squares, vectors = sl.eigh(B.T @ B, driver="evd", check_finite=False)
+    values = np.sqrt(np.maximum(squares[::-1], 0.0))
+    if threshold < SMALLEST_GRAM_SHARE * values[0]:
+        left, values, right = sl.svd(B, full_matrices=False, check_finite=False)
+        keep = int(np.count_nonzero(values > max(threshold, np.finfo(np.float64).eps * len(B) * values[0])))
+        return left[:, :keep], values[:keep], right[:keep].T
+    keep = int(np.count_nonzero(values > threshold))
+    right = vectors[:, ::-1][:, :keep]
+    return B @ (right / values[:keep]), values[:keep], right
+
+
+def spectral_norm(B: FloatArray) -> float:
+    """Largest singular value of B."""
+    unit = max(float(B.max(initial=0.0)), -float(B.min(initial=0.0)))
+    if not 0 < unit < np.inf:
+        return unit
+    thin = (B if B.shape[0] >= B.shape[1] else B.T) / unit
+    top = sl.eigh(thin.T @ thin, eigvals_only=True, subset_by_index=[thin.shape[1] - 1] * 2, check_finite=False)
+    return float(unit * np.sqrt(max(0.0, top[0])))
+
+
+def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> float:
+    """Smallest eigenvalue of B, or of the pencil (B, metric) with a positive definite metric; both are overwritten."""
+    metric = None if metric is None else metric.T  # transposed, a C array is what LAPACK wants: no copy
+    options = {"eigvals_only": True, "subset_by_index": [0, 0], "overwrite_a": True, "overwrite_b": True}
+    values = sl.eigh(B.T, metric, check_finite=False, **options)
+    return float(values[0])

@@ -1,0 +1,1 @@
+"""Rank-k nonnegative factorisation: data, losses, updates, descent, initialisation, bounds, factorize."""

@@ -1,0 +1,275 @@
+"""Codes of data for fixed components: ``X ≈ WH``, W >= 0, a convex problem per row, solved to rounding.
+
+Squared error by block principal pivoting on the normal equations, Kullback-Leibler by expectation maximisation and then
+Newton's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.optimize as so
+import scipy.sparse as sp
+
+from cvxnmf.linalg.arrays import FloatArray
+
+#: Numbers that a block of rows may hold at once.
+BLOCK_SIZE = 1 << 21
+#: Sweeps of coordinate descent that guess which entries are positive.
+SWEEPS = 12
+#: Smallest eigenvalue, at unit diagonal, from which least squares are solved as they stand.
+WELL_POSED = 3e-8
+#: Rounds of the proximal point method where they are not.
+ROUNDS = 8
+#: Entries within this share of the largest are zero.
+ZERO = 1e-13
+#: Most exchanges.
+PIVOTS = 200
+#: Full exchanges without progress before single ones.
+PATIENCE = 3
+#: Steps of expectation maximisation before Newton's, and the most of Newton's.
+WARMING, NEWTON = 20, 200
+#: Stationarity at which a row of Kullback-Leibler is solved; its codes sum to one there.
+STATIONARY = 1e-11
+
+
+def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
+    """Return the W >= 0 that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, a convex problem for each row.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, n), NaN for missing entries, or scipy.sparse matrix
+        Nonnegative; of its dtype is W.
+    H : ndarray of shape (k, n)
+        Nonnegative.
+    loss : {"mse", "kl"}
+        ``||X - WH||²`` or the Kullback-Leibler divergence; entries of X that no component covers do not count.
+    l1, l2 : float
+        Weights of the penalties.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        W.
+    """
+    H = np.asarray(H, dtype=np.float64)
+    with np.errstate(all="ignore"):  # values are tested for being finite
+        return (_least_squares if loss == "mse" else _divergence)(X, H, l1, l2).astype(X.dtype)
+
+
+def _blocks(count: int, size: int) -> Iterator[slice]:
+    """Slices of rows that together hold about as much as a block may, if each holds `size`."""
+    height = max(1, BLOCK_SIZE // max(1, size))
+    return (slice(first, first + height) for first in range(0, count, height))
+
+
+def _missing(X: Any) -> Any:
+    """Where entries are missing."""
+    return np.zeros((X.shape[0], 1), dtype=bool) if sp.issparse(X) else np.isnan(X)
+
+
+def _least_squares(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
+    """Codes for the squared error; rows with all entries share one matrix ``Q = HH' + l2 I``."""
+    k, missing = len(H), _missing(X)
+    complete = ~missing.any(axis=1)
+    W, ridge = np.zeros((X.shape[0], k)), l2 * np.eye(k)
+    whole = X if complete.all() else X[complete]
+    P = np.asarray(whole @ H.T, dtype=np.float64) - 0.5 * l1
+    W[complete] = np.concatenate([P[:0], *(_quadratic((H @ H.T + ridge)[None], P[rows]) for rows in _blocks(len(P), k * k))])
+    partial = np.flatnonzero(~complete)
+    for block in _blocks(len(partial), k * (k + X.shape[1])):
+        rows = partial[block]
+        seen = ~missing[rows]
+        P = np.where(seen, X[rows], 0.0) @ H.T - 0.5 * l1
+        W[rows] = _quadratic((seen[:, None, :] * H) @ H.T + ridge, P)
+    return W
+
+
+def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
+    """The ``w >= 0`` that minimise ``w'Qw - 2 p'w``, one per row of P; Q of shape (1 or rows, k, k).
+
+    Where Q is singular up to rounding, proximal steps from zero lead to a minimiser, nearly the shortest.
+    """
+    k = P.shape[1]
+    diagonal = np.einsum("rii->ri", Q)
+    alive = diagonal > 0
+    scale = np.where(alive, np.sqrt(np.where(alive, diagonal, 1.0)), 1.0)
+    Q, P = Q / (scale[:, :, None] * scale[:, None, :]), np.where(alive, P, 0.0) / scale
+    Q = np.where(np.eye(k, dtype=bool), 1.0, Q)
+    height = P.max(axis=1, keepdims=True)
+    height = np.where(height > 0, height, 1.0)
+    P = P / height
+    shift = np.where(np.linalg.eigvalsh(Q)[:, :1] < WELL_POSED, WELL_POSED, 0.0)
+    Q = Q + shift[:, :, None] * np.eye(k)
+    W = _pivoted(Q, P, _swept(Q, P))
+    for _ in range(ROUNDS if shift.any() else 0):
+        W = _pivoted(Q, P + shift * W, W)
+    return np.asarray(W * height / scale)
+
+
+def _swept(Q: FloatArray, P: FloatArray) -> FloatArray:
+    """A few sweeps of coordinate descent, all rows at once, for Q of unit diagonal."""
+    W = np.zeros_like(P)
+    for _ in range(SWEEPS):
+        for i in range(P.shape[1]):
+            W[:, i] = np.maximum(0.0, W[:, i] + P[:, i] - np.einsum("rl,rl->r", W, np.broadcast_to(Q[:, i], W.shape)))
+    return W
+
+
+def _pivoted(Q: FloatArray, P: FloatArray, start: FloatArray) -> FloatArray:
+    """Block principal pivoting: entries are zero or solve a linear system, and those with the wrong sign change sides."""
+    count, k = P.shape
+    W, positive, left = np.zeros_like(P), start > 0, np.arange(count)
+    fewest, patience = np.full(count, k + 1), np.full(count, PATIENCE)
+    for _ in range(PIVOTS):
+        F, q = positive[left], Q if len(Q) == 1 else Q[left]
+        system = np.where(F[:, :, None] & F[:, None, :], q, np.eye(k))
+        w = np.linalg.solve(system, np.where(F, P[left], 0.0)[:, :, None])[:, :, 0]
+        slope = np.matmul(w[:, None, :], q)[:, 0] - P[left]
+        wrong = np.where(F, w, slope) < -ZERO * np.maximum(1.0, np.abs(w).max(axis=1, keepdims=True))
+        W[left] = np.maximum(w, 0.0)
+        number = wrong.sum(axis=1)
+        better = number < fewest[left]
+        patience[left] = np.where(better, PATIENCE, patience[left] - 1)
+        fewest[left] = np.minimum(fewest[left], number)
+        last = np.arange(k) == (k - 1 - np.argmax(wrong[:, ::-1], axis=1))[:, None]
+        positive[left] ^= wrong & (last | (patience[left] >= 0)[:, None])
+        left = left[number > 0]
+        if not len(left):
+            return W
+    for row in left:  # a cycle by rounding
+        R = sl.cholesky(Q[0 if len(Q) == 1 else row] + ZERO * np.eye(k))
+        W[row], _ = so.nnls(R, sl.solve_triangular(R, P[row], trans="T"))
+    return W
+
+
+def _divergence(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
+    """Codes for Kullback-Leibler: zeros of X enter through sums alone, so rows are worked on by their positive entries.
+
+    Codes are scaled by ``sum(H) + l1`` and by the row's sum, by which those of a row sum to one without a quadratic penalty.
+    """
+    k, covered = len(H), H.sum(axis=0) > 0
+    missing = _missing(X)
+    S = np.broadcast_to(H.sum(axis=1), (X.shape[0], k)) if not missing.any() else ~missing @ H.T
+    scale = np.where(H.any(axis=1), H.sum(axis=1) + l1, 1.0)
+    S = np.where(S > 0, S + l1, scale) / scale
+    entries = sp.csr_array(X if sp.issparse(X) else np.where(missing, 0.0, X), dtype=np.float64, copy=True)
+    entries.data[~covered[entries.indices]] = 0.0
+    entries.eliminate_zeros()
+    totals, W, lengths = np.asarray(entries.sum(axis=1)), np.zeros((X.shape[0], k)), np.diff(entries.indptr)
+    order = np.argsort(lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    G = np.ascontiguousarray((H / scale[:, None]).T)
+    for rows in _alike(order, lengths, k):
+        x, columns = _padded(entries, rows, lengths)
+        total = totals[rows, None]
+        square = l2 * total / (scale * scale)
+        W[rows] = _mixtures(x / total, G[columns], S[rows], square) * total / scale
+    return W
+
+
+def _alike(order: Any, lengths: Any, k: int) -> Iterator[Any]:
+    """Blocks of rows, in the order of their lengths, so that padding them costs little."""
+    first = 0
+    while first < len(order):
+        height = max(1, BLOCK_SIZE // (k * int(lengths[order[first]])))
+        longest = int(lengths[order[min(first + height, len(order)) - 1]])
+        height = max(1, min(height, BLOCK_SIZE // (k * longest)))
+        yield order[first : first + height]
+        first += height
+
+
+def _padded(entries: Any, rows: Any, lengths: Any) -> tuple[FloatArray, Any]:
+    """Entries of some rows and their columns, filled with zeros to the same length."""
+    places = np.arange(int(lengths[rows].max()))
+    inside = places < lengths[rows, None]
+    where = np.where(inside, entries.indptr[rows, None] + places, entries.indptr[rows, None])
+    return np.where(inside, entries.data[where], 0.0), entries.indices[where]
+
+
+class _Mixture(NamedTuple):
+    """Rows of ``min sum(S w) + sum(square w²) - sum(x log(G w))`` over ``w >= 0``; G of shape (rows, entries, k)."""
+
+    x: FloatArray
+    G: FloatArray
+    S: FloatArray
+    square: FloatArray
+
+    def of(self, rows: Any) -> _Mixture:
+        """Some of the rows."""
+        return _Mixture(*(part[rows] for part in self))
+
+    def model(self, w: FloatArray) -> FloatArray:
+        """``G w``."""
+        return np.asarray((self.G @ w[:, :, None])[:, :, 0])
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """The objective of each row; infinite or NaN where a positive entry has no model."""
+        logs = np.log(np.where(self.x > 0, self.model(w), 1.0))
+        return np.asarray(((self.S + self.square * w) * w).sum(axis=1) - (self.x * logs).sum(axis=1))
+
+    def pull(self, ratio: FloatArray) -> FloatArray:
+        """``G' ratio``."""
+        return np.asarray((ratio[:, None, :] @ self.G)[:, 0])
+
+    def ratio(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``x / Gw``, and ``Gw``, one where x is zero."""
+        e = np.where(self.x > 0, self.model(w), 1.0)
+        return self.x / e, e
+
+    def raised(self, w: FloatArray) -> FloatArray:
+        """A step of expectation maximisation."""
+        a = w * self.pull(self.ratio(w)[0])
+        return np.asarray(2.0 * a / (self.S + np.sqrt(self.S**2 + 8.0 * self.square * a)))
+
+
+def _mixtures(x: FloatArray, G: FloatArray, S: FloatArray, square: FloatArray) -> FloatArray:
+    """Solve all rows: expectation maximisation, then Newton steps in the positive entries, projected and backtracked."""
+    problem, answer = _Mixture(x, G, S, square), np.full(S.shape, 1.0 / S.shape[1])
+    for _ in range(WARMING):
+        answer = problem.raised(answer)
+    left, w = np.arange(len(x)), answer.copy()
+    for _ in range(NEWTON):
+        further, error = _newton_step(problem, w)
+        going = error > STATIONARY
+        left, w = left[going], further[going]
+        answer[left] = w
+        if not len(left):
+            break
+        problem = problem if going.all() else problem.of(going)
+    return answer
+
+
+def _newton_step(problem: _Mixture, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """One projected Newton step of every row, and how far from stationary each was before it."""
+    k = w.shape[1]
+    ratio, e = problem.ratio(w)
+    slope = problem.S + 2.0 * problem.square * w - problem.pull(ratio)
+    error = np.abs(w - np.maximum(0.0, w - slope)).max(axis=1)
+    bound = (w <= np.minimum(1e-3, error)[:, None]) & (slope > 0)
+    curvature = problem.G.transpose(0, 2, 1) @ (problem.G * (ratio / e)[:, :, None])
+    damping = WELL_POSED * np.maximum(np.einsum("rii->r", curvature) / k, 1e-6)
+    curvature += (2.0 * problem.square + damping[:, None])[:, :, None] * np.eye(k)
+    free = ~bound
+    system = np.where(free[:, :, None] & free[:, None, :], curvature, np.eye(k))
+    step = np.linalg.solve(system, np.where(free, -slope, -w)[:, :, None])[:, :, 0]
+    return _backtracked(problem, w, slope, step), error
+
+
+def _backtracked(problem: _Mixture, w: FloatArray, slope: FloatArray, step: FloatArray) -> FloatArray:
+    """``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent; where there is none, the other method."""
+    before = problem.value(w)
+    answer, left, length = w.copy(), np.arange(len(w)), 1.0
+    while len(left) and length > 1e-9:
+        part = problem if len(left) == len(w) else problem.of(left)
+        trial = np.maximum(0.0, w[left] + length * step[left])
+        promised = 1e-4 * (slope[left] * (trial - w[left])).sum(axis=1)
+        good = part.value(trial) <= before[left] + np.minimum(promised, 0.0) + 1e-15 * np.maximum(1.0, np.abs(before[left]))
+        answer[left[good]] = trial[good]
+        left, length = left[~good], 0.5 * length
+    if len(left):
+        answer[left] = problem.of(left).raised(w[left])
+    return answer

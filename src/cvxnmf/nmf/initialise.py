@@ -1,0 +1,264 @@
+"""Deterministic starts of the rank-k methods: ``start(A, k) -> (U, V)``, nonnegative, ``A`` dense, sparse or in blocks.
+
+None depends on the order of the rows or columns of A beyond rounding, and each scales with A: ``c A`` gives ``sqrt(c) U``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+from cvxnmf.chunked import BlockMatrix, Turned
+from cvxnmf.convex import coarsening
+from cvxnmf.convex.rectangular import nonsymmetric
+from cvxnmf.convex.solve import solve
+from cvxnmf.convex.symmetric import symmetric as state_symmetric
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.centres import farthest_points, nearest_centres
+from cvxnmf.linalg.leading import FULL_GRAM, lanczos_pairs, leading_eigenpairs
+from cvxnmf.nmf import kernels
+from cvxnmf.results import Solution
+
+#: Certified gap at which a convex solution is good enough to start from.
+START_TOLERANCE = 1e-2
+#: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's.
+ADMITTING_SHARE = 0.5
+#: Steps of coordinate descent before the first merge and between two merges.
+SETTLING, BETWEEN = 20, 5
+#: Most sweeps that solve for one side when the other is fixed, and the share of the first change that ends them.
+SOLVING, SOLVED = 1000, 1e-6
+
+
+def nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+    """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros replaced by the mean so that they do not lock.
+
+    Of each singular pair the larger of its positive and negative parts is kept. The mean is that of A over the geometric mean
+    of the largest entries, which makes the start scale with A.
+    """
+    U, V = _parts(A, k, symmetric=False)
+    fill = _mean(A)
+    U[U == 0], V[V == 0] = fill, fill
+    return U, V
+
+
+def eigen_nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+    """The same from the leading eigenpairs of a symmetric A, for ``A ≈ UU'``."""
+    U, _ = _parts(A, k, symmetric=True)
+    U[U == 0] = _mean(A)
+    return U, U
+
+
+def random(A: Any, k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Uniform random factors whose product has the mean of A."""
+    height = 2.0 * np.sqrt(float(A.mean()) / k)
+    return height * rng.random((A.shape[0], k)), height * rng.random((A.shape[1], k))
+
+
+def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+    """Rows of A that stick out (successive projection on the rows of ``U_k S_k``) as V', and U by least squares."""
+    left, values, _ = leading_triples(A, min(k, *A.shape))
+    points, chosen = left * values, np.empty(0, dtype=np.intp)
+    for _ in range(len(values)):
+        norms = np.einsum("ij,ij->i", points, points)
+        best = int(np.argmax(norms))
+        if not norms[best] > 0:
+            break
+        chosen = np.append(chosen, best)
+        direction = points[best] / np.sqrt(norms[best])
+        points = points - np.outer(points @ direction, direction)
+    rows = A[chosen]
+    V = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T
+    U, V = nndsvd(A, k) if len(chosen) < k else (np.ones((A.shape[0], k)), np.ascontiguousarray(V))
+    return _balanced(kernels.hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING, SOLVED), V)
+
+
+def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+    """Columns of A that stick out as U, and V by least squares."""
+    turned = A.T if isinstance(A, BlockMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
+    V, U = successive_projection(turned, k)
+    return U, V
+
+
+def merge(A: Any, k: int, excess: float = 2.0) -> tuple[FloatArray, FloatArray]:
+    """More components than wanted, by the factor `excess`, merged pair by pair where least is lost.
+
+    The pair with the least second singular value of ``u_i v_i' + u_j v_j'`` becomes its best rank-one approximation, and a few
+    steps of coordinate descent follow.
+    """
+    U, V = descend(A, *nndsvd(A, min(int(excess * k), *A.shape)), SETTLING)
+    if U.shape[1] < k:
+        return nndsvd(A, k)
+    while U.shape[1] > k:
+        i, j = _cheapest_pair(U, V)
+        u, v = _rank_one(U[:, [i, j]], V[:, [i, j]])
+        U[:, i], V[:, i] = u, v
+        U, V = descend(A, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
+    return _balanced(U, V)
+
+
+def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
+    """Start from the convex solution: k centres c among its positions, ``U_il = exp(a_i + w_i . c_l - |c_l|^2 / 2)``, V alike.
+
+    The penalty is at the noise edge, or lower so that k - 1 directions are let in.
+    """
+    state = state_symmetric if symmetric else nonsymmetric
+    try:
+        problem: Any = state(A, trace="auto")
+    except ValueError:  # no noise, or a single row
+        return eigen_nndsvd(A, k) if symmetric else nndsvd(A, k)
+    admitted = ADMITTING_SHARE * _last_direction(A, problem, k, symmetric)
+    if 0 < admitted < problem.trace:
+        problem = problem.with_trace(admitted)
+    solution = solve(problem, method="accelerated", tol=START_TOLERANCE, max_iter=100)  # at this tolerance a few steps do
+    m = len(A)
+    first, second = (slice(0, m),) * 2 if symmetric else (slice(0, m), slice(m, None))
+    centres = _centres(solution.W[first][np.isfinite(solution.v[first])], k)
+    shift = -0.5 * np.sum(centres**2, axis=1)
+    U, V = (np.exp(np.minimum(solution.v[part, None] + solution.W[part] @ centres.T + shift, 300.0)) for part in (first, second))
+    scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
+    U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
+    return (U, U) if symmetric else _balanced(U, V)
+
+
+def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatArray, Solution]:
+    """The same for a large symmetric graph, whose nodes share positions in groups; the convex solution comes along."""
+    kept = np.flatnonzero(np.diff(A.indptr))
+    part = A if len(kept) == A.shape[0] else sp.csr_array(A[kept][:, kept])
+    coarse, trace = coarsening.grouped(part, k, n_groups)
+    solution = coarse.solution(trace, tol=START_TOLERANCE)
+    first = np.unique(coarse.groups, return_index=True)[1]
+    centres = _centres(solution.W[first], k)
+    shift = -0.5 * np.sum(centres**2, axis=1)
+    U = np.zeros((A.shape[0], k))
+    U[kept] = np.exp(np.minimum(solution.v[:, None] + (solution.W @ centres.T + shift), 300.0))
+    scale = max(float(np.sum((A @ U) * U)) / float(np.sum((U.T @ U) ** 2)), 0.0)
+    U = np.maximum(np.sqrt(scale) * U, 1e-6 * np.sqrt(scale) * U.max())
+    return U, solution
+
+
+def _last_direction(A: FloatArray, problem: Any, k: int, symmetric: bool) -> float:
+    """The trace at which direction k - 1 enters."""
+    residual = A - np.outer(A.sum(axis=1), A.sum(axis=0) / A.sum())
+    if not symmetric:
+        values = np.linalg.svd(residual, compute_uv=False)
+        return 0.5 * float(values[min(k - 1, len(values)) - 1])
+    s = np.where(problem.metric > 0, problem.metric, np.inf)
+    values = np.linalg.eigvalsh(residual / s[:, None] / s[None, :])[::-1]
+    return float(values[min(k - 1, len(values)) - 1])
+
+
+def _centres(W: FloatArray, k: int) -> FloatArray:
+    """K centres of the positions: the farthest points in turn, then the means of those nearest."""
+    first = farthest_points(W, k)
+    labels = nearest_centres(W, first)
+    return np.array([W[labels == c].mean(axis=0) if np.any(labels == c) else first[c] for c in range(k)])
+
+
+def exchanged(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:
+    """The same factors with two near columns merged, and the strongest direction that is left in the free place.
+
+    `choice` counts the pairs from the one whose merging costs least.
+    """
+    i, j = _cheapest_pair(U, V, choice)
+    U, V = U.copy(), V.copy()
+    left, values, right = leading_triples(np.maximum(0.0, A - U @ V.T), 1)
+    U[:, i], V[:, i] = _rank_one(U[:, [i, j]], V[:, [i, j]])
+    U[:, j], V[:, j] = (np.sqrt(values[0]) * np.abs(side[:, 0]) for side in (left, right))
+    return U, V
+
+
+def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
+    for _ in range(steps):
+        U = kernels.hals_sweeps(np.ascontiguousarray(U), np.ascontiguousarray(A @ V), V.T @ V, 1)
+        V = kernels.hals_sweeps(np.ascontiguousarray(V), np.ascontiguousarray(A.T @ U), U.T @ U, 1)
+    return U, V
+
+
+def leading_triples(A: Any, k: int, symmetric: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over."""
+    m, n = A.shape
+    if symmetric:
+        values, vectors = leading_eigenpairs(A, k)
+        return vectors, np.maximum(values, 0.0), vectors
+    if isinstance(A, Turned) or (m < n and not isinstance(A, BlockMatrix)):
+        right, values, left = leading_triples(A.T, k)
+        return left, values, right
+    if isinstance(A, BlockMatrix):
+        squares, right = A.leading_pairs(k)
+    elif n <= FULL_GRAM or 5 * k >= n:
+        gram = A.T @ A
+        squares, right = leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
+    else:
+        operator = spl.LinearOperator((n, n), matvec=lambda x: A.T @ (A @ x), dtype=np.float64)
+        squares, right = lanczos_pairs(operator, k, np.asarray(A.T @ (A @ np.ones(n))).ravel())
+    values = np.sqrt(np.maximum(squares, 0.0))
+    tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
+    return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
+
+
+def _parts(A: Any, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
+    """Scaled nonnegative parts of k triples; where there are fewer, the parts left over and then nothing."""
+    left, values, right = leading_triples(A, min(k, *A.shape), symmetric)
+    U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
+    spare: list[tuple[float, FloatArray, FloatArray]] = []
+    for column, (x, value, y) in enumerate(zip(left.T, values, right.T, strict=True)):
+        pairs = []
+        for sign in (1.0, -1.0):
+            u, v = np.maximum(sign * x, 0.0), np.maximum(sign * y, 0.0)
+            size = float(np.linalg.norm(u) * np.linalg.norm(v))
+            pairs.append((value * size, u / max(np.linalg.norm(u), 1e-300), v / max(np.linalg.norm(v), 1e-300)))
+        pairs.sort(key=lambda pair: -pair[0])
+        U[:, column], V[:, column] = (np.sqrt(pairs[0][0]) * side for side in pairs[0][1:])
+        spare.append(pairs[1])
+    spare.sort(key=lambda pair: -pair[0])
+    for column, (weight, u, v) in zip(range(len(values), k), spare, strict=False):
+        U[:, column], V[:, column] = np.sqrt(weight) * u, np.sqrt(weight) * v
+    negligible = np.finfo(np.float64).eps * max(float(U.max()), float(V.max()))
+    U[negligible >= U], V[negligible >= V] = 0.0, 0.0
+    return U, V
+
+
+def _mean(A: Any) -> float:
+    """The mean of A in units of a factor: over the root of its largest entry."""
+    return float(A.mean() / np.sqrt(A.max()))
+
+
+def _cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
+    """The pair whose rank-one approximation loses least, or the next ones.
+
+    What is lost is the smaller eigenvalue of the product of the two 2 by 2 Gram matrices.
+    """
+    G, K = U.T @ U, V.T @ V
+    g, q = np.diag(G), np.diag(K)
+    weights = g * q
+    trace = weights[:, None] + weights[None, :] + 2.0 * G * K
+    determinant = (np.outer(g, g) - G * G) * (np.outer(q, q) - K * K)
+    larger = 0.5 * (trace + np.sqrt(np.maximum(trace * trace - 4.0 * determinant, 0.0)))
+    lost = determinant / np.maximum(larger, np.finfo(np.float64).tiny)
+    lost[np.tril_indices_from(lost)] = np.inf
+    order = np.argsort(lost, axis=None, kind="stable") if choice else np.array([np.argmin(lost)])
+    pairs = U.shape[1] * (U.shape[1] - 1) // 2
+    i, j = np.unravel_index(int(order[min(choice, pairs - 1) if choice else 0]), lost.shape)
+    return int(i), int(j)
+
+
+def _rank_one(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The best rank-one approximation of ``UV'`` with two columns each; nonnegative, as the leading pair of such a product is."""
+    K = V.T @ V
+    values, vectors = np.linalg.eig((U.T @ U) @ K)
+    y = np.abs(np.real(vectors[:, int(np.argmax(np.real(values)))]))  # v = V y
+    v = V @ y
+    u = U @ (K @ y)
+    return u / max(float(v @ v), np.finfo(np.float64).tiny), v
+
+
+def _balanced(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same product with columns of equal norm."""
+    u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
+    alive = (u > 0) & (v > 0)
+    ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))
+    return U * ratio, V / ratio

@@ -1,0 +1,44 @@
+"""What the figures compare: the paper's settings, the package's own, and the spectral methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.graphs.partition import partition
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.paper.spectral import min_max_cut, normalised_cut
+from cvxnmf.results import Partition
+
+PAPER_KL, PAPER_MSE, DEFAULT = "paper's setting, KL", "paper's setting, MSE", "this package's default"
+MIN_MAX, NORMALISED, SPLIT = "min-max cut", "normalised cut", "min-max split"
+
+#: The paper's problem and method; labels are read off its positions, as there, and not improved afterwards.
+_PAPER = {"trace": 0.0, "cone": "psd", "metric": "uniform", "method": "projected-gradient", "refine": False}
+#: Arguments of `partition` by the name of the setting.
+CONVEX: dict[str, dict[str, Any]] = {
+    PAPER_KL: {**_PAPER, "loss": "kl"},
+    PAPER_MSE: {**_PAPER, "loss": "mse"},
+    DEFAULT: {},
+}
+#: Labels of a graph in two clusters by the name of the spectral method; a split is a min-max cut without refinement.
+SPECTRAL: dict[str, Callable[[FloatArray], NDArray[np.intp]]] = {
+    MIN_MAX: lambda A: min_max_cut(A, 2),
+    SPLIT: lambda A: min_max_cut(A, 2, refine=False),
+    NORMALISED: lambda A: normalised_cut(A, 2),
+}
+#: Steps after which a solve gives up.
+MOST_STEPS = 20_000
+
+
+def partitioned(A: FloatArray, setting: str, tol: float) -> Partition:
+    """Two clusters of a graph in one of the convex settings."""
+    return partition(A, 2, tol=tol, max_iter=MOST_STEPS, **CONVEX[setting])
+
+
+def thresholds(delta: float) -> tuple[float, float]:
+    """The thresholds ``alpha = (1 - delta) / 2`` and ``beta = (1 + delta) / 2`` of a block graph."""
+    return (1.0 - delta) / 2.0, (1.0 + delta) / 2.0

@@ -1,0 +1,23 @@
+"""What the package hands back: status, iterates, solutions, factors and partitions; data and small accessors."""
+
+from cvxnmf.results.factorization import CPFactor, Factorization, Level
+from cvxnmf.results.partition import Partition
+from cvxnmf.results.points import AnyPoint, FactorPoint, MatrixPoint, PairedPoint, Point
+from cvxnmf.results.solution import Solution
+from cvxnmf.results.status import Interrupted, Iterate, Status
+
+__all__ = [
+    "AnyPoint",
+    "CPFactor",
+    "FactorPoint",
+    "Factorization",
+    "Interrupted",
+    "Iterate",
+    "Level",
+    "MatrixPoint",
+    "PairedPoint",
+    "Partition",
+    "Point",
+    "Solution",
+    "Status",
+]

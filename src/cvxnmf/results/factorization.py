@@ -1,0 +1,149 @@
+"""Nonnegative factors: of exp(X), and of the data with what is proved about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results.status import Iterate, Status
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class CPFactor:
+    """Explicit nonnegative factors, ``E = UV'`` up to the stated errors; ``V is U`` for a completely positive E.
+
+    Attributes
+    ----------
+    U : ndarray of shape (m, columns)
+        Nonnegative.
+    max_relative_error : float
+        Largest of ``|UV' - E| / E`` over the entries, measured.
+    frobenius_error : float
+        ``||UV' - E|| / ||E||``, measured.
+    V : ndarray of shape (n, columns)
+        Nonnegative; U itself for a symmetric E.
+    """
+
+    U: FloatArray
+    max_relative_error: float
+    frobenius_error: float
+    V: FloatArray = field(default=None)  # type: ignore[arg-type]  # U when left out
+
+    def __post_init__(self) -> None:
+        if getattr(self, "V", None) is None:
+            object.__setattr__(self, "V", self.U)
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        n, columns = self.U.shape
+        return (
+            f"<CPFactor: {n} rows, {columns} columns, relative error {self.max_relative_error:.1e} at most, "
+            f"{self.frobenius_error:.1e} in norm>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        from cvxnmf.display import views
+
+        return views.factor_card(self)
+
+
+class Level(NamedTuple):
+    """What a certificate speaks of, where an answer was reached on several levels.
+
+    Attributes
+    ----------
+    size : int
+        Nodes, or groups of nodes, on this level.
+    words : str
+        What the certificate is about.
+    certificate : Certificate
+        Its numbers are those of the whole data.
+    """
+
+    size: int
+    words: str
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class Factorization:
+    """Nonnegative factors of the data, ``A ≈ UV'``, with what is proved about them.
+
+    Attributes
+    ----------
+    U : ndarray of shape (m, columns)
+        Nonnegative.
+    V : ndarray of shape (n, columns)
+        Nonnegative; U itself for a symmetric factorisation.
+    value : float
+        The loss of ``UV'``.
+    certificate : Certificate
+        The value and a proved lower bound on the loss of every factorisation it speaks of.
+    history : sequence of Iterate
+        One entry per step; a step of :func:`recursive` is a stage.
+    status : Status
+        How the work ended.
+    message : str
+        The same in a sentence, with what stood in the way.
+    levels : tuple of Level
+        Of a large graph, what is proved on groups of its nodes and on the whole; else empty.
+    """
+
+    U: FloatArray
+    V: FloatArray
+    value: float
+    certificate: Certificate
+    history: Sequence[Iterate]
+    status: Status
+    message: str
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns."""
+        return int(self.U.shape[1])
+
+    def _size(self) -> str:
+        """The size of the data, and the number of components, in words."""
+        sides = f"{len(self.U)} nodes" if self.V is self.U else f"{len(self.U)} rows and {len(self.V)} columns"
+        return f"{sides}, {self.n_components} component{'' if self.n_components == 1 else 's'}"
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Factorization: {self._size()}, value {self.value:.6g}, {self.status.name}>"
+
+    def __str__(self) -> str:
+        """Return a summary of a few lines."""
+        return f"Factorization of {self._size()}\n{self.certificate}\n  {self.message}"
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        from cvxnmf.display import views
+
+        return views.factorization_card(self)
+
+    def to_frame(self, factor: Literal["U", "V"] = "U", names: Sequence[Any] | None = None) -> Any:
+        """Return a factor as a pandas data frame, a column for each component.
+
+        Parameters
+        ----------
+        factor : {"U", "V"}
+            U has a line for each row of the data, V for each column.
+        names : sequence, optional
+            Names of these lines.
+        """
+        from cvxnmf.display import views
+
+        return views.factor_frame({"U": self.U, "V": self.V}[factor], names)
+
+    def history_frame(self) -> Any:
+        """Return the history as a pandas data frame: iteration, seconds, value, bound, gap and rank of every step."""
+        from cvxnmf.display import views
+
+        return views.history_frame(self.history)

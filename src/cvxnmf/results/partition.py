@@ -1,0 +1,159 @@
+"""A partition of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results.factorization import Factorization, Level
+from cvxnmf.results.solution import Solution
+from cvxnmf.results.status import Status
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
+
+
+#: Printing a partition of up to this many nodes computes its factors and their proof.
+PROVED_WHEN_PRINTED = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A partition of a graph: clusters of its nodes, how good they are, and what is proved.
+
+    Attributes
+    ----------
+    nodes : tuple
+        Names of the nodes, in the order of everything below.
+    labels : ndarray of int, shape (n,)
+        The cluster of each node, from 0, by decreasing size: where its row of the memberships is largest.
+    memberships : ndarray of shape (n, n_clusters)
+        Shares of each node in the clusters; rows sum to 1.
+    performance, off_diagonal_performance : float
+        The paper's share of pairs that the partition gets right, with and without the diagonal; see :func:`performance`.
+    modularity : float
+        Newman's modularity of the labels.
+    order : ndarray of int, shape (n,)
+        Nodes cluster by cluster, within a cluster by decreasing membership: ``A[order][:, order]`` shows the blocks.
+    solution : Solution
+        The solved convex problem.
+    A : scipy.sparse.csr_array of shape (n, n)
+        The symmetric adjacency matrix that was partitioned.
+    spectrum : ndarray
+        Largest eigenvalues of the modularity matrix in the metric, decreasing.
+    noise_edge : float
+        What noise alone can reach in that spectrum.
+    factors : callable
+        Computes `factorization`.
+    """
+
+    nodes: tuple[Any, ...]
+    labels: NDArray[np.intp]
+    memberships: FloatArray
+    performance: float
+    off_diagonal_performance: float
+    modularity: float
+    order: NDArray[np.intp]
+    solution: Solution
+    A: Any
+    spectrum: FloatArray
+    noise_edge: float
+    factors: Callable[[], Factorization] = field(repr=False)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.memberships.shape[1])
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of scope "model"; no model of this form fits the graph better than the bound."""
+        return self.solution.certificate
+
+    @property
+    def status(self) -> Status:
+        """How the solve of the convex problem ended."""
+        return self.solution.status
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups of nodes that share a position in the convex model; None if every node has its own."""
+        return self.certificate.statement.get("groups")
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors."""
+        n = len(self.nodes)
+        of = "models of this form" if self.n_groups is None else "models of this form whose nodes share positions in groups"
+        factors = f"nonnegative factors with {self.n_clusters} columns"
+        return Level(self.n_groups or n, of, self.certificate), Level(n, factors, self.rank_certificate)
+
+    @cached_property
+    def factorization(self) -> Factorization:
+        """Nonnegative factors ``A ≈ UU'``, one column per cluster, and their proof; computed when first asked for.
+
+        They are of least ``sum (A - UU')_ij^2 / (d_i d_j)`` with the degrees d, descended from the memberships.
+        """
+        return self.factors()
+
+    @property
+    def U(self) -> FloatArray:
+        """Nonnegative factors of the adjacency matrix, shape (n, n_clusters), see `factorization`."""
+        return self.factorization.U
+
+    @property
+    def rank_certificate(self) -> Certificate:
+        """Of scope "rank-k"; no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
+        return self.factorization.certificate
+
+    def to_dict(self) -> dict[Any, int]:
+        """The cluster of each node by its name."""
+        return dict(zip(self.nodes, self.labels.tolist(), strict=True))
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: node, cluster, the node's membership in it, and its shares in all clusters."""
+        from cvxnmf.display import views
+
+        return views.partition_frame(self)
+
+    def to_networkx(self) -> Any:
+        """Return the undirected graph of networkx that was partitioned, with ``cluster`` and ``membership`` of every node."""
+        from cvxnmf.display import views
+
+        return views.networkx_graph(self)
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return (
+            f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, modularity {self.modularity:.3f}, "
+            f"performance {self.performance:.3f}, gap {self.certificate.relative_gap:.1e}, {self.status.name}>"
+        )
+
+    def __str__(self) -> str:
+        """Return a summary of a few lines."""
+        sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
+        clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
+        factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
+        proof = str(self.rank_certificate) if self._proves_factors() else "  proved when rank_certificate is asked for"
+        return (
+            f"Partition of {len(self.nodes)} nodes into {clusters} of {sizes}\n"
+            f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
+            f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
+            f"the model\n{self.certificate}\n{factors}\n{proof}"
+        )
+
+    def _proves_factors(self) -> bool:
+        """Whether the proof of the factors is at hand, or soon computed."""
+        return "factorization" in vars(self) or len(self.nodes) <= PROVED_WHEN_PRINTED
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        from cvxnmf.display import views
+
+        return views.partition_card(self, self._proves_factors())

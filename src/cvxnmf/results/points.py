@@ -1,0 +1,78 @@
+"""Points of the convex problems, kept as factors where they have any."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.linalg.arrays import FloatArray, row_slices
+
+
+class Point(NamedTuple):
+    """A point of a symmetric cone in factors: ``X = v1' + 1v' + WW'``."""
+
+    v: FloatArray
+    W: FloatArray
+
+    def dense(self) -> FloatArray:
+        """Return X itself, shape (n, n), symmetric to the last bit."""
+        X: FloatArray = self.W @ self.W.T
+        return _with_effects(X, self.v, self.v)
+
+    def restricted(self, nodes: NDArray[np.intp]) -> Point:
+        """Return the same point on a subset of the nodes."""
+        return Point(self.v[nodes], self.W[nodes])
+
+
+class PairedPoint(NamedTuple):
+    """A rectangular point in factors: ``X = a1' + 1b' + W_1 W_2'``, rows first in ``v = (a, b)`` and ``W = (W_1, W_2)``."""
+
+    v: FloatArray
+    W: FloatArray
+    n_rows: int
+
+    def dense(self) -> FloatArray:
+        """Return X itself, shape (m, n)."""
+        X: FloatArray = self.W[: self.n_rows] @ self.W[self.n_rows :].T
+        return _with_effects(X, self.v[: self.n_rows], self.v[self.n_rows :])
+
+    def restricted(self, nodes: NDArray[np.intp]) -> PairedPoint:
+        """Return the same point on a subset of rows and columns, columns counted after the rows."""
+        return PairedPoint(self.v[nodes], self.W[nodes], int(np.count_nonzero(nodes < self.n_rows)))
+
+
+class MatrixPoint(NamedTuple):
+    """A matrix that is itself the model, with factors ``X = WW'`` up to rounding."""
+
+    matrix: FloatArray
+
+    @property
+    def v(self) -> FloatArray:
+        """Zeros: there are no effects."""
+        return np.zeros(len(self.matrix))
+
+    @property
+    def W(self) -> FloatArray:
+        """Factors of X, columns by decreasing weight, signs fixed."""
+        values, vectors = np.linalg.eigh(self.matrix)
+        keep = values > 1e-12 * len(values) * values[-1]
+        values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
+        signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])])
+        return np.asarray(vectors * (signs * np.sqrt(values)))
+
+    def dense(self) -> FloatArray:
+        """Return a copy of X."""
+        return self.matrix.copy()
+
+
+FactorPoint = Point | PairedPoint
+AnyPoint = FactorPoint | MatrixPoint
+
+
+def _with_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Add ``rows_i + columns_j`` to X in place, in row chunks, which saves a second matrix; the sum commutes."""
+    for chunk in row_slices(*X.shape):
+        X[chunk] += np.add.outer(rows[chunk], columns)
+    return X

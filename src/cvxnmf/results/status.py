@@ -1,0 +1,107 @@
+"""How work ended and how it went: Status, Iterate, and the exception that carries the best answer so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cvxnmf.results.factorization import Factorization
+    from cvxnmf.results.partition import Partition
+    from cvxnmf.results.solution import Solution
+
+
+class Status(Enum):
+    """How a solve ended; the member's value is its sentence."""
+
+    OPTIMAL = "The certified relative gap is at or below the tolerance."
+    MAX_ITER = "The iteration limit was reached before the certified gap fell below the tolerance."
+    STALLED = "Neither the value nor the bound moves any more; the gap that is left stands in the certificate."
+    NONFINITE = "A value stopped being finite; the last finite point is returned."
+    INFEASIBLE = "No point satisfies the constraints."
+    CONVERGED = "The descent has come to rest; how good the result is stands in its certificate."
+    INTERRUPTED = "Stopped on request; the best point so far is returned with its certificate."
+
+    @property
+    def sentence(self) -> str:
+        """The status in plain words."""
+        return str(self.value)
+
+    def __str__(self) -> str:
+        """Name and sentence, as a person would want to read them."""
+        return f"{self.name}: {self.value}"
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """One line of a solver's history, also what a callback receives.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps taken so far.
+    seconds : float
+        Wall time since the solve began, certificates included.
+    value, bound : float
+        Objective at this iterate, and the best proved lower bound so far; of the components reached so far when
+        several are solved apart.
+    rank : int
+        Number of columns of W at this iterate, in the component at work.
+    stage : str
+        What is being done, where the work has several stages; value and bound are NaN in those before the first solve.
+    share : float
+        About how much of the whole work is done, from 0 to 1; 0 where nobody can tell.
+    """
+
+    iteration: int
+    seconds: float
+    value: float
+    bound: float
+    rank: int
+    stage: str = ""
+    share: float = 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """About how long the rest takes; NaN where nobody can tell."""
+        return self.seconds * (1.0 / self.share - 1.0) if self.share > 0 else float("nan")
+
+    @property
+    def gap(self) -> float:
+        """Difference of value and bound."""
+        return self.value - self.bound
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a solve: ends loops as Ctrl-C does, and carries the best answer so far.
+
+    Attributes
+    ----------
+    solution : Solution, Factorization or Partition
+        The best answer so far with its certificate, status INTERRUPTED.
+    finished : list of Solution
+        What :func:`path` had finished before.
+    """
+
+    def __init__(self, solution: Solution | Factorization | Partition) -> None:
+        super().__init__("interrupted; the best answer so far is in the exception's `solution`")
+        self.solution = solution
+        self.finished: list[Solution] = []
+
+
+@contextmanager
+def keep_best(best: Callable[[Any], Solution | Factorization | Partition]) -> Iterator[None]:
+    """On Ctrl-C inside the context, raise :class:`Interrupted` with the best answer so far.
+
+    Parameters
+    ----------
+    best : callable
+        Returns that answer, given the one that an inner interrupt carries (None if there is none).
+    """
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(best(getattr(stopped, "solution", None))) from None

@@ -1,0 +1,371 @@
+"""The streamed engine: its kernel, its answers beside those of dense matrices, and proofs in matrix_free."""
+
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxnmf
+from cvxnmf import certificates
+from cvxnmf.certificates import matrix_free
+from cvxnmf.convex import symmetric
+from cvxnmf.convex.matrix_free import StreamedBlock
+from cvxnmf.convex.model_operator import Model
+from cvxnmf.convex.noise import noise_level, spectral_edge
+from cvxnmf.linalg.exponential import exponential, exponential_single
+from cvxnmf.linalg.leading import operator_pairs, spl
+
+
+def sparse_graph(n, k, degree, seed=0, weighted=False):
+    """A planted graph of k groups in compressed rows."""
+    rng = np.random.default_rng(seed)
+    groups = np.arange(n) * k // n
+    rates = np.where(groups[:, None] == groups[None, :], 0.8 * k, 0.2 * k / (k - 1)) * degree / n
+    A = np.triu(rng.random((n, n)) < rates, 1).astype(float)
+    if weighted:
+        A *= rng.integers(1, 4, (n, n))
+    return sp.csr_array(A + A.T), groups
+
+
+@pytest.fixture
+def streamed_early(monkeypatch):
+    """Stream graphs of any size."""
+    monkeypatch.setattr(symmetric, "STREAMED_FROM", 5)
+
+
+# The kernel ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_exponential_is_exact_to_two_units_over_its_whole_range():
+    x = np.concatenate([np.linspace(-708.0, 709.0, 400_001), np.random.default_rng(0).normal(0.0, 5.0, 100_000)])
+    y = x.copy()
+    exponential(y, np.empty_like(y))
+    assert np.max(np.abs(y / np.exp(x) - 1.0)) <= 2 * np.finfo(float).eps
+
+
+def test_the_exponential_keeps_what_is_not_finite():
+    x = np.array([np.nan, np.inf, -np.inf, 710.0, -1000.0, 0.0, -0.0, 1e300, -1e300])
+    exponential(x, np.empty_like(x))
+    assert np.isnan(x[0])
+    assert np.isposinf(x[[1, 3, 7]]).all()
+    assert (x[[2, 4, 8]] < 1e-300).all()
+    np.testing.assert_array_equal(x[[5, 6]], 1.0)
+
+
+def test_the_exponential_in_single_precision():
+    x = np.concatenate([np.linspace(-87.0, 88.0, 200_001), np.random.default_rng(0).normal(0.0, 5.0, 100_000)]).astype(np.float32)
+    y = x.copy()
+    exponential_single(y, np.empty_like(y))
+    assert np.max(np.abs(y / np.exp(x.astype(float)) - 1.0)) <= 8 * np.finfo(np.float32).eps
+    odd = np.array([np.nan, np.inf, -np.inf, 89.0, -100.0, 0.0], dtype=np.float32)
+    exponential_single(odd, np.empty_like(odd))
+    assert np.isnan(odd[0])
+    assert np.isposinf(odd[[1, 3]]).all()
+    assert (odd[[2, 4]] < 1e-37).all()
+    assert odd[5] == 1.0
+
+
+def test_single_precision_is_a_start_and_the_proof_is_double():
+    A, _ = sparse_graph(450, 3, 12)
+    problem = cvxnmf.symmetric(A, trace="auto")
+    coarse, fine = (cvxnmf.solve(problem, tol=tol, precision="single") for tol in (1e-3, 1e-7))
+    assert coarse.certificate.relative_gap <= 1e-3
+    assert fine.certificate.relative_gap <= 1e-7
+    assert fine.certificate.rigorous
+    assert fine.value == pytest.approx(cvxnmf.solve(problem, tol=1e-7).value, rel=2e-7)
+    for other in (cvxnmf.symmetric(A.toarray()[:50, :50] + 1.0), cvxnmf.nonsymmetric(A.toarray()[:50, :40] + 1.0)):
+        with pytest.raises(ValueError, match="precision='single' is for"):
+            cvxnmf.solve(other, precision="single")
+
+
+@pytest.mark.parametrize("n", [1, 7, 128, 129, 700])
+@pytest.mark.parametrize("rank", [0, 1, 5])
+def test_products_equal_those_of_the_matrix(n, rank):
+    rng = np.random.default_rng(n)
+    v, W = rng.normal(-2.0, 1.0, n), rng.normal(0.0, 0.7, (n, rank))
+    E, R = np.exp(np.add.outer(v, v) + W @ W.T), rng.normal(0.0, 1.0, (n, 3))
+    model = Model(v, W)
+    np.testing.assert_allclose(model @ R, E @ R, rtol=1e-12, atol=1e-12 * np.abs(E).sum())
+    np.testing.assert_allclose(model @ R[:, 0], E @ R[:, 0], rtol=1e-12, atol=1e-12 * np.abs(E).sum())
+    np.testing.assert_allclose(model.nearly_times(R[:, 0]), E @ R[:, 0], atol=1e-5 * np.abs(E @ np.abs(R[:, 0])).max())
+    np.testing.assert_array_equal(model @ R, Model(v, W) @ R)
+
+
+# The noise, from sparse data ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_noise_of_sparse_data_is_that_of_the_definition(weighted):
+    A, _ = sparse_graph(150, 3, 25, weighted=weighted)
+    degrees, top = A.sum(axis=1), A.max()
+    s = symmetric.degree_metric(degrees)
+    M, S = np.outer(degrees, degrees) / degrees.sum(), np.outer(s, s)
+    level = noise_level(A, s)
+    if weighted:
+        values, vectors = np.linalg.eigh((A.toarray() - M) / S)
+        a = degrees / s**2 / np.sqrt(degrees.sum())
+        unit, signal, phi = spectral_edge((M / S**2).sum(axis=1)), -1, np.sum(values**2) / a.sum() ** 2
+        while np.count_nonzero(values > unit * np.sqrt(phi)) > max(signal, 0):
+            top = values > unit * np.sqrt(phi)
+            signal = np.count_nonzero(top)
+            phi = np.sum(values[~top] ** 2) / (a @ (1 - np.sum(vectors[:, top] ** 2, axis=1))) ** 2
+        edge = unit * np.sqrt(phi)
+    else:
+        V = top * M * np.maximum(0.0, 1.0 - M / top)
+        edge, phi = spectral_edge((V / S**2).sum(axis=1)), V.sum() / M.sum()
+        edge *= np.sqrt(1 - max(0.0, phi - degrees.var() / degrees.mean()) / degrees.mean())
+    assert level.edge == pytest.approx(edge * (1 + 150 ** (-2 / 3)), rel=1e-9)
+    assert level.dispersion == pytest.approx(phi, rel=1e-9)
+
+
+# Answers ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("trace", ["auto", 2.0])
+def test_the_streamed_answer_is_that_of_dense_matrices(streamed_early, weighted, trace):
+    A, _ = sparse_graph(120, 4, 14, weighted=weighted)
+    problem = cvxnmf.symmetric(A, trace=trace)
+    assert isinstance(problem.blocks[0], StreamedBlock)
+    dense = problem.dense()
+    assert dense.trace == problem.trace
+    ours, theirs = cvxnmf.solve(problem, tol=1e-6), cvxnmf.solve(dense, tol=1e-9)
+    assert ours.status is cvxnmf.Status.OPTIMAL
+    assert ours.certificate.bound <= theirs.value * (1 + 1e-12)
+    assert theirs.certificate.bound <= ours.value * (1 + 1e-12)
+    assert ours.value == pytest.approx(theirs.value, rel=2e-6)
+    assert ours.rank == theirs.rank
+    assert ours.value == pytest.approx(problem.value(ours.X), rel=1e-10)
+
+
+def test_large_sparse_data_are_streamed_and_small_or_dense_ones_are_not():
+    A, _ = sparse_graph(450, 3, 10)
+    assert isinstance(cvxnmf.symmetric(A, trace="auto").blocks[0], StreamedBlock)
+    assert sp.issparse(cvxnmf.symmetric(A, trace="auto").A)
+    assert isinstance(cvxnmf.symmetric(A.toarray(), trace=5.0).blocks[0], StreamedBlock)
+    for terms in ({}, {"trace": 5.0, "cone": "psd"}, {"trace": 5.0, "loss": "mse"}, {"trace": 5.0, "diagonal": "ignore"}):
+        assert not isinstance(cvxnmf.symmetric(A, **terms).blocks[0], StreamedBlock)
+    assert not isinstance(cvxnmf.symmetric(A.toarray() + 1.0, trace=5.0).blocks[0], StreamedBlock)
+    small, _ = sparse_graph(60, 3, 10)
+    assert not isinstance(cvxnmf.symmetric(small, trace="auto").blocks[0], StreamedBlock)
+
+
+def test_other_methods_solve_the_same_problem_densely(streamed_early):
+    A, _ = sparse_graph(60, 3, 10)
+    problem = cvxnmf.symmetric(A, trace="auto")
+    values = [cvxnmf.solve(problem, method=name, tol=1e-6).value for name in ("factored", "accelerated", "projected-gradient")]
+    assert max(values) - min(values) <= 1e-5 * min(values)
+    X = cvxnmf.solve(problem).X
+    assert problem.gradient(X).shape == (60, 60)
+    assert cvxnmf.certify(problem, X).relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: nx.complete_bipartite_graph(5, 6), lambda: nx.complete_graph(8), lambda: nx.star_graph(9)]
+)
+def test_graphs_without_directions_have_the_model_without_positions(streamed_early, make):
+    A = nx.to_scipy_sparse_array(make())
+    solution = cvxnmf.solve(cvxnmf.symmetric(A, trace=10.0), tol=1e-6)
+    assert solution.rank == 0
+    assert solution.status is cvxnmf.Status.OPTIMAL
+
+
+def test_empty_rows_components_loops_starts_and_interruption(streamed_early):
+    A, _ = sparse_graph(90, 3, 8)
+    lil = A.tolil()
+    lil[5, :] = 0
+    lil[:, 5] = 0
+    lil[7, 7] = 3.0
+    A = sp.csr_array(sp.block_diag([lil, np.ones((4, 4))]))
+    problem = cvxnmf.symmetric(A, trace=2.0)
+    solution = cvxnmf.solve(problem, tol=1e-6)
+    assert np.isneginf(solution.v[5])
+    assert solution.certificate.check(A) == solution.certificate.bound
+    again = cvxnmf.solve(problem, tol=1e-6, start=solution)
+    assert again.value <= solution.value * (1 + 1e-9)
+    assert cvxnmf.certify(problem, solution).bound <= solution.value
+    assert [s.rank for s in cvxnmf.path(problem, [50.0, 2.0])][0] < solution.rank
+
+    def stop(iterate):
+        raise KeyboardInterrupt
+
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.solve(problem, tol=0.0, callback=stop)
+    assert stopped.value.solution.certificate.bound <= stopped.value.solution.value
+
+
+def test_a_descent_that_is_broken_off_is_not_lost(streamed_early, monkeypatch):
+    A, _ = sparse_graph(120, 4, 14)
+    problem = cvxnmf.symmetric(A, trace="auto")
+    start, calls, slopes = problem.blocks[0].objective(problem.blocks[0].start()), [], StreamedBlock.slopes
+
+    def impatient(block, point):
+        calls.append(point)
+        if len(calls) > 12:
+            calls.clear()
+            monkeypatch.setattr(StreamedBlock, "slopes", slopes)
+            raise KeyboardInterrupt
+        return slopes(block, point)
+
+    monkeypatch.setattr(StreamedBlock, "slopes", impatient)
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.solve(problem)
+    assert stopped.value.solution.rank > 0
+    assert stopped.value.solution.value < start
+
+
+def test_many_directions_at_once_do_not_overshoot():
+    n = 420
+    ring = sp.csr_array(sp.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-1, 1, 1 - n, n - 1], shape=(n, n)))
+    problem = cvxnmf.symmetric(ring, trace=4.5)
+    solution = cvxnmf.solve(problem, tol=1e-3)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+    assert solution.value < 0.6 * problem.blocks[0].objective(problem.blocks[0].start())
+
+
+def test_iterations_that_do_not_converge_are_replaced(monkeypatch):
+    def unconverged(*arguments, **options):
+        raise spl.ArpackNoConvergence("no convergence", np.empty(0), np.empty((0, 0)))
+
+    monkeypatch.setattr(spl, "eigsh", unconverged)
+    B = np.diag(np.arange(70.0))
+    values, vectors = operator_pairs(lambda x: B @ x, 70, 3)
+    np.testing.assert_allclose(values, [69.0, 68.0, 67.0])
+    np.testing.assert_allclose(np.abs(vectors[[69, 68, 67], [0, 1, 2]]), 1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e40])
+def test_the_unit_of_the_data_does_not_matter(unit):
+    A, _ = sparse_graph(420, 3, 12)
+    trace = cvxnmf.symmetric(A, trace="auto").trace
+    solution = cvxnmf.solve(cvxnmf.symmetric(unit * A, trace=trace * np.sqrt(unit)), tol=1e-4)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+    assert solution.value == pytest.approx(unit * cvxnmf.solve(cvxnmf.symmetric(A, trace=trace), tol=1e-4).value, rel=1e-4)
+
+
+def test_sparse_single_precision_data_are_symmetric_up_to_their_rounding():
+    A, _ = sparse_graph(420, 3, 12, weighted=True)
+    F = sp.csr_array(A * 0.1, dtype=np.float32)
+    F.data[0] *= np.float32(1 + 2e-7)
+    assert cvxnmf.symmetric(F, trace=1.0).size == 420
+
+
+def test_isolated_nodes_do_not_make_a_graph_large(monkeypatch):
+    monkeypatch.setattr(matrix_free, "LARGEST_DENSE", 500)
+    A, _ = sparse_graph(420, 3, 12)
+    padded = sp.csr_array(sp.block_diag([A, sp.csr_array((300, 300))]))
+    certificate = cvxnmf.solve(cvxnmf.symmetric(padded, trace="auto"), tol=1e-3).certificate
+    assert certificate.rigorous
+    assert certificate.check(padded) == certificate.bound
+
+
+def test_a_metric_that_is_nearly_the_named_one_is_refused():
+    A, certificate = proved()
+    for factor in (1 + 9e-10, 1e-300, 1e300):
+        witness = dict(certificate.witness) | {"metric": certificate.witness["metric"] * factor}
+        with pytest.raises(cvxnmf.CertificateError, match="metric"):
+            certificates.prove(A, "dual", certificate.statement, witness)
+
+
+def test_an_altered_scale_is_found():
+    A, certificate = proved()
+    with pytest.raises(cvxnmf.CertificateError, match="scale"):
+        dataclasses.replace(certificate, scale=1e30, digest="").check(A)
+
+
+def test_the_same_data_give_the_same_bits():
+    A, _ = sparse_graph(450, 3, 12)
+    first, second = (cvxnmf.solve(cvxnmf.symmetric(A, trace="auto")) for _ in range(2))
+    assert first.certificate.digest == second.certificate.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda A: A.multiply(np.triu(np.ones(A.shape))), "not symmetric"),
+        (lambda A: -A, "Negative values in data"),
+        (lambda A: A * np.inf, "infinite"),
+        (lambda A: A * 0.0, "all zeros"),
+        (lambda A: A[:, :-1], "symmetric"),
+    ],
+)
+def test_bad_sparse_data_are_refused_in_a_sentence(change, sentence):
+    A, _ = sparse_graph(450, 3, 10)
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=sentence):
+        cvxnmf.symmetric(sp.csr_array(change(A)), trace=1.0)
+
+
+# Proofs in factors --------------------------------------------------------------------------------------------------------------
+
+
+def proved(n=450):
+    A, _ = sparse_graph(n, 3, 12)
+    return A, cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), tol=1e-4).certificate
+
+
+def test_a_proof_in_factors_is_small_and_survives_a_file(tmp_path):
+    A, certificate = proved()
+    assert set(certificate.witness) == {"v", "W", "metric", "share", "diagonal"}
+    certificate.save(tmp_path / "proof.npz")
+    assert (tmp_path / "proof.npz").stat().st_size < 8 * A.shape[0] ** 2 / 20
+    assert cvxnmf.Certificate.load(tmp_path / "proof.npz").check(A) == certificate.bound
+    assert certificate.rigorous
+
+
+@pytest.mark.parametrize("name", ["v", "W", "share", "diagonal", "metric"])
+@pytest.mark.parametrize("factor", [1.01, -1.0])
+def test_an_altered_proof_in_factors_fails(name, factor):
+    A, certificate = proved()
+    witness = {key: array.copy() for key, array in certificate.witness.items()}
+    if name == "diagonal":
+        witness[name] = witness[name] + 0.1 * factor
+    else:
+        witness[name] = (
+            witness[name] * factor
+            if name != "W"
+            else np.where(np.arange(witness[name].shape[1]) == 0, factor * 2, 1) * witness[name]
+        )
+    forged = cvxnmf.Certificate(
+        **{k: getattr(certificate, k) for k in ("value", "bound", "scope", "kind", "rigorous", "restored", "scale", "statement")},
+        witness=witness,
+    )
+    if name == "W" and factor == -1.0:
+        witness["W"] = witness["W"][:-1]
+    with pytest.raises(cvxnmf.CertificateError):
+        forged.check(A)
+
+
+def test_large_graphs_are_proved_without_dense_matrices(monkeypatch):
+    A, certificate = proved()
+    monkeypatch.setattr(matrix_free, "LARGEST_DENSE", 100)
+    monkeypatch.setattr(matrix_free, "ENTRIES_AT_ONCE", 10_000)
+    A, streamed = proved()
+    assert not streamed.rigorous
+    assert streamed.relative_gap <= 1e-2
+    assert streamed.bound <= certificate.value
+    assert streamed.check(A) == streamed.bound
+    for change in (
+        {"share": streamed.witness["share"] * 0 + 1.0},
+        {"v": streamed.witness["v"] + 0.01},
+        {"W": 1.2 * streamed.witness["W"]},
+    ):
+        with pytest.raises(cvxnmf.CertificateError):
+            matrix_free.prove_streamed(A, _terms(streamed), dict(streamed.witness) | change)
+
+
+def _terms(certificate):
+    from cvxnmf.certificates.symmetric import _terms as terms
+
+    return terms(certificate.statement)
+
+
+def test_ritz_values_find_the_top_of_the_spectrum():
+    rng = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(rng.normal(size=(300, 300)))
+    spectrum = np.append(np.linspace(-1.0, 1.0, 299), 1.5)
+    B = (Q * spectrum) @ Q.T
+    value, residual = matrix_free.largest_ritz(lambda X: B @ X, rng.normal(size=(300, 12)))
+    assert value <= 1.5 + 1e-12
+    assert value + residual >= 1.5 - 1e-6

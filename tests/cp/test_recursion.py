@@ -1,0 +1,222 @@
+"""The recursion and its pieces."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import cvxnmf
+import naive
+import oracles
+from conftest import random_counts, random_graph
+from cvxnmf.convex.cones import PSD, ConditionallyPSD
+from cvxnmf.convex.losses import LOSSES
+from cvxnmf.cp import under_approximation
+
+
+def positive(n, seed):
+    """A symmetric matrix of positive numbers, none below 1."""
+    A = np.random.default_rng(seed).gamma(2.0, 2.0, (n, n))
+    return 1.0 + (A + A.T)
+
+
+@pytest.mark.parametrize(("name", "cone"), [("psd", PSD), ("conditional", ConditionallyPSD)])
+@pytest.mark.parametrize("trace", [0.0, 1.0])
+def test_the_model_below_is_clarabels(name, cone, trace):
+    A = positive(9, 0)
+    loss = LOSSES["kl"](A)
+    point, settled = under_approximation.nearest_below(loss, cone(np.ones(9)), trace, tol=1e-9, max_iter=50_000)
+    value = loss.value(point.dense()) + trace * cone(np.ones(9)).penalty(point)
+    assert settled
+    assert value == pytest.approx(oracles.clarabel_below(A, name, trace), rel=1e-6)
+    assert np.all(np.exp(point.dense()) <= A * (1 + 1e-6))
+
+
+@pytest.mark.parametrize("ignore_diagonal", [True, False])
+def test_effects_below_are_clarabels(ignore_diagonal):
+    A = positive(10, 1)
+    loss = LOSSES["kl"](A, ignore_diagonal)
+    point, settled = under_approximation.effects_below(loss, ConditionallyPSD(np.ones(10)))
+    assert settled
+    assert loss.value(point.dense()) == pytest.approx(oracles.clarabel_effects_below(A, ignore_diagonal), rel=1e-6)
+
+
+def test_effects_below_in_squared_error_beat_a_general_optimiser():
+    A = positive(6, 2)
+    loss = LOSSES["mse"](A)
+    point, _ = under_approximation.effects_below(loss, ConditionallyPSD(np.ones(6)))
+    i, j = np.triu_indices(6)
+    limits = {"type": "ineq", "fun": lambda v: np.log(A[i, j]) - v[i] - v[j]}
+    start = np.log(A).min() / 2 * np.ones(6) - 0.1
+    found = minimize(
+        lambda v: loss.value(np.add.outer(v, v)), start, constraints=[limits], method="SLSQP", options={"maxiter": 500}
+    )
+    assert np.all(np.exp(point.dense()) <= A)
+    assert loss.value(point.dense()) == pytest.approx(found.fun, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["kl", "mse"])
+@pytest.mark.parametrize("weight", [0.01, 1.0, 50.0])
+def test_the_proximal_point_is_the_least(name, weight):
+    rng = np.random.default_rng(0)
+    A, B = rng.gamma(1.0, 2.0, (5, 5)), rng.normal(0, 3, (5, 5))
+    x = LOSSES[name](A).proximal(B, weight)
+    for a, b, there in zip(A.ravel(), B.ravel(), x.ravel(), strict=True):
+        best = naive.LOSS[name](a, there) + weight / 2 * (there - b) ** 2
+        for h in (-1e-4, 1e-4):
+            assert naive.LOSS[name](a, there + h) + weight / 2 * (there + h - b) ** 2 >= best - 1e-12 * abs(best)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6))
+def test_refitted_weights_are_clarabels(seed):
+    rng = np.random.default_rng(seed)
+    A = positive(7, seed)
+    parts = [np.abs(rng.standard_normal((7, k))) for k in (1, 2, 1)]
+    c = under_approximation.refitted_weights(A, parts, np.ones((7, 7), dtype=bool))
+    total = sum(w * (U @ U.T) for w, U in zip(c, parts, strict=True))
+    assert c.min() >= 0
+    assert np.all(total <= A * (1 + 1e-8))
+    assert np.sum((A - total) ** 2) == pytest.approx(oracles.weights_below(A, parts), rel=1e-6)
+
+
+def test_a_heavy_clique_is_a_clique():
+    A = random_graph(30, 0)
+    nodes = under_approximation.heavy_clique(A, 0.0, ignore_diagonal=True)
+    assert A[np.ix_(nodes, nodes)].sum() == len(nodes) * (len(nodes) - 1)
+    assert len(nodes) >= 5
+    assert len(under_approximation.heavy_clique(A, 0.0, ignore_diagonal=False)) == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (random_graph(20, 1), {}),
+        (random_graph(20, 1, weighted=True), {}),
+        (random_graph(12, 1, weighted=True), {"trace": 2.0}),
+        (random_counts(15, 2), {}),
+        (random_counts(15, 2), {"diagonal": "ignore"}),
+        (positive(10, 3), {"trace": 1.0}),
+    ],
+)
+def test_residuals_stay_nonnegative_and_the_value_falls(data, options):
+    before = data.copy()
+    result = cvxnmf.recursive(data, n_stages=4, **options)
+    assert np.array_equal(data, before)
+    counted = np.ones(data.shape, dtype=bool)
+    if options.get("diagonal") == "ignore" or not np.diag(data).any():
+        np.fill_diagonal(counted, False)
+    E = result.U @ result.U.T
+    assert result.U.min() >= 0
+    assert result.V is result.U
+    assert np.all(E[counted] <= data[counted])
+    assert result.value == pytest.approx(np.sum((data - E)[counted] ** 2), rel=1e-9)
+    values = [np.sum(data[counted] ** 2)] + [line.value for line in result.history]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in zip(values, values[1:], strict=False))
+    assert values[-1] < 0.9 * values[0]
+    assert result.certificate.check(data if counted.all() else data * counted) <= result.value
+    sizes = np.linalg.norm(result.U, axis=0)
+    assert np.all(np.diff(sizes) <= 1e-12 * sizes[0])
+
+
+def test_disjoint_cliques_are_found_exactly():
+    A = nx.to_numpy_array(nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(4)))
+    result = cvxnmf.recursive(A, n_stages=2)
+    assert result.value < 1e-15 * A.size
+    assert result.status is cvxnmf.Status.CONVERGED
+    assert sorted(np.count_nonzero(result.U, axis=0)) == [4, 5]
+
+
+def test_nothing_left_is_said():
+    A = nx.to_numpy_array(nx.complete_graph(4))
+    result = cvxnmf.recursive(A, n_stages=3)
+    assert result.status is cvxnmf.Status.CONVERGED
+    assert result.message == "Stage 2 has nothing left to take: no two nodes have a positive residual."
+    assert len(result.history) == 1
+
+
+def test_a_stage_without_a_minimiser_ends_at_finite_effects():
+    """Almost a star, with an ignored diagonal: the hub's effect could grow for ever."""
+    A = np.array([[0, 1, 0.4], [1, 0, 1e-5], [0.4, 1e-5, 0]])
+    result = cvxnmf.recursive(A, 1)
+    assert np.isfinite(result.U).all()
+    assert result.value < 0.01 * np.sum(A * A)
+
+
+def test_ctrl_c_keeps_the_stages(monkeypatch):
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    original = under_approximation.heavy_clique
+    monkeypatch.setattr(under_approximation, "heavy_clique", interrupted)
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.recursive(random_graph(12, 0), n_stages=4)
+    assert stopped.value.solution.n_components == 1
+    assert stopped.value.solution.status is cvxnmf.Status.INTERRUPTED
+
+
+def test_the_bound_is_below_every_factorisation():
+    A = random_counts(10, 0)
+    result = cvxnmf.recursive(A, n_stages=3)
+    assert 0 < result.certificate.bound <= result.value
+    U = np.linalg.cholesky(A @ A / np.linalg.norm(A) + np.eye(10))
+    U = np.abs(U)
+    assert np.sum((A - U @ U.T) ** 2) >= result.certificate.bound
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_the_papers_form_reports_what_forbids_the_second_stage(loss):
+    W = np.random.default_rng(0).normal(0, 0.5, (8, 2))
+    A = np.exp(W @ W.T)
+    with pytest.warns(UserWarning, match=r"Stage 2 is infeasible: the residual is \S+ at row \d+, column \d+"):
+        result = cvxnmf.recursive(A, n_stages=3, loss=loss, form="paper")
+    assert result.status is cvxnmf.Status.INFEASIBLE
+    assert result.message.startswith("Stage 2 is infeasible")
+    assert len(result.history) == 1
+    assert result.value < 1e-4 * A.sum()
+
+
+@pytest.mark.parametrize(
+    ("A", "sentence"),
+    [
+        (random_graph(6, 0), "Stage 1 is infeasible: the residual is 0 at row 0, column 0"),
+        (np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 1.0], [1.0, 1.0, 2.0]]), "the residual is 0 at row 0, column 1, where exp"),
+        (np.array([[2.0, 0.1], [0.1, 2.0]]), "the residual is 0.1 at row 0, column 1, where exp"),
+    ],
+)
+def test_the_papers_form_names_the_entry_of_the_first_stage(A, sentence):
+    with pytest.warns(UserWarning, match=sentence):
+        result = cvxnmf.recursive(A, form="paper")
+    assert result.n_components == 0
+    assert result.value == np.sum(A * A)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"n_stages": 0}, "n_stages must be an integer of at least 1"),
+        ({"form": "greedy"}, "form='greedy' is not known"),
+        ({"loss": "kl"}, "infinite wherever no stage covers"),
+        ({"diagonal": "free"}, "diagonal='free' is not known"),
+        ({"trace": -1.0}, "trace must be a finite number"),
+        ({"form": "paper", "trace": 1.0}, "has no penalty"),
+        ({"form": "paper", "diagonal": "ignore"}, "counts the diagonal"),
+    ],
+)
+def test_bad_terms(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.recursive(random_counts(6, 0), **arguments)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="must be square"):
+        cvxnmf.recursive(np.ones((3, 4)))
+    with pytest.raises(ValueError, match="NaN"):
+        cvxnmf.recursive(np.full((3, 3), np.nan))

@@ -1,0 +1,279 @@
+"""Bounds for all nonnegative factorisations of a rank, and verify."""
+
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.decomposition import NMF
+
+import cvxnmf
+from cvxnmf import certificates
+from cvxnmf.nmf import bounds
+
+
+def factors(m, n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.gamma(0.5, 1.0, (m, k)), rng.gamma(0.5, 1.0, (n, k))
+
+
+def multiplicative(A, k, seed, steps=300):
+    """Any local optimum."""
+    U, V = factors(*A.shape, k, seed)
+    for _ in range(steps):
+        U *= (A @ V) / (U @ (V.T @ V) + 1e-12)
+        V *= (A.T @ U) / (V @ (U.T @ U) + 1e-12)
+    return U, V
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
+def test_no_factorisation_is_below_the_bound(seed, k, noisy):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(k + 1, 12, 2)
+    U, V = factors(m, n, k, seed)
+    A = U @ V.T + (rng.gamma(0.3, 1.0, (m, n)) if noisy else 0.0)
+    certificate = cvxnmf.verify(A, U, V, effort=40)
+    assert certificate.bound <= certificate.value == pytest.approx(np.sum((A - U @ V.T) ** 2), rel=1e-9, abs=1e-20)
+    W, H = multiplicative(A, k, seed)
+    assert certificate.bound <= np.sum((A - W @ H.T) ** 2)
+    assert certificate.check(A) <= certificate.value
+    if not noisy:
+        assert certificate.bound == 0
+    tail = np.sum(np.linalg.svd(A, compute_uv=False)[k:] ** 2)
+    assert certificate.bound >= min(certificate.value, tail * (1 - 1e-9) - 1e-10 * np.sum(A * A))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_no_symmetric_factorisation_is_below_the_bound(seed, k):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(k + 1, 12))
+    A = rng.gamma(0.3, 1.0, (n, n))
+    A = A + A.T
+    U = np.abs(rng.standard_normal((n, k)))
+    certificate = cvxnmf.verify(A, U, effort=40)
+    for _ in range(300):
+        U *= 0.5 + 0.5 * (A @ U) / (U @ (U.T @ U) + 1e-12)
+    assert certificate.bound <= np.sum((A - U @ U.T) ** 2) * (1 + 1e-12)
+    assert certificate.check(A) <= certificate.value
+
+
+def test_the_ascent_beats_the_tail_on_real_data():
+    A = load_digits().data[:100]
+    model = NMF(5, init="nndsvda", max_iter=500, random_state=0)
+    U = model.fit_transform(A)
+    tail, dual = (cvxnmf.verify(A, U, model.components_.T, effort=effort) for effort in (0, 150))
+    assert tail.kind == "tail"
+    assert dual.kind == "dual"
+    assert dual.relative_gap < 0.75 * tail.relative_gap
+    assert dual.check(A) == dual.bound
+
+
+def test_a_perturbed_factor_has_a_larger_gap():
+    A = load_digits().data[:60]
+    model = NMF(4, init="nndsvda", max_iter=500, random_state=0)
+    U, V = model.fit_transform(A), model.components_.T
+    assert cvxnmf.verify(A, U + 0.1, V).relative_gap > cvxnmf.verify(A, U, V).relative_gap
+
+
+def test_the_symmetric_bound_is_tight_on_the_karate_club():
+    A = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
+    d = np.sqrt(A.sum(axis=1))
+    A = A / np.outer(d, d)
+    U = np.abs(np.linalg.eigh(A)[1][:, -2:])
+    assert cvxnmf.verify(A, U).bound == pytest.approx(4.0090424, abs=2e-6)
+
+
+def test_rank_one_is_solved_by_the_singular_vectors():
+    A = np.random.default_rng(0).random((9, 6))
+    left, values, right = np.linalg.svd(A)
+    U, V = np.abs(left[:, :1]) * values[0], np.abs(right[:1].T)
+    assert cvxnmf.verify(A, U, V).relative_gap < 1e-9
+
+
+def test_kl_of_rank_one_and_above():
+    A = np.random.default_rng(0).poisson(2.0, (8, 5)).astype(float) + 1
+    U, V = A.sum(axis=1)[:, None] / A.sum(), A.sum(axis=0)[:, None]
+    certificate = cvxnmf.verify(A, U, V, loss="kl")
+    assert certificate.kind == "independence"
+    assert certificate.relative_gap < 1e-9
+    expected = np.sum(A * np.log(A / (U @ V.T)) - A + U @ V.T)
+    assert certificate.value == pytest.approx(expected, rel=1e-12)
+    above = cvxnmf.verify(A, *factors(8, 5, 2), loss="kl")
+    assert above.kind == "zero"
+    assert above.check(A) == 0
+    assert "no bound better than 0 is known" in str(above)
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_sparse_input_gives_the_dense_answer(loss):
+    A = sp.random_array((40, 30), density=0.1, rng=np.random.default_rng(0))
+    U, V = factors(40, 30, 1)
+    sparse, dense = (cvxnmf.verify(data, U, V, loss=loss) for data in (A, A.toarray()))
+    assert sparse.value == pytest.approx(dense.value, rel=1e-12)
+    assert sparse.bound == pytest.approx(dense.bound, rel=1e-12)
+    assert sparse.check(A) == sparse.bound
+
+
+def test_large_sparse_input_is_not_filled(monkeypatch):
+    monkeypatch.setattr(bounds, "LARGEST_DENSE_SIDE", 20)
+    A = sp.random_array((60, 40), density=0.1, rng=np.random.default_rng(0))
+    certificate = cvxnmf.verify(A, *factors(60, 40, 3))
+    exact = np.sum(np.linalg.svd(A.toarray(), compute_uv=False)[3:] ** 2)
+    assert certificate.kind == "lanczos"
+    assert not certificate.rigorous
+    assert certificate.bound == pytest.approx(exact, rel=1e-6)
+    assert certificate.check(A) <= certificate.bound
+
+
+def test_missing_entries():
+    rng = np.random.default_rng(0)
+    U, V = factors(20, 15, 2)
+    A = U @ V.T + rng.random((20, 15))
+    A[3, 4] = A[5] = np.nan
+    A[5, 0] = 1.0
+    certificate = cvxnmf.verify(A, U, V)
+    assert certificate.value == pytest.approx(np.nansum((A - U @ V.T) ** 2), rel=1e-12)
+    assert 0 < certificate.bound <= certificate.value
+    assert certificate.check(A) == certificate.bound
+    assert certificate.witness["rows"].sum() + certificate.witness["columns"].sum() >= 30
+    hopeless = A.copy()
+    hopeless[np.arange(20), np.arange(20) % 15] = np.nan
+    hopeless[np.arange(20), (np.arange(20) + 1) % 15] = np.nan
+    assert cvxnmf.verify(hopeless, U, V).bound >= 0
+
+
+def test_a_certificate_survives_a_file_and_not_an_alteration(tmp_path):
+    A = load_digits().data[:50]
+    model = NMF(3, init="nndsvda", max_iter=1000, random_state=0)
+    certificate = cvxnmf.verify(A, model.fit_transform(A), model.components_.T)
+    certificate.save(tmp_path / "proof.npz")
+    loaded = cvxnmf.Certificate.load(tmp_path / "proof.npz")
+    assert loaded.check(A) == certificate.bound
+    N = certificate.witness["N"].copy()
+    N[0, 0] += 1.0
+    for change in ({"witness": {"N": N}}, {"statement": {**certificate.statement, "n_components": 2}}, {"scope": "model"}):
+        with pytest.raises(cvxnmf.CertificateError):
+            dataclasses.replace(certificate, digest="", **change).check(A)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_upper_bounds_on_eigenvalues(scale):
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((30, 30)) * scale
+    M = M + M.T
+    upper = certificates.rounding.largest_eigenvalues(M, 5)
+    exact = np.linalg.eigvalsh(M)[::-1][:5]
+    assert np.all(upper >= exact)
+    np.testing.assert_allclose(upper, exact, rtol=1e-11)
+
+
+class TestForgeries:
+    """Witnesses made to deceive the check."""
+
+    A = np.random.default_rng(0).random((6, 5))
+
+    def refused(self, witness, sentence, kind="dual", A=None, **statement):
+        terms = {"form": "rank", "loss": "mse", "n_components": 2, "symmetric": False} | statement
+        with pytest.raises(cvxnmf.CertificateError, match=sentence):
+            certificates.prove(self.A if A is None else A, kind, terms, witness)
+
+    def test_forged_witnesses(self):
+        self.refused({"N": -np.ones((6, 5))}, "negative")
+        self.refused({"N": np.ones((5, 6))}, "does not match")
+        self.refused({"N": np.full((6, 5), np.inf)}, "not finite")
+        self.refused({"rows": np.ones(3), "columns": np.ones(5)}, "do not match")
+        self.refused({}, "not understood", n_components=0)
+        self.refused({}, "not understood", loss="l1")
+        self.refused({}, "squared error only", loss="kl")
+        self.refused({}, "rank one only", kind="independence", loss="kl")
+        self.refused({}, "sparse", kind="lanczos")
+        self.refused({}, "square matrix", symmetric=True)
+        self.refused({}, "missing entries", A=np.where(self.A > 0.9, np.nan, self.A))
+        self.refused({"N": np.triu(np.ones((5, 5)))}, "not symmetric", A=self.A[:5] + self.A[:5].T, symmetric=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((np.ones((4, 3)), np.ones((3, 2)), np.ones((3, 2))), "U must be a real matrix of 4 rows"),
+        ((np.ones((4, 3)), np.ones((4, 2)), np.ones((2, 3))), "transpose scikit-learn's components_"),
+        ((np.ones((4, 3)), np.ones((4, 2)), np.ones((3, 1))), "U has 2 columns and V has 1"),
+        ((np.ones((4, 3)), -np.ones((4, 2)), np.ones((3, 2))), "nonnegative"),
+        ((np.ones((4, 3)), np.ones((4, 2))), "must be square for symmetric factors"),
+        ((np.triu(np.ones((4, 4))), np.ones((4, 2))), "is not symmetric"),
+        ((np.full((4, 3), np.inf), np.ones((4, 2)), np.ones((3, 2))), "infinite entry"),
+        ((-np.ones((4, 3)), np.ones((4, 2)), np.ones((3, 2))), "Negative values"),
+        ((np.full((4, 3), np.nan), np.ones((4, 2)), np.ones((3, 2))), "all zeros or missing"),
+    ],
+)
+def test_bad_input(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.verify(*arguments)
+
+
+def test_divergence_of_exact_and_of_tiny_factors():
+    U, V = factors(4, 3, 2)
+    assert 0 <= cvxnmf.verify(sp.csr_array(U @ V.T), U, V, loss="kl").value <= 1e-12
+    tiny = np.full((2, 1), 1e-160)
+    assert cvxnmf.verify(np.ones((2, 2)), tiny, tiny, loss="kl").value == pytest.approx(4 * (-np.log(1e-320) - 1), rel=1e-3)
+
+
+def test_an_observed_part_of_zeros_proves_nothing():
+    Z = np.zeros((4, 4))
+    Z[3, :3] = Z[:3, 3] = np.nan
+    Z[3, 3] = 5.0
+    assert cvxnmf.verify(Z, np.ones((4, 1)), np.ones((4, 1))).bound == 0
+
+
+def test_negative_eigenvalues_bound_symmetric_factors_of_any_rank():
+    A = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert cvxnmf.verify(A, 0.5 * np.eye(2)).bound == pytest.approx(1.0, rel=1e-9)
+
+
+def test_absurd_witnesses_are_refused():
+    statement = {"form": "rank", "loss": "mse", "n_components": 2, "symmetric": False}
+    A = np.random.default_rng(0).random((5, 6))
+    for N in (np.full((5, 6), 1e200), np.full((5, 6), np.longdouble("1e400"))):
+        with pytest.raises(cvxnmf.CertificateError):
+            certificates.prove(A, "dual", statement, {"N": N})
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        certificates.prove(A, "tail", {**statement, "n_components": 2.9}, {})
+
+
+def test_a_factorization_can_be_verified_as_it_is():
+    A = np.random.default_rng(0).random((9, 7))
+    result = cvxnmf.classical_nmf(A, 2)
+    assert cvxnmf.verify(A, result).value == pytest.approx(result.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(50, 20), (40, 200), (300, 120)])
+def test_vectors_that_leave_out_leading_ones_prove_no_more(shape, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.gamma(0.5, 1.0, (shape[0], 4)) @ rng.gamma(0.5, 1.0, (4, shape[1])) + 0.3 * rng.random(shape)
+    values, right = np.linalg.svd(A, full_matrices=True)[1:]
+    tail = float(np.sum(values[3:] ** 2))
+    statement = {"form": "rank", "loss": "mse", "n_components": 3, "symmetric": False}
+    honest = certificates.prove(A, "lanczos", statement, {"vectors": right[:3].T})
+    assert honest.bound == pytest.approx(tail, rel=1e-6)
+    for forged in (right[-3:], right[1:4], right[[0, 2, 3]], right[3:9]):
+        proof = certificates.prove(A, "lanczos", statement, {"vectors": np.ascontiguousarray(forged.T)})
+        assert not proof.rigorous
+        assert proof.bound <= tail * (1 + 1e-9)
+
+
+def test_vectors_of_data_whose_singular_values_are_equal():
+    A = np.kron(np.eye(6), np.random.default_rng(0).random((7, 5)))
+    right = np.linalg.svd(A)[2]
+    statement = {"form": "rank", "loss": "mse", "n_components": 6, "symmetric": False}
+    bounds = [
+        certificates.prove(data, "lanczos", statement, {"vectors": right[:6].T}).bound
+        for data in (A, sp.csr_array(A), A[::-1].copy())
+    ]
+    assert bounds == pytest.approx([bounds[0]] * 3, abs=1e-11 * np.sum(A * A))
