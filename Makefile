@@ -8,7 +8,7 @@ demo: .venv/app
 	$(BIN)/cvxnmf demo
 
 test: .venv/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 check: .venv/check
 	$(BIN)/ruff check .
