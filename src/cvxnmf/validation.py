@@ -13,10 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
-#: Differences of mirrored entries up to this share of the largest entry are rounding and averaged away.
-ASYMMETRY = 1e-10
+#: Mirrored entries of a candidate X may differ by this share of its size: it is projected anyway.
+CANDIDATE_ASYMMETRY = 1e-8
 #: Dense n-by-n float64 arrays the convex solvers may hold at once.
 WORKING_ARRAYS = 12
 
@@ -108,8 +109,8 @@ def fits_in_memory(rows: int, columns: int | None = None) -> None:
         )
 
 
-def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
-    """Return `A` as a new dense float64 array and its relative precision.
+def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, np.dtype[Any]]:
+    """Return `A` as a new dense float64 array, and the type that its entries had.
 
     Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
     negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
@@ -119,9 +120,7 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, float]:
     raw = _numbers(A, name)
     dense = raw.toarray() if sp.issparse(raw) else raw
     _finite_and_nonnegative(dense, name)
-    kind = np.float32 if raw.dtype.kind == "f" and raw.dtype.itemsize <= 4 else np.float64
-    precision = float(np.finfo(kind).eps)
-    return np.array(dense, dtype=np.float64, order="C"), precision
+    return np.array(dense, dtype=np.float64, order="C"), raw.dtype
 
 
 def _numbers(A: Any, name: str) -> Any:
@@ -251,21 +250,14 @@ def components(n_components: object, shape: tuple[int, ...]) -> int:
     return k
 
 
-def asymmetry(dtype: Any) -> float:
-    """Share of the largest entry by which mirrored entries of this type may differ through rounding."""
-    kind = np.dtype(dtype)
-    return max(ASYMMETRY, 8 * float(np.finfo(kind).eps)) if kind.kind == "f" else ASYMMETRY
-
-
-def is_symmetric(A: Any, name: str = "A", hint: str = "give V as well", tolerance: float = ASYMMETRY) -> None:
-    """Refuse a matrix that is not symmetric up to rounding."""
+def require_symmetric(A: Any, name: str = "A", hint: str = "give V as well", dtype: Any = np.float64) -> None:
+    """Refuse a matrix that is not symmetric up to the rounding of the type that its entries had."""
     if A.shape[0] != A.shape[1]:
         refuse(f"{name} must be square for symmetric factors, not {A.shape[0]} by {A.shape[1]}; {hint}.")
     if not sp.issparse(A) and not np.array_equal(np.isnan(A), np.isnan(A).T):
         refuse(f"{name} has NaN at an entry but not at its mirror image, so it is not symmetric; {hint}.")
-    difference = abs(A - A.T)
-    largest = float(difference.max() if sp.issparse(difference) else np.nanmax(difference, initial=0.0))
-    if largest > tolerance * float(A.max() if sp.issparse(A) else np.nanmax(A)):
+    largest = asymmetry(A)
+    if largest > rounding_asymmetry(A, dtype):
         refuse(f"{name} is not symmetric: mirrored entries differ by up to {largest:g}; {hint}, or pass ({name} + {name}.T) / 2.")
 
 
@@ -309,23 +301,20 @@ def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
     shape = getattr(A, "shape", None)
     if shape is not None and len(shape) == 2 and shape[0] == shape[1]:
         fits_in_memory(int(shape[0]))
-    dense, precision = nonnegative_matrix(A, name)
+    dense, dtype = nonnegative_matrix(A, name)
     rows, columns = dense.shape
     if rows != columns:
         refuse(f"{name} must be square, not {rows} by {columns}; for rectangular data use cvxnmf.nonsymmetric.")
     if rows == 1:
         refuse(f"{name} is 1 by 1; at least two rows are needed.")
-    difference = np.abs(dense - dense.T)
-    largest = float(difference.max())
-    if largest > max(ASYMMETRY, 8 * precision) * float(dense.max()):
-        i, j = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    largest = asymmetry(dense)
+    if largest > rounding_asymmetry(dense, dtype):
+        i, j = np.unravel_index(int(np.argmax(np.abs(dense - dense.T))), dense.shape)
         refuse(
             f"{name} is not symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by {largest:g}; "
             f"pass ({name} + {name}.T) / 2 if that is what you mean."
         )
-    if largest:
-        dense = (dense + dense.T) / 2
-    return dense
+    return (dense + dense.T) / 2 if largest else dense
 
 
 def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
@@ -333,7 +322,7 @@ def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
     matrix = partial_matrix(A, name)
     if not sp.issparse(matrix):
         refuse(f"{name} has NaN; replace missing values first (for example with 0).")
-    is_symmetric(matrix, name, "for rectangular data use cvxnmf.nonsymmetric", asymmetry(A.dtype))
+    require_symmetric(matrix, name, "for rectangular data use cvxnmf.nonsymmetric", A.dtype)
     return sp.csr_array((matrix + matrix.T) / 2)
 
 
@@ -380,11 +369,9 @@ def log_matrix(candidate: Any, n: int, name: str = "X") -> FloatArray:
         refuse(f"{name} has shape {X.shape}, but the problem has {n} nodes: it must be ({n}, {n}).")
     if np.isnan(X).any() or np.isposinf(X).any():
         refuse(f"{name} has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(X - X.T)
-    difference[X == X.T] = 0.0
-    if difference.max() > 1e-8 * max(1.0, float(np.abs(X[np.isfinite(X)]).max(initial=0.0))):
-        refuse(f"{name} is not symmetric: entries differ by up to {difference.max():g}; pass ({name} + {name}.T) / 2.")
+    largest = asymmetry(X)
+    if largest > CANDIDATE_ASYMMETRY * max(1.0, float(np.abs(X[np.isfinite(X)]).max(initial=0.0))):
+        refuse(f"{name} is not symmetric: entries differ by up to {largest:g}; pass ({name} + {name}.T) / 2.")
     return 0.5 * X + 0.5 * X.T
 
 

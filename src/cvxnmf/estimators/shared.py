@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
+from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.nmf.bounds import rank_certificate
 from cvxnmf.nmf.evaluation import factor_loss
 from cvxnmf.results import Factorization, Iterate, Status
@@ -47,10 +48,10 @@ def exactly_symmetric(A: Any) -> Any:
     """A without the rounding that makes mirrored entries differ; refused if more than that does."""
     if A.shape[0] != A.shape[1]:
         validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
-    difference, precision = abs(A - A.T).max(), 8 * float(np.finfo(A.dtype).eps)
-    if difference > max(validation.ASYMMETRY, precision) * A.max():
-        validation.refuse(f"X is not symmetric: mirrored entries differ by up to {difference:g}; pass (X + X.T) / 2.")
-    return (A + A.T) / 2 if difference else A
+    largest = asymmetry(A)
+    if largest > rounding_asymmetry(A, A.dtype):
+        validation.refuse(f"X is not symmetric: mirrored entries differ by up to {largest:g}; pass (X + X.T) / 2.")
+    return (A + A.T) / 2 if largest else A
 
 
 def rbf_similarities(X: Any, gamma: Any) -> Any:

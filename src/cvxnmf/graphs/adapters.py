@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import validation
+from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 
 #: Headings that name the ends of an edge, and its weight, in a data frame.
 ENDS = (("source", "target"), ("from", "to"), ("node_1", "node_2"), ("u", "v"))
@@ -119,8 +120,8 @@ def _from_matrix(graph: Any, weight: str | None) -> NamedGraph:
     A = validation.adjacency_matrix(graph)
     if weight is None:
         A.data[:] = 1.0
-    difference, nodes = abs(A - A.T), tuple(range(A.shape[0]))
-    if difference.nnz and float(difference.max()) > validation.asymmetry(getattr(graph, "dtype", float)) * float(A.max()):
+    nodes = tuple(range(A.shape[0]))
+    if asymmetry(A) > rounding_asymmetry(A, getattr(graph, "dtype", float)):
         return _symmetrised(nodes, A)
     return NamedGraph(nodes, _tidy((A + A.T) / 2))
 

@@ -86,7 +86,7 @@ def verify(
     U, V = validation.nonnegative_factors(U, V, data.shape)
     symmetric = V is U
     if symmetric:
-        validation.is_symmetric(data)
+        validation.require_symmetric(data)
     with np.errstate(all="ignore"):  # values are tested for being finite
         return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.nmf import kernels
 
 #: Share of nonzero entries up to which Kullback-Leibler works on compressed rows: zeros of A only enter through sums.
@@ -84,9 +85,9 @@ class Data:
             missing = np.zeros((1, 1), dtype=bool)
         if missing.any() and not missing.all():
             raw = np.where(missing, 0.0, raw)
-        dense, precision = validation.nonnegative_matrix(raw if missing.any() else A)
+        dense, dtype = validation.nonnegative_matrix(raw if missing.any() else A)
         rows, columns = np.nonzero(missing)
-        return cls(dense, rows, columns, precision > 1e-10, symmetric)
+        return cls(dense, rows, columns, dtype.kind == "f" and dtype.itemsize <= 4, symmetric)
 
     @classmethod
     def _from_sparse(cls, A: Any, symmetric: bool) -> Data:
@@ -182,11 +183,10 @@ def _require_symmetry(data: Data) -> None:
     if any((j, i) not in places for i, j in places):
         validation.refuse("A has NaN at an entry but not at its mirror image; make both missing or give both.")
     data.fill(np.ones(len(data.rows)))
-    difference = abs(data.A - data.A.T)
-    precision = float(np.finfo(np.float32).eps) if data.single else 0.0
-    if difference.max() > max(validation.ASYMMETRY, 8 * precision) * data.A.max():
-        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {difference.max():g}; pass (A + A.T) / 2.")
-    if difference.max():
+    largest = asymmetry(data.A)
+    if largest > rounding_asymmetry(data.A, np.float32 if data.single else np.float64):
+        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
+    if largest:
         mean = (data.A + data.A.T) / 2
         data.A = sp.csr_array(mean) if data.sparse else mean
         data._fill_places()

@@ -241,7 +241,7 @@ class _Search:
 
 def _is_symmetric(A: Any) -> bool:
     try:
-        validation.is_symmetric(A)
+        validation.require_symmetric(A)
     except ValueError:
         return False
     return True
@@ -251,7 +251,7 @@ def _asked_symmetric(A: Any, symmetric: Any) -> bool:
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
     if symmetric:
-        validation.is_symmetric(A, hint="use symmetric=False")
+        validation.require_symmetric(A, hint="use symmetric=False")
     return bool(symmetric)
 
 

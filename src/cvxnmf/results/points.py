@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.arrays import FloatArray, row_slices
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import row_chunks
 
 
 class Point(NamedTuple):
@@ -73,6 +74,6 @@ AnyPoint = FactorPoint | MatrixPoint
 
 def _with_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
     """Add ``rows_i + columns_j`` to X in place, in row chunks, which saves a second matrix; the sum commutes."""
-    for chunk in row_slices(*X.shape):
+    for chunk in row_chunks(*X.shape):
         X[chunk] += np.add.outer(rows[chunk], columns)
     return X
