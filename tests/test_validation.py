@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 import cvxnmf
-from conftest import random_graph
+from builders import random_graph
 from cvxnmf import validation
 
 A6 = random_graph(6, 0)

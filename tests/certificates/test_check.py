@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import cvxnmf
 import naive
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph
 from cvxnmf import certificates
 from cvxnmf.convex import certify
 from cvxnmf.convex.effects import balancing_effects

@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 
 import cvxnmf
+from builders import low_rank, random_factors
 from cvxnmf import chunked as engine
 from cvxnmf import cli, validation
 from cvxnmf.chunked import cluster as cluster_blocks
@@ -48,17 +49,11 @@ def small_blocks(monkeypatch):
 
 
 def planted(m=173, n=24, k=4, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.random((m, k)) @ rng.random((k, n)) + 0.2 * rng.random((m, n))
+    return low_rank(m, n, k, seed, noise=0.2)
 
 
 def counts(m=173, n=24, seed=0):
     return sp.csr_array(np.random.default_rng(seed).poisson(0.7, (m, n)).astype(float))
-
-
-def start(shape, k, seed=1):
-    rng = np.random.default_rng(seed)
-    return rng.random((shape[0], k)) + 0.1, rng.random((shape[1], k)) + 0.1
 
 
 def mapped(tmp_path, A, **options):
@@ -97,7 +92,7 @@ def chunked(A, height=30):
 )
 def test_memory_file_and_cluster_agree(method, loss, kind, client, tmp_path):
     A = planted() if kind == "dense" else counts()
-    terms = {"method": method, "loss": loss, "init": start(A.shape, 4), **SWEEPS}
+    terms = {"method": method, "loss": loss, "init": random_factors(A.shape, 4), **SWEEPS}
     runs = [
         classical_nmf(A, 4, memory_limit=ENOUGH, **terms),
         classical_nmf(chunked(A), 4, **terms),
@@ -125,7 +120,14 @@ def test_extrapolation_and_restarts_are_those_in_memory():
 @pytest.mark.parametrize("loss", ["mse", "kl"])
 def test_penalties(loss):
     A = planted()
-    terms = {"method": "multiplicative", "loss": loss, "init": start(A.shape, 3), "l1": (0.1, 0.2), "l2": (0.3, 0.4), **SWEEPS}
+    terms = {
+        "method": "multiplicative",
+        "loss": loss,
+        "init": random_factors(A.shape, 3),
+        "l1": (0.1, 0.2),
+        "l2": (0.3, 0.4),
+        **SWEEPS,
+    }
     whole, parts = classical_nmf(A, 3, **terms), classical_nmf(A, 3, memory_limit=ENOUGH, **terms)
     assert parts.value == pytest.approx(whole.value, rel=1e-8)
 
@@ -156,7 +158,7 @@ def test_exact_data_end_at_zero():
 def test_files_of_any_type_and_order(dtype, fortran_order, tmp_path):
     A = (10 * planted()).astype(dtype) if dtype is not bool else planted() > 1.2
     file = mapped(tmp_path, A, fortran_order=fortran_order)
-    terms = {"init": start(A.shape, 3), **SWEEPS}
+    terms = {"init": random_factors(A.shape, 3), **SWEEPS}
     whole, parts = classical_nmf(A, 3, **terms), classical_nmf(file, 3, memory_limit=ENOUGH, **terms)
     assert parts.U.dtype == whole.U.dtype == (np.float32 if dtype is np.float32 else np.float64)
     assert parts.value == pytest.approx(whole.value, rel=1e-6 if dtype is np.float32 else 1e-8)
@@ -165,7 +167,7 @@ def test_files_of_any_type_and_order(dtype, fortran_order, tmp_path):
 @pytest.mark.parametrize("part", [np.s_[11:150], np.s_[::2], np.s_[5:, 3:20], np.s_[:, ::-1]])
 def test_views_of_a_file(part, tmp_path):
     view = mapped(tmp_path, planted())[part]
-    terms = {"init": start(view.shape, 3), **SWEEPS}
+    terms = {"init": random_factors(view.shape, 3), **SWEEPS}
     assert classical_nmf(view, 3, memory_limit=ENOUGH, **terms).value == pytest.approx(
         classical_nmf(np.array(view), 3, **terms).value, rel=1e-8
     )
@@ -192,7 +194,7 @@ def test_chunks_that_can_become_compressed_rows():
 def test_chunks_without_rows(heights, where, request):
     A = planted(60)
     A[0] *= 10
-    data, terms = da.from_array(A, chunks=(heights, (0, 13, 11))), {"init": start(A.shape, 3), **SWEEPS}
+    data, terms = da.from_array(A, chunks=(heights, (0, 13, 11))), {"init": random_factors(A.shape, 3), **SWEEPS}
     place = {"client": request.getfixturevalue("client")} if where == "cluster" else {}
     expected = classical_nmf(A, 3, **terms)
     run = classical_nmf(data, 3, **terms, **place)
@@ -249,7 +251,7 @@ def test_results_come_in_order_and_errors_come_through():
 @pytest.mark.parametrize("where", ["memory", "cluster"])
 def test_a_block_matrix_multiplies_like_a_matrix(where, client):
     A = planted()
-    V, U = start(A.shape[::-1], 3)
+    V, U = random_factors(A.shape[::-1], 3)
     with engine.opened(A, 3, ENOUGH if where == "memory" else None, client if where == "cluster" else None) as matrix:
         np.testing.assert_allclose(matrix @ V, A @ V)
         np.testing.assert_allclose(matrix.T @ U, A.T @ U)
@@ -265,7 +267,7 @@ def test_a_block_matrix_multiplies_like_a_matrix(where, client):
 def test_each_block_is_read_once_per_sweep(tmp_path, monkeypatch):
     file, reads, real = mapped(tmp_path, planted()), [], rows.FileRows.read
     monkeypatch.setattr(rows.FileRows, "read", lambda self, first, stop: reads.append(first) or real(self, first, stop))
-    terms = {"method": "multiplicative", "init": start(file.shape, 3), "tol": 0.0, "memory_limit": ENOUGH}
+    terms = {"method": "multiplicative", "init": random_factors(file.shape, 3), "tol": 0.0, "memory_limit": ENOUGH}
     numbers = []
     for sweeps in (5, 15):
         reads.clear()
@@ -430,7 +432,7 @@ def test_sparse_chunks_are_certified(client):
 @pytest.mark.parametrize("turned", [False, True])
 def test_verify_in_blocks(loss, turned, tmp_path, client):
     A = planted().T.copy() if turned else planted()
-    U, V = start(A.shape, 3)
+    U, V = random_factors(A.shape, 3)
     whole = cvxnmf.verify(A, U, V, loss, effort=0)
     for found in (
         cvxnmf.verify(mapped(tmp_path, A), U, V, loss, memory_limit=ENOUGH),
@@ -444,7 +446,7 @@ def test_verify_in_blocks(loss, turned, tmp_path, client):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_factorisation_is_below_a_bound_from_blocks(seed):
     A = planted(60, 24, 3, seed)
-    certificate = cvxnmf.verify(A, *start(A.shape, 3), memory_limit=ENOUGH)
+    certificate = cvxnmf.verify(A, *random_factors(A.shape, 3), memory_limit=ENOUGH)
     best = np.sum(np.linalg.svd(A, compute_uv=False)[3:] ** 2)
     assert certificate.bound <= best
     assert certificate.bound == pytest.approx(best, rel=1e-8)
@@ -453,7 +455,7 @@ def test_no_factorisation_is_below_a_bound_from_blocks(seed):
 def test_wide_and_tall_data_without_room_for_a_gram_matrix(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "LARGEST_GRAM", 10)
     A = planted()
-    U, V = start(A.shape, 3)
+    U, V = random_factors(A.shape, 3)
     found = cvxnmf.verify(A, U, V, memory_limit=ENOUGH)
     assert (found.kind, found.rigorous) == ("lanczos", False)
     assert found.bound == pytest.approx(cvxnmf.verify(A, U, V, effort=0).bound, rel=1e-3)
@@ -469,7 +471,7 @@ def test_wide_and_tall_data_without_room_for_a_gram_matrix(monkeypatch, tmp_path
 
 def test_a_check_refuses_files_and_chunks_that_are_wrong(tmp_path):
     A = planted()
-    certificate = cvxnmf.verify(A, *start(A.shape, 3), effort=0)
+    certificate = cvxnmf.verify(A, *random_factors(A.shape, 3), effort=0)
     for value in (-1.0, np.inf, np.nan):
         wrong = A.copy()
         wrong[70, 3] = value
@@ -567,7 +569,7 @@ def test_wrong_entries_are_named_by_block(value, sentence, kind, client, tmp_pat
     if kind == "dense":
         file = mapped(tmp_path, A)
         calls.append(lambda: classical_nmf(file, 3, memory_limit=ENOUGH))
-        calls.append(lambda: cvxnmf.verify(file, *start(A.shape, 3), memory_limit=ENOUGH))
+        calls.append(lambda: cvxnmf.verify(file, *random_factors(A.shape, 3), memory_limit=ENOUGH))
     for call in calls:
         with pytest.raises(ValueError, match=sentence):
             call()
@@ -635,7 +637,7 @@ def test_changes_of_a_mapped_file_are_seen(mode, tmp_path, client):
     file[:] = 2 * A
     file[0, 0] = 50.0
     changed = np.array(file)
-    U, V = start(A.shape, 3)
+    U, V = random_factors(A.shape, 3)
     whole = cvxnmf.verify(changed, U, V, effort=0)
     for place in ({"memory_limit": ENOUGH}, {"client": client}):
         parts = cvxnmf.verify(file, U, V, **place)
@@ -646,7 +648,7 @@ def test_changes_of_a_mapped_file_are_seen(mode, tmp_path, client):
 
 def test_a_file_that_is_replaced_is_read_as_it_was_mapped(tmp_path, client):
     A = planted()
-    U, V = start(A.shape, 3)
+    U, V = random_factors(A.shape, 3)
     whole = cvxnmf.verify(A, U, V, effort=0)
     for other in (3 * A, A[:20]):
         file = mapped(tmp_path, A)

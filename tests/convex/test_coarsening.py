@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxnmf
+from builders import planted_graph
 from cvxnmf.convex import coarsening
 from cvxnmf.convex.noise import degree_metric
 from cvxnmf.graphs.clusters import Graph
@@ -15,15 +16,9 @@ from cvxnmf.linalg.sparse import RankOneDowndate, csr_times
 
 def planted(n=300, k=4, degree=12, mixing=0.2, seed=0, weights=False):
     """A graph with k groups and its labels; without empty rows."""
-    rng = np.random.default_rng(seed)
-    labels = rng.permutation(np.arange(n) * k // n)
-    same = labels[:, None] == labels[None, :]
-    P = np.where(same, (1 - mixing) * k, mixing * k / (k - 1)) * degree / n
-    A = np.triu(rng.random((n, n)) < P, 1).astype(float)
-    A[np.arange(n - 1), np.arange(1, n)] = 1.0
-    if weights:
-        A *= rng.gamma(2.0, size=(n, n))
-    return sp.csr_array(A + A.T), labels
+    drawn = (lambda rng, shape: rng.gamma(2.0, size=shape)) if weights else None
+    A, labels = planted_graph(n, k, degree, mixing, connected=True, weights=drawn, seed=seed)
+    return sp.csr_array(A), labels
 
 
 def coarse_of(A, count, seed=1):

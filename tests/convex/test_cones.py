@@ -4,13 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from builders import random_symmetric
 from cvxnmf.convex.cones import CONES, PSD, ConditionallyPSD
 from cvxnmf.results import Point
-
-
-def symmetric(n, seed):
-    B = np.random.default_rng(seed).standard_normal((n, n))
-    return B + B.T
 
 
 def metric(n, seed):
@@ -29,13 +25,13 @@ def member(cone, n, seed):
 
 @pytest.mark.parametrize("threshold", [0.0, 1.3])
 def test_conditional_projection_equals_the_householder_twin(threshold):
-    s, B = metric(9, 0), symmetric(9, 1)
+    s, B = metric(9, 0), random_symmetric(9, 1)
     fast = ConditionallyPSD(s).project(B, threshold).dense()
     np.testing.assert_allclose(fast, naive.project_conditional(B, s, threshold), atol=1e-10)
 
 
 def test_psd_projection_equals_its_twin():
-    B = symmetric(9, 1)
+    B = random_symmetric(9, 1)
     np.testing.assert_allclose(PSD(np.ones(9)).project(B).dense(), naive.project_psd(B), atol=1e-12)
 
 
@@ -44,7 +40,7 @@ def test_psd_projection_equals_its_twin():
 @settings(max_examples=25, deadline=None)
 def test_projection_is_the_nearest_point(name, seed):
     s = metric(6, seed)
-    cone, B = CONES[name](s), symmetric(6, seed + 1)
+    cone, B = CONES[name](s), random_symmetric(6, seed + 1)
     projected, other = cone.project(B).dense(), member(name, 6, seed + 2)
     weight = np.outer(s, s) ** 2
     assert np.sum(weight * (B - projected) * (other - projected)) <= 1e-8 * (1 + distance(s, B) * distance(s, other))
@@ -67,7 +63,7 @@ def test_penalty_in_factors_equals_the_matrix(name):
 
 @pytest.mark.parametrize("name", CONES)
 def test_smallest_eigenvalue_is_taken_on_the_constrained_directions(name):
-    s, G = metric(8, 0), symmetric(8, 3)
+    s, G = metric(8, 0), random_symmetric(8, 3)
     scaled = G / np.outer(s, s)
     basis = np.linalg.svd(s[None, :])[2][1:].T if name == "conditional" else np.eye(8)
     expected = np.linalg.eigvalsh(basis.T @ scaled @ basis)[0]
@@ -94,7 +90,7 @@ def test_membership():
 
 
 def test_inputs_stay_as_they_are():
-    B, s = symmetric(7, 0), metric(7, 1)
+    B, s = random_symmetric(7, 0), metric(7, 1)
     before = B.copy()
     for cone in CONES.values():
         cone(s).project(B, 0.5)

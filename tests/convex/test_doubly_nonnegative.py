@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cvxnmf
 import oracles
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph
 from cvxnmf import certificates
 
 BOUNDARY = [[41, 43, 80, 56, 50], [43, 62, 89, 78, 51], [80, 89, 162, 120, 93], [56, 78, 120, 104, 62], [50, 51, 93, 62, 65]]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from conftest import random_counts
+from builders import random_counts
 from cvxnmf.convex.losses import LOSSES, KullbackLeibler, SquaredError
 
 

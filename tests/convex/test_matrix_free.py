@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxnmf
+from builders import planted_graph
 from cvxnmf import certificates
 from cvxnmf.certificates import matrix_free
 from cvxnmf.convex import symmetric
@@ -20,13 +21,9 @@ from cvxnmf.linalg.leading import operator_pairs, spl
 
 def sparse_graph(n, k, degree, seed=0, weighted=False):
     """A planted graph of k groups in compressed rows."""
-    rng = np.random.default_rng(seed)
-    groups = np.arange(n) * k // n
-    rates = np.where(groups[:, None] == groups[None, :], 0.8 * k, 0.2 * k / (k - 1)) * degree / n
-    A = np.triu(rng.random((n, n)) < rates, 1).astype(float)
-    if weighted:
-        A *= rng.integers(1, 4, (n, n))
-    return sp.csr_array(A + A.T), groups
+    weights = (lambda rng, shape: rng.integers(1, 4, shape)) if weighted else None
+    A, groups = planted_graph(n, k, degree, shuffled=False, weights=weights, seed=seed)
+    return sp.csr_array(A), groups
 
 
 @pytest.fixture

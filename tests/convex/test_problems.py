@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 import cvxnmf
 import naive
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph
 
 
 def point(n, seed):

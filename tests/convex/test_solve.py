@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +5,7 @@ import scipy.sparse as sp
 
 import cvxnmf
 import oracles
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph, stored_graph
 from cvxnmf import Status
 from cvxnmf.convex.methods import METHODS, Accelerated, ProjectedGradient
 
@@ -150,10 +147,9 @@ def test_real_graphs_without_penalty_reach_the_default_tolerance(name, request):
     assert solution.certificate.relative_gap <= 1e-4
 
 
-@pytest.mark.skipif(not os.environ.get("CVXNMF_DATA"), reason="CVXNMF_DATA is not set")
 @pytest.mark.parametrize("name", ["polbooks", "football", "dolphins"])
 def test_graphs_of_the_data_folder(name):
-    A = nx.to_numpy_array(nx.read_gml(Path(os.environ["CVXNMF_DATA"]) / f"{name}.gml", label="id"), weight=None)
+    A = nx.to_numpy_array(stored_graph(name), weight=None)
     for options in ({}, {"trace": "auto"}):
         solution = cvxnmf.solve(cvxnmf.symmetric(A, **options))
         assert solution.status is Status.OPTIMAL

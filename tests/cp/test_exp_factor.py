@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cvxnmf
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph
 from cvxnmf.certificates import Certificate
 from cvxnmf.cp import lattice, pairs, reduction
 from cvxnmf.results import MatrixPoint, PairedPoint, Point, Solution, Status

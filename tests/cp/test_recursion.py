@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 import cvxnmf
 import naive
 import oracles
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph
 from cvxnmf.convex.cones import PSD, ConditionallyPSD
 from cvxnmf.convex.losses import LOSSES
 from cvxnmf.cp import under_approximation

@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxnmf
+from builders import stochastic_block_graph
 from cvxnmf import report
 from cvxnmf.display import words
 from cvxnmf.display.page import layout, payload
@@ -94,14 +95,6 @@ def data_of(page):
 
 def numbers(packed):
     return np.frombuffer(base64.b64decode(packed["data"]), dtype="<" + packed["type"])
-
-
-def planted(n, k, inside, between, seed=0):
-    """A random graph with k groups."""
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, k, n)
-    A = np.triu(rng.random((n, n)) < np.where(groups[:, None] == groups, inside, between), 1).astype(float)
-    return A + A.T
 
 
 def hand_made(club, A, labels, k):
@@ -196,8 +189,8 @@ def test_anything_else_is_refused_in_a_sentence(tmp_path):
 
 
 def test_sizes_stay_small(club):
-    sparse = planted(1000, 10, 0.09, 0.004)
-    dense = planted(200, 2, 0.7, 0.3)
+    sparse = stochastic_block_graph(1000, 10, 0.09, 0.004)
+    dense = stochastic_block_graph(200, 2, 0.7, 0.3)
     pages = [report.html(hand_made(club, A, np.arange(len(A)) % k, k)) for A, k in ((sparse, 10), (dense, 2))]
     assert max(map(len, pages)) < 600_000
     n, k = 10_000, 25
@@ -266,7 +259,7 @@ def test_a_penalty_below_the_noise_edge_is_shown(club):
 
 
 def test_the_layout_is_finite_and_keeps_clusters_together():
-    A = sp.csr_array(planted(60, 3, 0.5, 0.02))
+    A = sp.csr_array(stochastic_block_graph(60, 3, 0.5, 0.02))
     labels = np.random.default_rng(0).integers(0, 3, 60)
     spots = layout.places(A, labels)
     assert np.isfinite(spots).all()

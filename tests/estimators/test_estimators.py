@@ -20,18 +20,13 @@ from sklearn.preprocessing import MinMaxScaler  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 import cvxnmf  # noqa: E402
+from builders import low_rank  # noqa: E402
 from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF, encode  # noqa: E402
 from cvxnmf.nmf import encoding  # noqa: E402
 from cvxnmf.nmf.descent import classical_nmf  # noqa: E402
 from cvxnmf.nmf.factorize import factorize  # noqa: E402
 
 LOSSES = {"frobenius": "mse", "kullback-leibler": "kl"}
-
-
-def positive(m, n, k, seed=0, noise=0.05):
-    """Positive data of about rank k."""
-    rng = np.random.default_rng(seed)
-    return rng.random((m, k)) @ rng.random((k, n)) + noise * rng.random((m, n))
 
 
 def blocks():
@@ -93,7 +88,7 @@ def test_scikit_learn_accepts(estimator, check):
 
 @pytest.mark.parametrize("beta_loss", LOSSES)
 def test_the_estimator_is_the_function(beta_loss):
-    X = positive(20, 9, 3)
+    X = low_rank(20, 9, 3)
     model = NMF(3, beta_loss=beta_loss, tol=1e-6, max_iter=500)
     W = model.fit_transform(X)
     result = factorize(X, 3, LOSSES[beta_loss], symmetric=False, tol=1e-6, max_iter=500)
@@ -106,14 +101,14 @@ def test_the_estimator_is_the_function(beta_loss):
 @pytest.mark.parametrize(("solver", "method"), [("cd", "hals"), ("mu", "multiplicative")])
 @pytest.mark.parametrize("beta_loss", LOSSES)
 def test_solvers_are_the_classical_methods(solver, method, beta_loss):
-    X = positive(15, 8, 2)
+    X = low_rank(15, 8, 2)
     model = NMF(2, solver=solver, beta_loss=beta_loss, tol=1e-5, max_iter=1000).fit(X)
     result = classical_nmf(X, 2, method, LOSSES[beta_loss], tol=1e-5, max_iter=1000)
     np.testing.assert_allclose(model.components_, result.V.T, rtol=1e-10)
 
 
 def test_the_certificate_is_about_the_fitted_factors():
-    X = positive(18, 10, 4)
+    X = low_rank(18, 10, 4)
     model = NMF(3, tol=1e-6, max_iter=500)
     W = model.fit_transform(X)
     certificate = model.certificate_
@@ -126,7 +121,7 @@ def test_the_certificate_is_about_the_fitted_factors():
 
 @pytest.mark.parametrize("solver", ["auto", "cd"])
 def test_with_penalties_the_certificate_is_about_the_plain_loss(solver):
-    X = positive(18, 10, 4)
+    X = low_rank(18, 10, 4)
     model = NMF(3, solver=solver, alpha_W=0.05, l1_ratio=0.5, max_iter=1000)
     W = model.fit_transform(X)
     assert model.certificate_.value == pytest.approx(np.sum((X - W @ model.components_) ** 2), rel=1e-10)
@@ -138,7 +133,7 @@ def test_with_penalties_the_certificate_is_about_the_plain_loss(solver):
 
 @pytest.mark.parametrize("beta_loss", LOSSES)
 def test_reconstruction_error_means_what_it_means_there(beta_loss):
-    X = positive(15, 8, 3)
+    X = low_rank(15, 8, 3)
     theirs = decomposition.NMF(3, solver="mu", beta_loss=beta_loss, max_iter=2000)
     W = theirs.fit_transform(X)
     value = cvxnmf.verify(X, W, theirs.components_.T, loss=LOSSES[beta_loss], effort=0).value
@@ -155,7 +150,7 @@ PENALTIES = [(0.02, "same", 0.3), (0.01, 0.03, 1.0), (0.01, 0.02, 0.0)]
 @pytest.mark.parametrize("beta_loss", LOSSES)
 @pytest.mark.parametrize(("alpha_W", "alpha_H", "l1_ratio"), PENALTIES)
 def test_penalties_are_those_of_scikit_learn(beta_loss, alpha_W, alpha_H, l1_ratio):
-    rng, X, loss = np.random.default_rng(1), positive(12, 7, 2), LOSSES[beta_loss]
+    rng, X, loss = np.random.default_rng(1), low_rank(12, 7, 2), LOSSES[beta_loss]
     model = NMF(2, beta_loss=beta_loss, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio)
     plan = model._plan(X.shape, None)
     W, H = rng.random((12, 2)), rng.random((2, 7))
@@ -169,7 +164,7 @@ def test_penalties_are_those_of_scikit_learn(beta_loss, alpha_W, alpha_H, l1_rat
 @pytest.mark.parametrize("beta_loss", LOSSES)
 @pytest.mark.parametrize(("alpha_W", "alpha_H", "l1_ratio"), PENALTIES)
 def test_scikit_learn_cannot_be_left_uphill(beta_loss, alpha_W, alpha_H, l1_ratio):
-    X, loss = positive(12, 7, 2), LOSSES[beta_loss]
+    X, loss = low_rank(12, 7, 2), LOSSES[beta_loss]
     parameters = {"beta_loss": beta_loss, "alpha_W": alpha_W, "alpha_H": alpha_H, "l1_ratio": l1_ratio, "max_iter": 2000}
     weights = alpha_W, alpha_W if alpha_H == "same" else alpha_H, l1_ratio
     theirs = decomposition.NMF(2, solver="mu", tol=1e-9, **parameters)
@@ -182,7 +177,7 @@ def test_scikit_learn_cannot_be_left_uphill(beta_loss, alpha_W, alpha_H, l1_rati
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_codes_are_those_of_scikit_learn():
-    X = positive(25, 8, 3)
+    X = low_rank(25, 8, 3)
     theirs = decomposition.NMF(3, alpha_W=0.01, l1_ratio=0.4, tol=1e-12, max_iter=5000).fit(X)
     ours = NMF(3, solver="cd", alpha_W=0.01, l1_ratio=0.4).fit(X)
     ours.components_ = theirs.components_
@@ -193,7 +188,7 @@ def test_codes_are_those_of_scikit_learn():
 
 def drop_in(NMF):
     """What a user's script does, whichever NMF it imports."""
-    X = positive(30, 12, 3, noise=0.01)
+    X = low_rank(30, 12, 3, noise=0.01)
     model = NMF(n_components=3, init="nndsvda", solver="cd", beta_loss="frobenius", tol=1e-5, max_iter=1000, random_state=0,
                 alpha_W=0.0, alpha_H="same", l1_ratio=0.0, verbose=0, shuffle=False)  # fmt: skip
     W = model.fit_transform(X)
@@ -286,7 +281,7 @@ def test_rows_that_cycle_are_finished_by_another_method(monkeypatch):
 @pytest.mark.parametrize("beta_loss", LOSSES)
 @pytest.mark.parametrize("parameters", [{}, {"alpha_W": 0.02, "l1_ratio": 0.5}, {"solver": "mu"}])
 def test_fit_transform_is_fit_and_transform(beta_loss, parameters):
-    X = positive(20, 9, 3)
+    X = low_rank(20, 9, 3)
     X[3, 4] = 0.0
     model = NMF(3, beta_loss=beta_loss, max_iter=2000, **parameters)
     W = model.fit_transform(X)
@@ -300,7 +295,7 @@ def test_fit_transform_is_fit_and_transform(beta_loss, parameters):
 
 @pytest.mark.parametrize("beta_loss", LOSSES)
 def test_missing_entries_are_filled_from_the_others(beta_loss):
-    truth = positive(30, 12, 2, noise=0.0)
+    truth = low_rank(30, 12, 2, noise=0.0)
     X = truth.copy()
     hidden = np.random.default_rng(0).random(X.shape) < 0.15
     X[hidden] = np.nan
@@ -312,7 +307,7 @@ def test_missing_entries_are_filled_from_the_others(beta_loss):
 
 
 def test_sparse_data_with_missing_entries():
-    X = positive(20, 9, 2) * (np.random.default_rng(0).random((20, 9)) < 0.6)
+    X = low_rank(20, 9, 2) * (np.random.default_rng(0).random((20, 9)) < 0.6)
     X[2, 3] = np.nan
     dense, sparse = (NMF(2, max_iter=1000).fit(data) for data in (X, sp.csr_array(X)))
     np.testing.assert_allclose(sparse.components_, dense.components_)
@@ -321,7 +316,7 @@ def test_sparse_data_with_missing_entries():
 @pytest.mark.parametrize("beta_loss", LOSSES)
 @pytest.mark.parametrize("storage", [sp.csr_matrix, sp.csc_array])
 def test_sparse_is_dense(beta_loss, storage):
-    X = positive(25, 10, 3) * (np.random.default_rng(0).random((25, 10)) < 0.4)
+    X = low_rank(25, 10, 3) * (np.random.default_rng(0).random((25, 10)) < 0.4)
     dense, sparse = (NMF(3, beta_loss=beta_loss, tol=1e-9, max_iter=3000) for _ in range(2))
     W = dense.fit_transform(X)
     np.testing.assert_allclose(sparse.fit_transform(storage(X)), W, atol=1e-4)
@@ -331,7 +326,7 @@ def test_sparse_is_dense(beta_loss, storage):
 
 @pytest.mark.parametrize("beta_loss", LOSSES)
 def test_single_precision_stays_single(beta_loss):
-    X = positive(20, 9, 3).astype(np.float32)
+    X = low_rank(20, 9, 3).astype(np.float32)
     model = NMF(3, beta_loss=beta_loss, tol=1e-7, max_iter=3000)
     W = model.fit_transform(X)
     assert W.dtype == model.components_.dtype == model.transform(X).dtype == np.float32
@@ -346,7 +341,7 @@ def test_single_precision_stays_single(beta_loss):
 
 def test_frames_in_and_out():
     pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame(positive(12, 4, 2), columns=list("abcd"), index=range(100, 112))
+    X = pandas.DataFrame(low_rank(12, 4, 2), columns=list("abcd"), index=range(100, 112))
     model = NMF(2, max_iter=2000).set_output(transform="pandas")
     W = model.fit_transform(X)
     assert list(model.feature_names_in_) == list("abcd")
@@ -358,7 +353,7 @@ def test_frames_in_and_out():
 
 
 def test_data_are_not_changed():
-    X = positive(12, 6, 2)
+    X = low_rank(12, 6, 2)
     X[0, 0] = np.nan
     before = X.copy()
     model = NMF(2, max_iter=2000)
@@ -373,7 +368,7 @@ def test_one_row_one_column_and_more_components_than_either():
         model = NMF(max_iter=1000).fit(X)
         assert model.n_components_ == 1
         assert model.reconstruction_err_ < 1e-6
-    X = positive(4, 3, 2)
+    X = low_rank(4, 3, 2)
     model = NMF(6, tol=1e-8, max_iter=5000)
     W = model.fit_transform(X)
     assert W.shape == (4, 6)
@@ -386,7 +381,7 @@ def test_one_row_one_column_and_more_components_than_either():
 
 
 def test_numbers_of_components():
-    X = positive(12, 5, 2)
+    X = low_rank(12, 5, 2)
     assert NMF(max_iter=2000).fit(X).n_components_ == factorize(X, None, symmetric=False, tol=1e-4, max_iter=2000).n_components
     assert NMF(None, max_iter=2000).fit(X).n_components_ == 5
     assert NMF(solver="cd", max_iter=2000).fit(X).n_components_ == 5
@@ -395,7 +390,7 @@ def test_numbers_of_components():
 
 
 def test_only_random_starts_are_random():
-    X = positive(15, 8, 4, noise=0.5)
+    X = low_rank(15, 8, 4, noise=0.5)
     first, same, other = (NMF(3, init="random", random_state=seed, max_iter=5).set_params(tol=0).fit(X) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.components_, same.components_)
     assert not np.allclose(first.components_, other.components_)
@@ -405,7 +400,7 @@ def test_only_random_starts_are_random():
 
 
 def test_a_custom_start_is_where_it_begins():
-    X = positive(15, 8, 2, noise=0.0)
+    X = low_rank(15, 8, 2, noise=0.0)
     rng = np.random.default_rng(0)
     W, H = rng.random((15, 2)), rng.random((2, 8))
     model = NMF(2, init="custom", tol=1e-7, max_iter=2000).fit(X, W=W, H=H)
@@ -436,11 +431,11 @@ def test_a_custom_start_is_where_it_begins():
 )
 def test_what_is_wrong_is_said_in_a_sentence(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
-        NMF(**parameters).fit(positive(6, 4, 2))
+        NMF(**parameters).fit(low_rank(6, 4, 2))
 
 
 def test_refused_data():
-    model = NMF(2, max_iter=2000).fit(positive(6, 4, 2))
+    model = NMF(2, max_iter=2000).fit(low_rank(6, 4, 2))
     for X in (-np.ones((3, 4)), sp.csr_array(-np.eye(4)), np.array([[np.nan, -1.0, 1.0, 1.0]])):
         for method in (model.transform, clone(model).fit):
             with pytest.raises(ValueError, match="Negative values in data"):
@@ -457,14 +452,14 @@ def test_refused_data():
 
 
 def test_too_few_iterations_warn_and_zero_tolerance_does_not():
-    X = positive(20, 10, 4, noise=0.5)
+    X = low_rank(20, 10, 4, noise=0.5)
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         NMF(3, solver="mu", max_iter=2).fit(X)
     assert NMF(3, solver="mu", max_iter=2, tol=0).fit(X).n_iter_ == 2
 
 
 def test_progress_goes_to_standard_error(capsys):
-    NMF(2, solver="cd", verbose=1, max_iter=1000).fit(positive(8, 5, 2))
+    NMF(2, solver="cd", verbose=1, max_iter=1000).fit(low_rank(8, 5, 2))
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "NMF: iteration 1, value" in printed.err
@@ -476,7 +471,7 @@ def test_progress_goes_to_standard_error(capsys):
 def test_in_a_pipeline_and_a_grid_search():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 20)
-    X = positive(40, 8, 2, noise=0.01) + 2.0 * labels[:, None] * (np.arange(8) < 4) + 0.01 * rng.random((40, 8))
+    X = low_rank(40, 8, 2, noise=0.01) + 2.0 * labels[:, None] * (np.arange(8) < 4) + 0.01 * rng.random((40, 8))
     pipeline = make_pipeline(MinMaxScaler(clip=True), NMF(2, max_iter=1000), LogisticRegression())
     search = GridSearchCV(pipeline, {"nmf__n_components": [1, 3], "nmf__alpha_W": [0.0, 1e-3]}, cv=2).fit(X, labels)
     assert search.best_score_ > 0.9

@@ -1,8 +1,6 @@
 """Partitions: exact where the answer is known, as good as promised elsewhere, the same under other names."""
 
-import os
 import pickle
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -12,30 +10,11 @@ from sklearn.cluster import SpectralClustering
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import cvxnmf
+from builders import planted_graph, stored_graph
 from cvxnmf.graphs.clusters import clustered
 from cvxnmf.graphs.kernighan_lin import best_moves
 from cvxnmf.paper.spectral import min_max_cut
 from naive import naive_gain
-
-
-def planted(n, k, degree, mixing, tail=None, seed=0):
-    """A degree-corrected graph: a node has the share `mixing` of its edges outside its group; even or Pareto degrees."""
-    rng = np.random.default_rng(seed)
-    groups = rng.permutation(np.arange(n) * k // n)
-    weights = np.ones(n) if tail is None else np.minimum(1.0 + rng.pareto(tail, n), 10.0)
-    same = groups[:, None] == groups[None, :]
-    rates = np.outer(weights, weights)
-    inside, outside = (rates * same).sum(axis=1).mean(), (rates * ~same).sum(axis=1).mean()
-    rates *= degree * np.where(same, (1.0 - mixing) / inside, mixing / outside)
-    A = np.triu(rng.random((n, n)) < rates, 1).astype(float)
-    return A + A.T, groups
-
-
-def data_graph(name):
-    folder = os.environ.get("CVXNMF_DATA")
-    if not folder or not (Path(folder) / f"{name}.gml").exists():
-        pytest.skip(f"{name}.gml is not in the folder CVXNMF_DATA")
-    return nx.read_gml(Path(folder) / f"{name}.gml", label="id")
 
 
 def consistent(found, A):
@@ -74,14 +53,14 @@ def test_karate(weight):
 
 
 def test_political_books():
-    graph = data_graph("polbooks")
+    graph = stored_graph("polbooks")
     truth = [data["value"] for _, data in graph.nodes(data=True)]
     assert adjusted_rand_score(truth, cvxnmf.partition(graph, 3).labels) >= 0.63
     assert 2 <= cvxnmf.partition(graph).n_clusters <= 4
 
 
 def test_football():
-    graph = data_graph("football")
+    graph = stored_graph("football")
     truth = [data["value"] for _, data in graph.nodes(data=True)]
     assert normalized_mutual_info_score(truth, cvxnmf.partition(graph, 12).labels) >= 0.92
     assert 8 <= cvxnmf.partition(graph).n_clusters <= 12
@@ -102,7 +81,7 @@ def test_barbell_and_cliques(m):
 @pytest.mark.parametrize("k", [2, 3, 5, 8, 10])
 @pytest.mark.parametrize("tail", [None, 2.5])
 def test_the_number_of_planted_groups_is_found(k, tail):
-    A, groups = planted(60 * k if k > 2 else 200, k, 20, 0.12, tail, seed=k)
+    A, groups = planted_graph(60 * k if k > 2 else 200, k, 20, 0.12, tail=tail, seed=k)
     found = cvxnmf.partition(A, tol=1e-3)
     assert found.n_clusters == k
     assert adjusted_rand_score(groups, found.labels) >= 0.95
@@ -162,7 +141,7 @@ def test_directions_below_the_tolerance_of_the_solve_still_divide():
 def test_planted_graphs_are_not_worse_than_spectral_clustering():
     gains = []
     for seed in range(6):
-        A, groups = planted(500, 5 + seed % 4, 15, 0.45, 2.5 if seed % 2 else None, seed)
+        A, groups = planted_graph(500, 5 + seed % 4, 15, 0.45, tail=2.5 if seed % 2 else None, seed=seed)
         k = groups.max() + 1
         theirs = SpectralClustering(k, affinity="precomputed", random_state=0).fit_predict(A)
         ours = cvxnmf.partition(A, k, tol=1e-3).labels
@@ -212,7 +191,7 @@ def test_nodes_of_one_edge_stay_together_among_isolated_ones():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_other_names_and_another_order_give_the_same_clusters(seed):
-    A, _ = planted(120, 4, 12, 0.3, seed=seed)
+    A, _ = planted_graph(120, 4, 12, 0.3, seed=seed)
     order = np.random.default_rng(seed).permutation(len(A))
     first, second = cvxnmf.partition(A, 4), cvxnmf.partition(A[np.ix_(order, order)], 4)
     np.testing.assert_array_equal(first.labels[order], second.labels)
@@ -220,7 +199,7 @@ def test_other_names_and_another_order_give_the_same_clusters(seed):
 
 
 def test_weights_in_another_unit_change_nothing():
-    A, _ = planted(150, 3, 15, 0.35, seed=1)
+    A, _ = planted_graph(150, 3, 15, 0.35, seed=1)
     A *= (
         np.triu(np.random.default_rng(0).integers(1, 4, A.shape), 1)
         + np.triu(np.random.default_rng(0).integers(1, 4, A.shape), 1).T
@@ -231,7 +210,7 @@ def test_weights_in_another_unit_change_nothing():
 
 
 def test_same_input_same_bits_and_input_unchanged():
-    A, _ = planted(100, 3, 12, 0.3)
+    A, _ = planted_graph(100, 3, 12, 0.3)
     before = A.copy()
     first, second = cvxnmf.partition(A), cvxnmf.partition(sp.csr_array(A))
     np.testing.assert_array_equal(A, before)
@@ -277,7 +256,7 @@ def test_without_a_penalty_components_stay_apart():
 
 
 def test_an_interrupted_partition_carries_the_best_so_far():
-    A, _ = planted(80, 3, 12, 0.3)
+    A, _ = planted_graph(80, 3, 12, 0.3)
 
     def stop(iterate):
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import cvxnmf
-from conftest import random_counts, random_graph
+from builders import random_counts, random_graph
 
 
 def results():

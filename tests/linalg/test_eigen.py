@@ -3,18 +3,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq, minimize_scalar
 
+from builders import random_symmetric
 from cvxnmf.convex.noise import residual_dispersion, spectral_edge
 from cvxnmf.linalg.eigen import eigenpairs_above, smallest_eigenvalue
 
 
-def symmetric(n, seed):
-    B = np.random.default_rng(seed).standard_normal((n, n))
-    return B + B.T
-
-
 @pytest.mark.parametrize("expected", [None, 3, 1])
 def test_few_pairs_equal_the_full_decomposition(expected):
-    B = symmetric(250, 0)
+    B = random_symmetric(250, 0)
     values, vectors = np.linalg.eigh(B)
     above = values > 42.0
     found, basis = eigenpairs_above(B.copy(), 42.0, expected)
@@ -24,13 +20,13 @@ def test_few_pairs_equal_the_full_decomposition(expected):
 
 
 def test_no_pair_above_a_high_threshold():
-    values, vectors = eigenpairs_above(symmetric(20, 0), 1e9)
+    values, vectors = eigenpairs_above(random_symmetric(20, 0), 1e9)
     assert values.shape == (0,)
     assert vectors.shape == (20, 0)
 
 
 def test_smallest_eigenvalue_of_a_pencil():
-    B, M = symmetric(12, 0), np.diag(np.arange(1.0, 13.0))
+    B, M = random_symmetric(12, 0), np.diag(np.arange(1.0, 13.0))
     expected = np.linalg.eigvalsh(np.diag(np.diag(M) ** -0.5) @ B @ np.diag(np.diag(M) ** -0.5))[0]
     assert smallest_eigenvalue(B.copy(), M.copy()) == pytest.approx(expected)
     assert smallest_eigenvalue(B.copy()) == pytest.approx(np.linalg.eigvalsh(B)[0])
@@ -54,14 +50,14 @@ def test_edge_is_the_minimum_of_its_definition():
 def test_edge_agrees_with_simulated_noise():
     rng = np.random.default_rng(1)
     a = np.exp(rng.normal(0, 0.5, 800))
-    noise = symmetric(800, 2) / np.sqrt(2) * np.sqrt(np.outer(a, a))
+    noise = random_symmetric(800, 2) / np.sqrt(2) * np.sqrt(np.outer(a, a))
     edge = spectral_edge(a * a.sum())
     assert np.linalg.eigvalsh(noise)[-1] == pytest.approx(edge, rel=0.05)
 
 
 def test_dispersion_leaves_signal_out():
     n, phi = 400, 2.5
-    noise = np.sqrt(phi / 2) * symmetric(n, 3)
+    noise = np.sqrt(phi / 2) * random_symmetric(n, 3)
     groups = np.where(np.arange(n) < n // 2, 1.0, -1.0)
     A = sp.csr_array(noise + 0.5 * np.outer(groups, groups) + 20.0)
     edge = spectral_edge(np.full(n, float(n)))

@@ -1,8 +1,5 @@
 """factorize: deterministic, never worse than its start, certified."""
 
-import os
-from pathlib import Path
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -11,6 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 import cvxnmf
+from builders import stored_graph
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.factorize import factorize
 
@@ -21,13 +19,6 @@ def normalised(graph):
     A = nx.to_numpy_array(graph, weight=None)
     d = np.sqrt(A.sum(axis=1))
     return A / np.outer(d, d)
-
-
-def graph_file(name):
-    folder = os.environ.get("CVXNMF_DATA")
-    if not folder or not (Path(folder) / f"{name}.gml").exists():
-        pytest.skip("CVXNMF_DATA is not set")
-    return nx.read_gml(Path(folder) / f"{name}.gml", label="id")
 
 
 def loss_of(name, A, E):
@@ -77,7 +68,7 @@ def test_scikit_learns_factors_are_only_improved():
     ("name", "k", "gap"), [("karate", 2, 1e-5), ("karate", 4, 1e-3), ("polbooks", 3, 1e-5), ("football", 12, 3e-3)]
 )
 def test_symmetric_gaps_on_graphs(name, k, gap):
-    A = normalised(nx.karate_club_graph() if name == "karate" else graph_file(name))
+    A = normalised(nx.karate_club_graph() if name == "karate" else stored_graph(name))
     result = factorize(A, k, symmetric=True, effort=300)
     assert result.V is result.U
     assert result.certificate.relative_gap <= gap

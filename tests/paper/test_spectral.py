@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cvxnmf
-from conftest import random_graph
+from builders import chain_of_cliques, random_graph
 from cvxnmf.paper.spectral import min_max_cut, min_max_cut_value, normalised_cut
 
 
@@ -27,18 +27,6 @@ def best_cut(A, k):
         if len(set(labels)) == k and all(A[np.ix_(labels == c, labels == c)].any() for c in range(k)):
             best = min(best, naive_cut(A, labels))
     return best
-
-
-def chain_of_cliques(sizes):
-    """Cliques, neighbours joined by one edge."""
-    n, starts = sum(sizes), np.cumsum([0, *sizes])
-    A = np.zeros((n, n))
-    for first, last in zip(starts, starts[1:], strict=False):
-        A[first:last, first:last] = 1.0
-        if last < n:
-            A[last - 1, last] = A[last, last - 1] = 1.0
-    np.fill_diagonal(A, 0.0)
-    return A
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,0 +1,97 @@
+"""Graphs, tables and factors that the tests build their cases from; the same seed gives the same data."""
+
+import os
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+# Graphs ------------------------------------------------------------------------------------------------------------------------
+
+
+def random_graph(n, seed, density=0.45, weighted=False):
+    """A connected random graph, 0/1 or with integer weights."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.random((n, n)) < density, 1).astype(float)
+    A[np.arange(n - 1), np.arange(1, n)] = 1.0
+    if weighted:
+        A *= rng.integers(1, 5, (n, n))
+    return A + A.T
+
+
+def planted_graph(n, k, degree, mixing=0.2, *, tail=None, shuffled=True, connected=False, weights=None, seed=0):
+    """A degree-corrected graph with k planted clusters, and its labels.
+
+    A node has the share `mixing` of its expected degree outside its cluster; degrees are even, or Pareto with exponent `tail`.
+    `connected` adds a path through all nodes; ``weights(rng, shape)`` draws weights for the edges.
+    """
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) * k // n
+    labels = rng.permutation(labels) if shuffled else labels
+    activity = np.ones(n) if tail is None else np.minimum(1.0 + rng.pareto(tail, n), 10.0)
+    same = labels[:, None] == labels[None, :]
+    rates = np.outer(activity, activity)
+    inside, outside = (rates * same).sum(axis=1).mean(), (rates * ~same).sum(axis=1).mean()
+    rates *= degree * np.where(same, (1.0 - mixing) / inside, mixing / outside)
+    A = np.triu(rng.random((n, n)) < rates, 1).astype(float)
+    if connected:
+        A[np.arange(n - 1), np.arange(1, n)] = 1.0
+    if weights is not None:
+        A *= weights(rng, (n, n))
+    return A + A.T, labels
+
+
+def stochastic_block_graph(n, k, inside, between, seed=0):
+    """A random graph with k clusters: edges with probability `inside` within them, `between` across."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, k, n)
+    A = np.triu(rng.random((n, n)) < np.where(labels[:, None] == labels, inside, between), 1).astype(float)
+    return A + A.T
+
+
+def chain_of_cliques(sizes):
+    """Cliques, neighbours joined by one edge."""
+    n, starts = sum(sizes), np.cumsum([0, *sizes])
+    A = np.zeros((n, n))
+    for first, last in zip(starts, starts[1:], strict=False):
+        A[first:last, first:last] = 1.0
+        if last < n:
+            A[last - 1, last] = A[last, last - 1] = 1.0
+    np.fill_diagonal(A, 0.0)
+    return A
+
+
+def stored_graph(name):
+    """A graph of the folder in CVXNMF_DATA; the test is skipped where it is not there."""
+    path = Path(os.environ.get("CVXNMF_DATA", "no-folder"), f"{name}.gml")
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in the folder CVXNMF_DATA")
+    return nx.read_gml(path, label="id")
+
+
+# Matrices ----------------------------------------------------------------------------------------------------------------------
+
+
+def random_counts(n, seed):
+    """A symmetric table of counts with a diagonal."""
+    counts = np.random.default_rng(seed).poisson(1.5, (n, n)).astype(float)
+    return np.triu(counts) + np.triu(counts, 1).T + np.eye(n)
+
+
+def random_symmetric(n, seed):
+    """A symmetric matrix of normal numbers."""
+    B = np.random.default_rng(seed).standard_normal((n, n))
+    return B + B.T
+
+
+def low_rank(m, n, k, seed=0, noise=0.05):
+    """A positive matrix of about rank k."""
+    rng = np.random.default_rng(seed)
+    return rng.random((m, k)) @ rng.random((k, n)) + noise * rng.random((m, n))
+
+
+def random_factors(shape, k, seed=1):
+    """Positive factors U, m by k, and V, n by k."""
+    rng = np.random.default_rng(seed)
+    return rng.random((shape[0], k)) + 0.1, rng.random((shape[1], k)) + 0.1
