@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import cvxnmf
 from builders import stochastic_block_graph
 from cvxnmf import report
-from cvxnmf.display import words
+from cvxnmf.display import formatting
 from cvxnmf.display.page import layout, payload
 from cvxnmf.results import Iterate, Partition
 
@@ -142,7 +142,7 @@ def test_the_page_holds_what_it_promises(club):
     ):
         assert said in reader.text
     assert "No model of this kind can fit better than" in reader.text
-    assert "No symmetric nonnegative factorisation UU′ of A with 2 columns" in reader.text
+    assert "No symmetric nonnegative factorisation UU' of A with 2 columns" in reader.text
 
 
 def test_the_page_asks_for_nothing(club, factors):
@@ -270,12 +270,12 @@ def test_the_layout_is_finite_and_keeps_clusters_together():
 
 
 def test_numbers_in_words():
-    assert words.number(1234567.891) == "1,234,568"
-    assert words.number(-2.5e-9, 2) == "−2.5·10⁻⁹"
-    assert words.bound(2.99999999, 3) == "2.99"
-    assert words.percent(0.15501) == "16%"
-    assert words.percent(1e-12) == "0.0001%"
-    assert words.number(math.nan) == "not known"
+    assert formatting.number(1234567.891) == "1,234,568"
+    assert formatting.number(-2.5e-9, 2) == "−2.5·10⁻⁹"
+    assert formatting.lower_bound(2.99999999, 3) == "2.99"
+    assert formatting.percent(0.15501) == "16%"
+    assert formatting.percent(1e-12) == "0.0001%"
+    assert formatting.number(math.nan) == "not known"
 
 
 def test_a_factorisation_has_its_page(factors):

@@ -131,7 +131,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
-        from cvxnmf.display.card import certificate_card
+        from cvxnmf.display.cards import certificate_card
 
         return certificate_card(self)
 

@@ -48,9 +48,9 @@ class CPFactor:
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
-        from cvxnmf.display import views
+        from cvxnmf.display import cards
 
-        return views.factor_card(self)
+        return cards.cp_factor_card(self)
 
 
 class Level(NamedTuple):
@@ -124,9 +124,9 @@ class Factorization:
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
-        from cvxnmf.display import views
+        from cvxnmf.display import cards
 
-        return views.factorization_card(self)
+        return cards.factorization_card(self)
 
     def to_frame(self, factor: Literal["U", "V"] = "U", names: Sequence[Any] | None = None) -> Any:
         """Return a factor as a pandas data frame, a column for each component.
@@ -138,12 +138,12 @@ class Factorization:
         names : sequence, optional
             Names of these lines.
         """
-        from cvxnmf.display import views
+        from cvxnmf.display import frames
 
-        return views.factor_frame({"U": self.U, "V": self.V}[factor], names)
+        return frames.factor_frame({"U": self.U, "V": self.V}[factor], names)
 
     def history_frame(self) -> Any:
         """Return the history as a pandas data frame: iteration, seconds, value, bound, gap and rank of every step."""
-        from cvxnmf.display import views
+        from cvxnmf.display import frames
 
-        return views.history_frame(self.history)
+        return frames.history_frame(self.history)

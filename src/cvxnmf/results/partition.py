@@ -118,15 +118,15 @@ class Partition:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame: node, cluster, the node's membership in it, and its shares in all clusters."""
-        from cvxnmf.display import views
+        from cvxnmf.display import frames
 
-        return views.partition_frame(self)
+        return frames.partition_frame(self)
 
     def to_networkx(self) -> Any:
         """Return the undirected graph of networkx that was partitioned, with ``cluster`` and ``membership`` of every node."""
-        from cvxnmf.display import views
+        from cvxnmf.display import frames
 
-        return views.networkx_graph(self)
+        return frames.networkx_graph(self)
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -154,6 +154,6 @@ class Partition:
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
-        from cvxnmf.display import views
+        from cvxnmf.display import cards
 
-        return views.partition_card(self, self._proves_factors())
+        return cards.partition_card(self, self._proves_factors())

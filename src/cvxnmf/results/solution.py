@@ -106,12 +106,12 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
-        from cvxnmf.display import views
+        from cvxnmf.display import cards
 
-        return views.solution_card(self, self._size())
+        return cards.solution_card(self, self._size())
 
     def history_frame(self) -> Any:
         """Return the history as a pandas data frame: iteration, seconds, value, bound, gap and rank of every step."""
-        from cvxnmf.display import views
+        from cvxnmf.display import frames
 
-        return views.history_frame(self.history)
+        return frames.history_frame(self.history)

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.display import words
+from cvxnmf.display import formatting as words
 from cvxnmf.display.page import colours, layout
 from cvxnmf.display.page.drawing import WIDTH, framed, tone
 from cvxnmf.linalg.arrays import FloatArray

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.display import words
+from cvxnmf.display import formatting as words
 from cvxnmf.display.page import colours, layout, packing
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Partition

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cvxnmf.display import words
+from cvxnmf.display import formatting as words
 from cvxnmf.display.page import svg
 from cvxnmf.results import Partition
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from cvxnmf.display import words
+from cvxnmf.display import formatting as words
+from cvxnmf.display.certificate_text import loss_name
 from cvxnmf.display.page import payload, sections, steps
 from cvxnmf.results import Factorization
 
@@ -27,19 +28,19 @@ def headline(result: Factorization) -> str:
         if same
         else [("Rows", f"{len(result.U):,}", ""), ("Columns", f"{len(result.V):,}", "")]
     )
-    measure = words.loss(result.certificate)
+    measure = loss_name(result.certificate)
     facts = [
         *sides,
         ("Components", f"{result.n_components:,}", ""),
         ("Value", words.number(result.value, 6), measure),
-        ("Proved bound", words.bound(result.certificate.bound, 6), "nothing can be lower"),
+        ("Proved bound", words.lower_bound(result.certificate.bound, 6), "nothing can be lower"),
     ]
     return sections.section("overview", "At a glance", sections.tiles(facts))
 
 
 def proof(result: Factorization) -> str:
     """Return the certificate in plain words."""
-    heading = "The factors UU′" if result.V is result.U else "The factors UV′"
+    heading = "The factors UU'" if result.V is result.U else "The factors UV'"
     return sections.section("proof", "What is proved", sections.certificate(result.certificate, heading))
 
 

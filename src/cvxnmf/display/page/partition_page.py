@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxnmf.display import words
+from cvxnmf.display import formatting as words
 from cvxnmf.display.page import cluster_drawing, colours, drawing, eigenvalues, sections, steps
 from cvxnmf.display.page.payload import COLUMNS, EDGES, GRID, Graph
 from cvxnmf.results import Partition
-
-#: What the rank certificate of a partition measures, and how it weighs.
-WEIGHTED = ("weighted squared error", "Squared errors of entries are divided by the degrees of both nodes.")
 
 
 def title(partition: Partition) -> str:
@@ -90,7 +87,7 @@ def proofs(partition: Partition, factors: bool) -> str:
     first = sections.certificate(partition.certificate, "The model")
     if not factors:
         return sections.section("proof", "What is proved", first)
-    second = sections.certificate(partition.rank_certificate, f"Its factors, {columns}", *WEIGHTED)
+    second = sections.certificate(partition.rank_certificate, f"Its factors, {columns}")
     return sections.section("proof", "What is proved", f'<div class="pair">{first}{second}</div>')
 
 

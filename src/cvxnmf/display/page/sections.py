@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from cvxnmf.certificates import Certificate
-from cvxnmf.display import words
+from cvxnmf.display.certificate_text import describe
 
 #: Where a picture says in text what lies under the pointer or the cursor.
 READOUT = '<p class="readout" aria-live="polite">Point at the picture, or focus it and use the arrow keys.</p>'
@@ -24,35 +24,14 @@ def _tile(name: str, value: str, remark: str) -> str:
     return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd>{small}</div>"
 
 
-def certificate(proof: Certificate, heading: str, loss: str | None = None, remark: str = "") -> str:
-    """Return a certificate in plain words with its numbers.
-
-    Parameters
-    ----------
-    proof : Certificate
-        What is proved.
-    heading : str
-        What it is about.
-    loss : str or None
-        What the value measures, in words.
-    remark : str
-        A sentence more about that.
-    """
-    state, short = words.verdict(proof)
-    facts = [
-        ("Value", words.number(proof.value, 9)),
-        ("Proved bound", words.bound(proof.bound, 9)),
-        ("Gap", words.number(proof.gap, 2)),
-        ("Relative gap", words.number(proof.relative_gap, 2)),
-        ("Rigorous", "yes" if proof.rigorous else "no"),
-    ]
-    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    restored = "The value is that of the point after projection on the cone." if proof.restored else ""
-    notes = " ".join(filter(None, [words.rests(proof), restored, remark]))
+def certificate(proof: Certificate, heading: str) -> str:
+    """Return a certificate in words with its numbers, under a heading that says what it is about."""
+    text = describe(proof)
+    listed = "".join(f"<div><dt>{name.capitalize()}</dt><dd>{escape(value)}</dd></div>" for name, value in text.facts)
     return (
-        f'<article class="proof {state}"><header><h3>{escape(heading)}</h3><span class="badge">{escape(short)}</span></header>'
-        f'<p class="claim">{escape(words.claim(proof, loss))}</p>'
-        f'<p class="note">{escape(notes)}</p><dl class="facts">{listed}</dl></article>'
+        f'<article class="proof {text.state}"><header><h3>{escape(heading)}</h3>'
+        f'<span class="badge">{escape(text.verdict)}</span></header><p class="claim">{escape(text.claim)}</p>'
+        f'<p class="note">{escape(text.basis)}</p><dl class="facts">{listed}</dl></article>'
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvxnmf.display import words
+from cvxnmf.display import formatting as words
 from cvxnmf.display.page import svg
 from cvxnmf.results import Iterate
 
@@ -67,7 +67,7 @@ def _table(steps: list[Iterate], bounds: list[float]) -> str:
 def _row(step: Iterate, lower: float) -> str:
     """Return one step."""
     gap = relative_gap(step.value, lower)
-    cells = [str(step.iteration), words.number(step.value, 8), words.bound(lower, 8), words.number(gap, 2)]
+    cells = [str(step.iteration), words.number(step.value, 8), words.lower_bound(lower, 8), words.number(gap, 2)]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, words.number(step.seconds, 2)]) + "</tr>"
 
 
@@ -77,7 +77,7 @@ def _bars(steps: list[Iterate], bounds: list[float]) -> str:
     across = svg.Axis(-16.0, 0.0, _LEFT, _RIGHT - 18)
     base = height - 48.0
     parts = [svg.line(across(power), 24.0, across(power), base, "grid") for power in range(-16, 1, 4)]
-    parts += [svg.label(across(power), base + 17, words.power(power), "tick", "middle") for power in range(-16, 1, 4)]
+    parts += [svg.label(across(power), base + 17, _power(power), "tick", "middle") for power in range(-16, 1, 4)]
     parts.append(svg.label(_LEFT, 12, "relative gap that is left, logarithmic", "gap-text"))
     parts.append(svg.label(across(-16.0), height - 12, "rounding", "axis", "middle"))
     parts.append(svg.label(_RIGHT, height - 12, "nothing known", "axis", "end"))
@@ -111,7 +111,7 @@ def _drawn(steps: list[Iterate], bounds: list[float], own: bool) -> str:
     parts += [svg.label(across(tick), HEIGHT - 22, f"{tick:,.0f}", "tick", "middle") for tick in across.ticks(5)]
     parts.append(svg.label((_LEFT + _RIGHT) / 2, HEIGHT - 4, "step", "axis", "middle"))
     last, lower = steps[-1], bounds[-1]
-    name = f"Value and proved bound over the steps; at the last step {words.number(last.value)} and {words.bound(lower)}."
+    name = f"Value and proved bound over the steps; at the last step {words.number(last.value)} and {words.lower_bound(lower)}."
     return svg.picture(parts, WIDTH, HEIGHT, name)
 
 
@@ -144,7 +144,7 @@ def _gaps(steps: list[Iterate], bounds: list[float], across: svg.Axis) -> list[s
     up = svg.Axis(math.floor(min(known)), max(math.ceil(max(known)), math.floor(min(known)) + 1), HEIGHT - 44.0, 196.0)
     ticks = [tick for tick in up.ticks(4) if tick == int(tick)]
     parts = [svg.line(_LEFT, up(tick), _RIGHT, up(tick), "grid") for tick in ticks]
-    parts += [svg.label(_LEFT - 6, up(tick) + 4, words.power(tick), "tick", "end") for tick in ticks]
+    parts += [svg.label(_LEFT - 6, up(tick) + 4, _power(tick), "tick", "end") for tick in ticks]
     places = [(across(step.iteration), up(log)) for step, log in zip(steps, logs, strict=True) if not math.isnan(log)]
     return [*parts, svg.polyline(places, "gap"), svg.label(_LEFT, 184, "relative gap, logarithmic", "gap-text")]
 
@@ -159,3 +159,8 @@ def relative_gap(value: float, lower: float) -> float:
     if not (math.isfinite(value) and math.isfinite(lower)):
         return math.inf
     return max(value - lower, 0.0) / abs(value) if value else 0.0
+
+
+def _power(exponent: float) -> str:
+    """Return a power of ten for an axis: 1, 0.1 and 0.01 in full."""
+    return words.number(10.0**exponent, 1) if -2 <= exponent <= 3 else words.number(10.0**exponent, 1).removeprefix("1·")

@@ -1,0 +1,120 @@
+"""Results as cards for notebooks: plain HTML that takes the notebook's own colours, light or dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from cvxnmf.display.certificate_text import describe
+from cvxnmf.display.formatting import count
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
+    from cvxnmf.results import CPFactor, Factorization, Partition, Solution
+
+#: A grey that shows on white and on black.
+LINE = "rgba(128,128,128,.45)"
+#: Colours of the bar, by the state of the proof.
+BARS = {"tight": "#2a9d8f", "loose": "#e08a1e", "open": LINE}
+#: Most clusters that a card lists, names of members of each, and letters of a name.
+CLUSTERS, MEMBERS, LETTERS = 12, 6, 40
+
+
+def certificate_card(certificate: Certificate) -> str:
+    """Return what is proved: the sentence, how much of the value the bound covers, and the numbers."""
+    text = describe(certificate)
+    bar = _bar(certificate.value, certificate.bound, BARS[text.state])
+    return _card(f"Certificate: {text.verdict}", _paragraph(text.claim), bar, _paragraph(text.basis), _table(text.facts))
+
+
+def solution_card(solution: Solution, size: str) -> str:
+    """Return a solved problem: its size, how the solve ended, and its certificate."""
+    steps = f"{count(solution.n_iter, 'step')} in {solution.seconds:.2f} s"
+    ending = _paragraph(f"{steps}. {solution.status.sentence}")
+    return _card(f"Solution of {size}, rank {solution.rank}", ending, certificate_card(solution.certificate))
+
+
+def cp_factor_card(factor: CPFactor) -> str:
+    """Return the size of completely positive factors and their errors."""
+    symmetric = factor.V is factor.U
+    sides = f"{len(factor.U)} rows" if symmetric else f"{len(factor.U)} rows and {len(factor.V)} columns"
+    errors = [
+        ("largest relative error of an entry", f"{factor.max_relative_error:.1e}"),
+        ("relative error in norm", f"{factor.frobenius_error:.1e}"),
+    ]
+    form = "UU'" if symmetric else "UV'"
+    return _card(f"CPFactor: {sides}, {count(factor.U.shape[1], 'nonnegative factor')}, E ≈ {form}", _table(errors))
+
+
+def factorization_card(result: Factorization) -> str:
+    """Return the size of a factorisation, how it ended, and its certificate."""
+    symmetric = result.V is result.U
+    sides = f"{len(result.U)} nodes" if symmetric else f"{len(result.U)} rows and {len(result.V)} columns"
+    heading = f"Factorization A ≈ {'UU' if symmetric else 'UV'}': {sides}, {count(result.n_components, 'component')}"
+    return _card(heading, _paragraph(result.message), certificate_card(result.certificate))
+
+
+def partition_card(partition: Partition, with_factors: bool) -> str:
+    """Return clusters with their surest members, measures, and the certificates, that of the factors if it is asked for."""
+    k = partition.n_clusters
+    quality = f"Modularity {partition.modularity:.4f}, performance {partition.performance:.4f}"
+    parts = [
+        _paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."),
+        _table(_clusters(partition), ("cluster", "nodes", "members, the surest first")),
+    ]
+    if k > CLUSTERS:
+        parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
+    parts += [_paragraph("The model behind the clusters:"), certificate_card(partition.certificate)]
+    if with_factors:
+        parts += [_paragraph(f"Its {count(k, 'factor')}:"), certificate_card(partition.rank_certificate)]
+    else:
+        parts.append(_paragraph("The proof of its factors is computed when rank_certificate is asked for."))
+    return _card(f"Partition of {count(len(partition.nodes), 'node')} into {count(k, 'cluster')}", *parts)
+
+
+def _clusters(partition: Partition) -> Iterable[tuple[str, str, str]]:
+    """Yield number, size and first members of the clusters."""
+    for cluster in range(min(partition.n_clusters, CLUSTERS)):
+        members = partition.order[partition.labels[partition.order] == cluster]
+        names = [str(partition.nodes[node])[:LETTERS] for node in members[:MEMBERS]]
+        yield str(cluster), f"{len(members):,}", ", ".join(names) + (", …" if len(members) > MEMBERS else "")
+
+
+def _card(heading: str, *parts: str) -> str:
+    """Return a card: a heading, which is escaped, and parts, which are HTML."""
+    frame = f"border:1px solid {LINE};border-radius:6px;padding:.6em .9em;margin:.3em 0;max-width:46em;overflow-x:auto"
+    head = f'<div style="font-weight:600;margin-bottom:.3em">{_escaped(heading)}</div>'
+    return f'<div style="{frame}">{head}{"".join(parts)}</div>'
+
+
+def _escaped(text: object) -> str:
+    """Return a text that is safe inside HTML; what no encoding can write is shown by its code."""
+    return escape(str(text).encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph."""
+    return f'<div style="margin:.3em 0">{_escaped(text)}</div>'
+
+
+def _table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
+    """Return a table; its first column is a heading."""
+    cell = "text-align:left;vertical-align:top;padding:.15em 1.2em .15em 0;border:0;background:none"
+    head = "".join(f'<th scope="col" style="{cell}">{_escaped(text)}</th>' for text in heading)
+    lines = [f"<tr>{head}</tr>"] if heading else []
+    for first, *others in rows:
+        name = f'<th scope="row" style="{cell};font-weight:400">{_escaped(first)}</th>'
+        cells = "".join(f'<td style="{cell}">{_escaped(text)}</td>' for text in others)
+        lines.append(f'<tr style="background:none">{name}{cells}</tr>')
+    return f'<table style="border-collapse:collapse;margin:.3em 0;border:0;font-size:inherit">{"".join(lines)}</table>'
+
+
+def _bar(value: float, bound: float, colour: str) -> str:
+    """Return a bar as long as the bound, on a track as long as the value."""
+    covered = bound / value if value > 0 and math.isfinite(value) else 1.0
+    percent = 100.0 * min(max(covered, 0.0), 1.0)
+    inner = f'<div style="width:{percent:.2f}%;height:100%;background:{colour};border-radius:3px"></div>'
+    track = f"height:6px;background:{LINE};border-radius:3px;margin:.5em 0"
+    return f'<div role="img" aria-label="The bound is {percent:.2f}% of the value." style="{track}">{inner}</div>'

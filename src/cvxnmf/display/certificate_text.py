@@ -1,0 +1,130 @@
+"""A certificate in words: the one text that notebooks, pages and the command line show.
+
+All certificates of today are about something small that cannot be smaller: a loss and a lower bound. What will differ where
+larger is better stands in `_subject` ("below") and in :func:`cvxnmf.display.formatting.lower_bound` (rounded down).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cvxnmf.display.formatting import count, lower_bound, number, percent
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
+
+#: Relative gaps up to the first leave nothing worth gaining, up to the second the proof counts as tight.
+NEGLIGIBLE, TIGHT = 1e-6, 1e-3
+LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a certificate says.
+
+    Attributes
+    ----------
+    state : str
+        How strong the proof is: "tight", "loose", or "open" where nothing useful is proved.
+    verdict : str
+        What is left to gain, in a few words.
+    claim : str
+        What is proved, in a sentence.
+    basis : str
+        What the bound rests on and whether it is rigorous, in sentences.
+    facts : tuple of (str, str)
+        The numbers by their names.
+    """
+
+    state: str
+    verdict: str
+    claim: str
+    basis: str
+    facts: tuple[tuple[str, str], ...]
+
+
+def describe(certificate: Certificate) -> Description:
+    """Return what a certificate says in words and numbers."""
+    state, verdict = _verdict(certificate)
+    facts = (
+        ("value", number(certificate.value, 9)),
+        ("proved bound", lower_bound(certificate.bound, 9)),
+        ("gap", number(certificate.gap, 2)),
+        ("relative gap", number(certificate.relative_gap, 2)),
+        ("rigorous", "yes" if certificate.rigorous else "no"),
+    )
+    return Description(state, verdict, _claim(certificate), _basis(certificate), facts)
+
+
+def loss_name(certificate: Certificate) -> str:
+    """Return what the value measures."""
+    weighted = "weighted " if certificate.statement.get("scaling") else ""
+    return weighted + LOSSES.get(str(certificate.statement.get("loss")), "loss")
+
+
+def _is_exact(certificate: Certificate) -> bool:
+    """Whether a factorisation has no error but for rounding, so that nothing needs a proof."""
+    return certificate.scope == "rank-k" and not certificate.bound > 0 and certificate.relative_gap <= NEGLIGIBLE
+
+
+def _verdict(certificate: Certificate) -> tuple[str, str]:
+    """Return the state of the proof and a few words."""
+    gap = certificate.relative_gap
+    if _is_exact(certificate):
+        return "tight", "exact"
+    if certificate.bound <= 0 < certificate.value or not math.isfinite(gap):
+        return "open", "no bound known"
+    prefix = "" if certificate.rigorous else "not rigorous: "
+    state = "tight" if certificate.rigorous and gap <= TIGHT else "loose"
+    return state, f"{prefix}at most {percent(gap)} to gain"
+
+
+def _claim(certificate: Certificate) -> str:
+    """Return what is proved."""
+    found = number(certificate.value)
+    if not math.isfinite(certificate.value):
+        return f"The value found is {found}, so nothing can be said about how good it is."
+    if _is_exact(certificate):
+        return "The fit is exact but for rounding, so nothing can be gained."
+    if certificate.bound <= 0 < certificate.value:
+        why = certificate.explanation if certificate.kind == "zero" else "the bound that was reached is not above 0"
+        return f"The one found has {found}. How much better another could be is not proved: {why}."
+    bound = lower_bound(certificate.bound)
+    return f"{_subject(certificate)} {bound}; the one found has {found}, {_consequence(certificate)}."
+
+
+def _subject(certificate: Certificate) -> str:
+    """Return who cannot beat the bound."""
+    statement = certificate.statement
+    if certificate.scope == "model":
+        shared = f", with these {statement['groups']:,} groups of nodes," if statement.get("groups") else ""
+        return f"No model of this kind{shared} can fit better than"
+    columns = statement.get("n_components")
+    width = f" with {count(int(columns), 'column')}" if columns else " of this rank"
+    factors = "symmetric nonnegative factorisation UU'" if statement.get("symmetric") else "nonnegative factorisation"
+    return f"No {factors} of A{width} has a {loss_name(certificate)} below"
+
+
+def _consequence(certificate: Certificate) -> str:
+    """Return what is left to gain."""
+    if certificate.gap <= 0:
+        return "so nothing can be gained"
+    if certificate.relative_gap > 1:
+        return "so the gap is all that is known"
+    return f"so at most {percent(certificate.relative_gap)} could be gained"
+
+
+def _basis(certificate: Certificate) -> str:
+    """Return what the bound rests on, what rounding could do to it, and what else belongs to the value."""
+    sentences = [f"The bound rests on this: {certificate.explanation}."]
+    if certificate.rigorous:
+        sentences.append("It holds including all rounding errors.")
+    else:
+        sentences.append("It is not rigorous: rounding, or a value the iterations missed, could make it wrong.")
+    if certificate.restored:
+        sentences.append("The value is that of the point after projection on the cone.")
+    if certificate.statement.get("scaling"):
+        sentences.append("Squared errors of entries are divided by the degrees of both nodes.")
+    return " ".join(sentences)

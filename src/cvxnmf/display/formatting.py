@@ -1,0 +1,54 @@
+"""Numbers, shares and counts as text."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+#: Shares below so many percent are said to be that.
+SMALLEST_PERCENT = 1e-4
+
+
+def number(value: float, digits: int = 7) -> str:
+    """Return a number with so many significant digits and commas between thousands."""
+    if not math.isfinite(value):
+        return "not known" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    size = abs(value)
+    if size != 0 and not 1e-4 <= size < 1e12:
+        return _scientific(value, digits)
+    written = f"{value:,.{digits}g}" if size < 10**digits else f"{value:,.0f}"
+    return written.replace("-", "−")
+
+
+def _scientific(value: float, digits: int) -> str:
+    """Return a number as mantissa and power of ten, as in 2.5·10⁻⁹."""
+    mantissa, exponent = f"{value:.{max(digits - 1, 0)}e}".split("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{mantissa}·10{raised}".replace("-", "−")
+
+
+def lower_bound(value: float, digits: int = 7) -> str:
+    """Return a lower bound, rounded down so that what is printed is proved too."""
+    return number(_rounded(value, digits, ROUND_FLOOR), digits)
+
+
+def _rounded(value: float, digits: int, direction: str) -> float:
+    """Round to significant digits in one direction."""
+    if not math.isfinite(value):
+        return value
+    return float(Context(prec=digits, rounding=direction).plus(Decimal(value)))
+
+
+def percent(share: float) -> str:
+    """Return an upper limit of a share in percent, rounded up to two digits."""
+    if not math.isfinite(share):
+        return "an unknown share"
+    rounded = max(_rounded(100 * share, 2, ROUND_CEILING), SMALLEST_PERCENT)
+    return f"{rounded:.10f}".rstrip("0").rstrip(".") + "%"
+
+
+def count(amount: int, noun: str) -> str:
+    """Return an amount with its noun, which takes an s: 1 node, 2 nodes."""
+    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"

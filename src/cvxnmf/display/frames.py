@@ -1,0 +1,55 @@
+"""Results as pandas data frames and networkx graphs; both packages are imported when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cvxnmf.results import Iterate, Partition
+
+
+def history_frame(history: Sequence[Iterate]) -> Any:
+    """Return a data frame with a line for each iterate."""
+    names = ("iteration", "seconds", "value", "bound", "gap", "rank")
+    return _frame({name: [getattr(step, name) for step in history] for name in names})
+
+
+def factor_frame(factor: Any, names: Sequence[Any] | None) -> Any:
+    """Return a data frame of a factor with a line for each row and a column for each component."""
+    return _frame({f"component {number}": factor[:, number] for number in range(factor.shape[1])}, names)
+
+
+def partition_frame(partition: Partition) -> Any:
+    """Return a data frame with a line for each node: its cluster, its membership there, and its shares in all clusters."""
+    shares = partition.memberships
+    own = shares[np.arange(len(shares)), partition.labels]
+    each = {f"share {cluster}": shares[:, cluster] for cluster in range(shares.shape[1])}
+    return _frame({"node": list(partition.nodes), "cluster": partition.labels, "membership": own} | each)
+
+
+def _frame(columns: Mapping[str, Any], index: Sequence[Any] | None = None) -> Any:
+    """Return a data frame with these columns."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("data frames need pandas; install it with: pip install pandas.") from None
+    return pandas.DataFrame(dict(columns), index=index)
+
+
+def networkx_graph(partition: Partition) -> Any:
+    """Return the graph that was partitioned, its nodes with their clusters and memberships."""
+    try:
+        import networkx
+    except ImportError:
+        raise ImportError("graphs of networkx need networkx; install it with: pip install networkx.") from None
+    graph = networkx.Graph()
+    rows = zip(partition.nodes, partition.labels.tolist(), partition.memberships.tolist(), strict=True)
+    graph.add_nodes_from((node, {"cluster": cluster, "membership": shares[cluster]}) for node, cluster, shares in rows)
+    matrix = partition.A.tocoo()
+    upper = matrix.row <= matrix.col
+    ends = zip(matrix.row[upper].tolist(), matrix.col[upper].tolist(), matrix.data[upper].tolist(), strict=True)
+    graph.add_weighted_edges_from((partition.nodes[i], partition.nodes[j], weight) for i, j, weight in ends)
+    return graph
