@@ -101,3 +101,29 @@ def naive_gain(A, labels, logs, excess):
     d = A.sum(axis=1)
     inside = [np.flatnonzero(labels == r) for r in range(len(logs))]
     return sum(a * A[np.ix_(c, c)].sum() - b * d[c].sum() ** 2 for a, b, c in zip(logs, excess, inside, strict=True))
+
+
+def naive_rates(A, q, common):
+    """Edges over expected edges, inside each cluster and across."""
+    d, total = A.sum(axis=1), A.sum()
+    inside, pairs = np.diag(q.T @ A @ q), (d @ q) ** 2
+    across = (total - inside.sum()) / (total**2 - pairs.sum()) if q.shape[1] > 1 else 0.0
+    within = np.full(len(inside), inside.sum() / pairs.sum()) if common else inside / pairs
+    return within, across
+
+
+def naive_block_likelihood(A, labels, k, common):
+    """Poisson log-likelihood, half of all ordered pairs, of rates ``d_i d_j w``; terms without w left out."""
+    d = A.sum(axis=1)
+    within, across = naive_rates(A, np.eye(k)[labels], common)
+    w = np.where(labels[:, None] == labels[None, :], within[labels][:, None], across)
+    return 0.5 * sum(A[i, j] * math.log(w[i, j]) - d[i] * d[j] * w[i, j] for i in range(len(A)) for j in range(len(A)) if w[i, j])
+
+
+def naive_posterior(A, q, dispersion, prior, common):
+    d = A.sum(axis=1)
+    within, across = naive_rates(A, q, common)
+    within = np.maximum(within, 1.0001 * across)
+    L = (A @ q * np.log(within / across) - np.outer(d, (within - across) * (d @ q))) / dispersion + prior
+    p = np.exp(L - L.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)

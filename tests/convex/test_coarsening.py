@@ -8,8 +8,6 @@ import cvxnmf
 from builders import planted_graph
 from cvxnmf.convex import coarsening
 from cvxnmf.convex.noise import degree_metric
-from cvxnmf.graphs.clusters import Graph
-from cvxnmf.graphs.local_moves import local_moves, posterior_memberships
 from cvxnmf.linalg.leading import pairs_above
 from cvxnmf.linalg.sparse import RankOneDowndate, csr_times
 
@@ -175,31 +173,3 @@ def test_residuals_are_those_of_the_formula(n):
     plain = A @ X - np.outer(e, e @ X)
     np.testing.assert_allclose(residual(X), plain, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(residual(X, 0.3, 2.0, Y), 2.0 * (plain - 0.3 * X) - Y, rtol=1e-12, atol=1e-9)
-
-
-def test_shares_are_those_of_the_formula():
-    A, _ = planted(n=100)
-    rng = np.random.default_rng(0)
-    joined, degrees, before = rng.random((100, 3)), rng.random(100), rng.random((100, 3))
-    logs, costs, prior = rng.random((3, 3))
-    q, change = posterior_memberships(A, joined, degrees, logs, costs, prior, before)
-    plain = np.exp(joined * logs - degrees[:, None] * costs + prior)
-    plain /= plain.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(q, plain, rtol=1e-12)
-    assert change == pytest.approx(np.abs(plain - before).sum())
-
-
-def test_moves_raise_the_likelihood_and_empty_no_cluster():
-    A, labels = planted(n=300, k=3, mixing=0.3)
-    graph, rng = Graph(A, 1.0), np.random.default_rng(0)
-    for _ in range(5):
-        start = np.where(rng.random(300) < 0.3, rng.integers(0, 3, 300), labels)
-        new = start.copy()
-        moved = local_moves(A, graph.degrees, new, *graph.rates(np.eye(3)[start], True))
-        assert moved == np.count_nonzero(new != start) > 0
-        assert graph.log_likelihood(new, 3, True) > graph.log_likelihood(start, 3, True)
-        assert len(np.unique(new)) == 3
-    lonely = np.zeros(300, dtype=np.intp)
-    lonely[0] = 1
-    local_moves(A, graph.degrees, lonely, np.array([1.0, 1.0]), np.zeros(2))
-    assert lonely[0] == 1

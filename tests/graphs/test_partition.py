@@ -11,10 +11,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import cvxnmf
 from builders import planted_graph, stored_graph
-from cvxnmf.graphs.clusters import clustered
-from cvxnmf.graphs.kernighan_lin import best_moves
 from cvxnmf.paper.spectral import min_max_cut
-from naive import naive_gain
 
 
 def consistent(found, A):
@@ -293,49 +290,6 @@ def test_a_weighted_rank_certificate_is_about_its_own_weights():
     assert found.statement["scaling"] == "degree"
     with pytest.raises(cvxnmf.CertificateError):
         found.check(nx.to_numpy_array(nx.karate_club_graph(), weight=None))
-
-
-# Moves -------------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_moves_gain_what_they_say_and_end_where_no_single_move_gains(seed):
-    rng = np.random.default_rng(seed)
-    n, k = 12, 3
-    A = np.triu(rng.integers(0, 3, (n, n))).astype(float)
-    A = A + np.triu(A, 1).T
-    graph, labels = sp.csr_array(A), rng.permutation(np.arange(n) % k)
-    logs, excess = rng.random(k) + 0.5, (rng.random(k) + 0.5) / A.sum()
-    arguments = (graph.indptr, graph.indices, graph.data, A.sum(axis=1))
-    moved, gain = best_moves(*arguments, labels, logs, excess, n)
-    start = naive_gain(A, labels, logs, excess)
-    assert naive_gain(A, moved, logs, excess) - start == pytest.approx(gain, abs=1e-9)
-    assert len(np.unique(moved)) == k
-    while True:
-        again, more = best_moves(*arguments, moved, logs, excess, n)
-        if more <= 0:
-            break
-        moved = again
-    for node in range(n):
-        for cluster in range(k):
-            other = moved.copy()
-            other[node] = cluster
-            if len(np.unique(other)) == k:
-                assert naive_gain(A, other, logs, excess) <= naive_gain(A, moved, logs, excess) + 1e-9
-
-
-def test_clusters_without_positions_follow_the_degrees():
-    A = sp.csr_array(nx.to_numpy_array(nx.star_graph(5)))
-    labels, shares, _ = clustered(A, np.zeros((6, 0)), 2, 1.0, 0)
-    assert set(labels) == {0, 1}
-    np.testing.assert_array_equal(shares.argmax(axis=1), labels)
-
-
-def test_a_hasty_answer_needs_no_positions():
-    A = sp.csr_array(nx.to_numpy_array(nx.star_graph(5)))
-    labels, shares, _ = clustered(A, np.zeros((6, 0)), 3, 1.0, 0, hasty=True)
-    assert set(labels) == {0, 1, 2}
-    np.testing.assert_array_equal(shares.argmax(axis=1), labels)
 
 
 @pytest.mark.parametrize("n_clusters", [None, 6])

@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,8 @@ from cvxnmf.convex.noise import Noise, degree_metric, leading_directions, noise_
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import Interrupted, Iterate, Point, Solution
+from cvxnmf.results import Iterate, Point, Solution
+from cvxnmf.results.status import keep_best
 
 Groups = NDArray[np.intp]
 
@@ -71,11 +72,9 @@ class Coarse:
 
     def solution(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
         """The restricted problem solved, as a solution on the nodes of the graph."""
-        heard = None if callback is None else lambda iterate: callback(self._raised(iterate))
-        try:
-            return self.prolonged(solve(self.problem(trace), callback=heard, **options))
-        except Interrupted as stopped:
-            raise Interrupted(self.prolonged(cast(Solution, stopped.solution))) from None
+        lifted = None if callback is None else lambda iterate: callback(self._raised(iterate))
+        with keep_best(lambda solution: solution and self.prolonged(solution)):
+            return self.prolonged(solve(self.problem(trace), callback=lifted, **options))
 
     def prolonged(self, solution: Solution) -> Solution:
         """A solution on groups as one on nodes, its certificate about the graph."""

@@ -1,87 +1,162 @@
-"""Compiled loops of a division: posterior memberships, and local moves of single nodes."""
+"""Local moves: single nodes change their cluster while that raises the quality of the clustering.
+
+There are two searches over one rule of gains. A pass of Kernighan and Lin makes the best of all moves, worse ones too, and
+returns to the best labels on the way: it leaves local optima, at a cost of n k per move. A sweep visits every node once, at the
+cost of a pass over the edges: for graphs too large for the other. Neither empties a cluster.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.sparse import over_rows
+
+Labels = NDArray[np.intp]
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _shares(joined: Any, degrees: Any, logs: Any, costs: Any, prior: Any, before: Any, q: Any, first: int, last: int) -> float:
-    k = len(logs)
-    change = 0.0
-    for i in range(first, last):
-        top = -np.inf
-        row, x, d = q[i], joined[i], degrees[i]
-        for r in range(k):
-            row[r] = x[r] * logs[r] - d * costs[r] + prior[r]
-            top = max(top, row[r])
-        total = 0.0
-        for r in range(k):
-            row[r] = np.exp(row[r] - top)
-            total += row[r]
-        total = 1.0 / total
-        for r in range(k):
-            row[r] *= total
-            change += abs(row[r] - before[i, r])
-    return change
+class Quality(NamedTuple):
+    """A quality of clusters, ``sum_r rewards_r edges_r - penalties_r mass_r^2``: edges (ordered pairs) and mass inside cluster r.
 
-
-def posterior_memberships(
-    A: Any, joined: FloatArray, degrees: FloatArray, logs: FloatArray, costs: FloatArray, prior: FloatArray, before: FloatArray
-) -> tuple[FloatArray, float]:
-    """Shares in proportion to ``exp(joined_ir logs_r - degrees_i costs_r + prior_r)``, and how much they differ from before."""
-    q = np.empty_like(before)
-    parts = over_rows(A, lambda first, last: _shares(joined, degrees, logs, costs, prior, before, q, first, last))
-    return q, float(sum(parts))
-
-
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def greedy_moves(indptr: Any, indices: Any, data: Any, degrees: Any, labels: Any, logs: Any, excess: Any) -> int:
-    """Give each node in turn the label of the highest ``sum_r logs_r edges_r - excess_r degrees_r^2``; how many moved.
-
-    Edges and degrees are those inside clusters, in ordered pairs; no cluster is emptied. Labels are overwritten.
+    At given rates the likelihood of the block model is one, with rewards ``log(w_r / w_0)``, penalties ``w_r - w_0`` and the
+    degrees as masses. Modularity is another (1, resolution over the sum of degrees, degrees), and so is the constant Potts model
+    (1, resolution, ones).
     """
-    n, k = len(degrees), len(logs)
-    joined, volume, sizes = np.zeros(k), np.zeros(k), np.zeros(k, np.int64)
+
+    masses: FloatArray
+    rewards: FloatArray
+    penalties: FloatArray
+
+
+def kernighan_lin_pass(A: sp.csr_array, labels: Labels, quality: Quality, patience: int) -> tuple[Labels, float]:
+    """The best labels on a way along which every node moves at most once, and what they gain.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric adjacency matrix.
+    labels : ndarray of int, shape (n,)
+        Where the nodes are; left unchanged.
+    quality : Quality
+        What is raised.
+    patience : int
+        The pass ends after so many moves without a new highest quality.
+    """
+    found, gain = _kernighan_lin(A.indptr, A.indices, A.data, labels, quality, patience)
+    return found, float(gain)
+
+
+def greedy_sweep(A: sp.csr_array, labels: Labels, quality: Quality) -> tuple[Labels, int]:
+    """Labels after each node in turn went where the quality is highest, and how many moved; parameters as above."""
+    labels = labels.copy()
+    return labels, int(_sweep(A.indptr, A.indices, A.data, labels, quality))
+
+
+@njit(cache=True, error_model="numpy", nogil=True, inline="always")
+def _gain(reward: float, penalty: float, links: float, loop: float, mass: float, others: float) -> float:
+    """What a cluster gains by a node with these links to it; `others` is the mass of its other nodes."""
+    return reward * (2.0 * links + loop) - penalty * mass * (2.0 * others + mass)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _best_move(
+    links: FloatArray,
+    loops: FloatArray,
+    inside: FloatArray,
+    sizes: Labels,
+    fixed: NDArray[np.bool_],
+    labels: Labels,
+    quality: Quality,
+) -> tuple[float, int, int]:
+    """Gain, node and target of the best move of a node that is not fixed; node -1 if there is none."""
+    masses, rewards, penalties = quality
+    gain, node, target = -np.inf, -1, -1
+    for i in range(len(labels)):
+        a, x = labels[i], masses[i]
+        if fixed[i] or sizes[a] == 1:
+            continue
+        lost = _gain(rewards[a], penalties[a], links[i, a], loops[i], x, inside[a] - x)
+        for b in range(len(rewards)):
+            if b != a:
+                change = _gain(rewards[b], penalties[b], links[i, b], loops[i], x, inside[b]) - lost
+                if change > gain:
+                    gain, node, target = change, i, b
+    return gain, node, target
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _kernighan_lin(
+    indptr: Labels, indices: Labels, data: FloatArray, labels: Labels, quality: Quality, patience: int
+) -> tuple[Labels, float]:
+    n, k = len(labels), len(quality.rewards)
+    links, loops, inside, sizes = np.zeros((n, k)), np.zeros(n), np.zeros(k), np.zeros(k, np.int64)
+    current, best, moved = labels.copy(), labels.copy(), np.zeros(n, np.bool_)
     for i in range(n):
-        volume[labels[i]] += degrees[i]
+        inside[current[i]] += quality.masses[i]
+        sizes[current[i]] += 1
+        for p in range(indptr[i], indptr[i + 1]):
+            if indices[p] == i:
+                loops[i] += data[p]
+            else:
+                links[i, current[indices[p]]] += data[p]
+    total, highest, idle = 0.0, 0.0, 0
+    while idle < patience:
+        gain, node, target = _best_move(links, loops, inside, sizes, moved, current, quality)
+        if node < 0:
+            break
+        a = current[node]
+        current[node], moved[node], total = target, True, total + gain
+        inside[a] -= quality.masses[node]
+        inside[target] += quality.masses[node]
+        sizes[a] -= 1
+        sizes[target] += 1
+        for p in range(indptr[node], indptr[node + 1]):
+            if indices[p] != node:
+                links[indices[p], a] -= data[p]
+                links[indices[p], target] += data[p]
+        idle += 1
+        if total > highest + 1e-9 * abs(highest) + 1e-12:
+            highest, idle = total, 0
+            best[:] = current
+    return best, highest
+
+
+@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _sweep(indptr: Labels, indices: Labels, data: FloatArray, labels: Labels, quality: Quality) -> int:
+    masses, rewards, penalties = quality
+    n, k = len(labels), len(rewards)
+    links, inside, sizes = np.zeros(k), np.zeros(k), np.zeros(k, np.int64)
+    for i in range(n):
+        inside[labels[i]] += masses[i]
         sizes[labels[i]] += 1
     moved = 0
     for i in range(n):
-        a = labels[i]
-        if sizes[a] == 1 or degrees[i] == 0.0:
+        a, x = labels[i], masses[i]
+        if sizes[a] == 1 or x == 0.0:
             continue
-        joined[:] = 0.0
-        loop, x = 0.0, degrees[i]
+        links[:] = 0.0
+        loop = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             if indices[p] == i:
                 loop += data[p]
             else:
-                joined[labels[indices[p]]] += data[p]
-        lost = logs[a] * (2.0 * joined[a] + loop) - excess[a] * x * (2.0 * volume[a] - x)
+                links[labels[indices[p]]] += data[p]
+        lost = _gain(rewards[a], penalties[a], links[a], loop, x, inside[a] - x)
         gain, target = 1e-9 * (abs(lost) + 1e-300), a
         for b in range(k):
             if b != a:
-                change = logs[b] * (2.0 * joined[b] + loop) - excess[b] * x * (2.0 * volume[b] + x) - lost
+                change = _gain(rewards[b], penalties[b], links[b], loop, x, inside[b]) - lost
                 if change > gain:
                     gain, target = change, b
         if target != a:
             labels[i] = target
-            volume[a] -= x
-            volume[target] += x
+            inside[a] -= x
+            inside[target] += x
             sizes[a] -= 1
             sizes[target] += 1
             moved += 1
     return moved
-
-
-def local_moves(A: Any, degrees: FloatArray, labels: NDArray[np.intp], logs: FloatArray, excess: FloatArray) -> int:
-    """One pass of :func:`greedy_moves`; labels are overwritten."""
-    return int(greedy_moves(A.indptr, A.indices, A.data, degrees, labels, logs, excess))

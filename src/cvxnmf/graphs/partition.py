@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import validation
@@ -15,11 +16,14 @@ from cvxnmf.convex.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS, adm
 from cvxnmf.convex.cones import CONES
 from cvxnmf.convex.losses import LOSSES
 from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.graphs.coarsen import GroupEmbedding
+from cvxnmf.graphs.embedding import Embedding, NodeEmbedding
 from cvxnmf.graphs.quality import modularity, performance
-from cvxnmf.graphs.ways import AllNodes, InGroups, Way
+from cvxnmf.graphs.refinement import Refinement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.factorize import normalised_factors
-from cvxnmf.results import Factorization, Interrupted, Iterate, Partition, Solution
+from cvxnmf.results import Factorization, Iterate, Partition, Solution
+from cvxnmf.results.status import keep_best
 
 #: Arrays of a number per node and cluster that are held at once.
 MEMBERSHIP_ARRAYS = 6
@@ -105,28 +109,31 @@ def partition(
     nodes, A, note = named_graph(graph, weight)
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
+    _require_edges(A)
+    asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
+    _require_room(len(nodes), asked or 1)
+    terms = _checked_terms(loss, cone, metric, trace)
+    groups = _number_of_groups(n_groups, A, terms)
+    embedding = NodeEmbedding(A, asked) if groups is None else GroupEmbedding(A, asked, max(groups, asked or 0), callback)
+    k = _found_clusters(1 + embedding.above_noise, A, groups) if asked is None else asked
+    if isinstance(trace, str):
+        most = None if groups is None else asked or MOST_DIRECTIONS
+        trace = admitting_trace(embedding.noise.edge, embedding.spectrum, k, most)
+    describe = partial(_describe, nodes, A, embedding, k, asked is not None)
+    with keep_best(lambda solution: solution and describe(Refinement.QUICK, solution)):
+        solution = embedding.solve(
+            terms | {"trace": trace}, {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
+        )
+    with keep_best(lambda _: describe(Refinement.QUICK, solution)):
+        return describe(Refinement.LIKELIHOOD if refine else Refinement.NONE, solution)
+
+
+def _require_edges(A: sp.csr_array) -> None:
+    """Refuse graphs in which there is nothing to partition."""
     if not A.nnz:
         validation.refuse("The graph has no edges, so there is nothing to partition.")
-    if len(nodes) == 1:
+    if A.shape[0] == 1:
         validation.refuse("The graph has a single node; there is nothing to partition.")
-    k = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
-    _require_room(len(nodes), k or 1)
-    terms, groups = _checked_terms(loss, cone, metric, trace), _number_of_groups(n_groups, A, (loss, cone, metric))
-    way: Way = AllNodes(A, k) if groups is None else InGroups(A, k, max(groups, k or 0), callback)
-    found = 1 + int(np.count_nonzero(way.spectrum > way.level.edge))
-    k = _found_clusters(found, A, groups) if k is None else k
-    most = None if groups is None else MOST_DIRECTIONS if n_clusters is None else k
-    weight_of_trace = admitting_trace(way.level.edge, way.spectrum, k, most) if isinstance(trace, str) else trace
-    describe = partial(_described, nodes, A, way, k, n_clusters is not None, found - 1)
-    options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
-    try:
-        solution = way.solved(terms | {"trace": weight_of_trace}, options)
-    except Interrupted as stopped:
-        raise Interrupted(describe(cast(Solution, stopped.solution), refine, hasty=True)) from None
-    try:
-        return describe(solution, refine)
-    except KeyboardInterrupt:
-        raise Interrupted(describe(solution, refine, hasty=True)) from None
 
 
 def _checked_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, Any]:
@@ -143,19 +150,18 @@ def _checked_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, A
     return terms
 
 
-def _number_of_groups(n_groups: Any, A: Any, terms: tuple[Any, ...]) -> int | None:
+def _number_of_groups(n_groups: Any, A: sp.csr_array, terms: dict[str, Any]) -> int | None:
     """How many groups of nodes share a position; None if every node has its own."""
-    ours = terms == tuple(OURS.values())
     if isinstance(n_groups, str) and n_groups == "auto":
-        return GROUPS if ours and A.shape[0] > LARGEST_WHOLE else None
+        return GROUPS if terms == OURS and A.shape[0] > LARGEST_WHOLE else None
     if n_groups is None:
         return None
-    if not ours:
+    if terms != OURS:
         validation.refuse("n_groups is known for loss='kl', cone='conditional' and metric='degree' only; leave it out.")
     return min(validation.integer("n_groups", n_groups, minimum=2), int(np.count_nonzero(np.diff(A.indptr))))
 
 
-def _found_clusters(found: int, A: Any, groups: int | None) -> int:
+def _found_clusters(found: int, A: sp.csr_array, groups: int | None) -> int:
     """The number of clusters when nobody asked for one: directions above the noise and one, or as many as there are parts."""
     k = int(min(max(found, _separate_parts(A)), A.shape[0]))
     if groups is None or k <= MOST_DIRECTIONS:
@@ -177,7 +183,7 @@ def _require_room(n: int, k: int) -> None:
         )
 
 
-def _separate_parts(A: Any) -> int:
+def _separate_parts(A: sp.csr_array) -> int:
     """Number of connected components with a cycle: noise leaves trees apart, but hardly ever more than that."""
     count, component = connected_components(A, directed=False)
     nodes = np.bincount(component, minlength=count)
@@ -186,23 +192,20 @@ def _separate_parts(A: Any) -> int:
     return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
 
 
-def _described(
+def _describe(
     nodes: tuple[Any, ...],
-    A: Any,
-    way: Way,
+    A: sp.csr_array,
+    embedding: Embedding,
     k: int,
     asked: bool,
-    above_noise: int,
+    refinement: Refinement,
     solution: Solution,
-    refine: bool,
-    hasty: bool = False,
 ) -> Partition:
     """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
-    while True:
-        clusters = way.clusters(solution, k, above_noise, refine, hasty)
-        if asked or not clusters.filled:
-            break
+    clusters = embedding.clusters(solution, k, refinement)
+    while clusters.filled and not asked:
         k -= clusters.filled
+        clusters = embedding.clusters(solution, k, refinement)
     labels, memberships, _ = clusters
     return Partition(
         nodes=nodes,
@@ -214,13 +217,13 @@ def _described(
         order=np.lexsort((-memberships[np.arange(len(labels)), labels], labels)).astype(np.intp),
         solution=solution,
         A=A,
-        spectrum=way.spectrum,
-        noise_edge=way.level.edge,
+        spectrum=embedding.spectrum,
+        noise_edge=embedding.noise.edge,
         factors=partial(factors_of, A, memberships),
     )
 
 
-def factors_of(A: Any, memberships: FloatArray) -> Factorization:
+def factors_of(A: sp.csr_array, memberships: FloatArray) -> Factorization:
     """Factors ``A ≈ UU'`` with a column per cluster, started from the memberships at the best scale of each."""
     degrees = np.asarray(A.sum(axis=1)).ravel()
     inside = np.sum((A @ memberships) * memberships, axis=0) / np.maximum((degrees @ memberships) ** 2, 1e-300)

@@ -93,15 +93,19 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def keep_best(best: Callable[[Any], Solution | Factorization | Partition]) -> Iterator[None]:
+def keep_best(best: Callable[[Any], Solution | Factorization | Partition | None]) -> Iterator[None]:
     """On Ctrl-C inside the context, raise :class:`Interrupted` with the best answer so far.
 
     Parameters
     ----------
     best : callable
-        Returns that answer, given the one that an inner interrupt carries (None if there is none).
+        Returns that answer, given the one that an inner interrupt carries (None if there is none); None where there is nothing to
+        keep yet, and the interrupt goes on as it is.
     """
     try:
         yield
     except KeyboardInterrupt as stopped:
-        raise Interrupted(best(getattr(stopped, "solution", None))) from None
+        answer = best(getattr(stopped, "solution", None))
+        if answer is None:
+            raise
+        raise Interrupted(answer) from None

@@ -1,0 +1,170 @@
+"""Large graphs: groups of near nodes share a position in the convex problem, and labels are refined on the graph itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf import validation
+from cvxnmf.certificates import Certificate
+from cvxnmf.convex.coarsening import (
+    FIRST_DIRECTIONS,
+    MOST_DIRECTIONS,
+    Coarse,
+    coarsened,
+    directions_at_least,
+    divided,
+    floored_noise_level,
+)
+from cvxnmf.convex.noise import degree_metric
+from cvxnmf.graphs.block_model import Clusters, PlantedPartition
+from cvxnmf.graphs.embedding import Embedding, centred_positions
+from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_labels
+from cvxnmf.graphs.seeds import canonical_order
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.threads import single_thread
+from cvxnmf.results import Iterate, Point, Solution
+from cvxnmf.results.status import keep_best
+
+#: Shares of the time that the stages on a large graph take, about.
+STAGES = {"directions": 0.5, "groups": 0.1, "convex problem": 0.1, "clusters": 0.3}
+
+Callback = Callable[[Iterate], Any] | None
+
+
+class GroupEmbedding(Embedding):
+    """Nodes that are near in the leading directions share a position.
+
+    Nodes with edges are taken in canonical order, so that their names do not matter.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric adjacency matrix.
+    k : int or None
+        Number of clusters, if it is known.
+    n_groups : int
+        Number of groups.
+    callback : callable, optional
+        Told about every step of every stage.
+    """
+
+    def __init__(self, A: sp.csr_array, k: int | None, n_groups: int, callback: Callback) -> None:
+        self.n, self.n_groups, self.progress = A.shape[0], n_groups, Progress(callback, A.shape[0])
+        self.kept = np.flatnonzero(np.diff(A.indptr))
+        self.part = A if len(self.kept) == self.n else A[self.kept][:, self.kept].tocsr()
+        self.s = degree_metric(np.asarray(self.part.sum(axis=1)).ravel())
+        with single_thread():
+            self.order = canonical_order(self.part, self.s * self.s, np.zeros((len(self.kept), 0)))
+            self.noise = floored_noise_level(self.part, self.s)
+            self.spectrum, self.directions = self._leading(k)
+
+    @cached_property
+    def ordered(self) -> sp.csr_array:
+        """The graph on nodes with edges, in canonical order."""
+        return self.part[self.order][:, self.order].tocsr()
+
+    def _leading(self, k: int | None) -> tuple[FloatArray, FloatArray]:
+        """Leading eigenvalues of the modularity matrix, and positions in those directions, in canonical order."""
+        s, wanted = self.s[self.order], 0 if k is None else k - 1
+        most = min(MOST_DIRECTIONS + 1, max(1, len(s) // 2))
+        count = min(FIRST_DIRECTIONS if k is None else k + 1, most)
+        report = lambda step: self.progress.tell("directions", step / 6)  # noqa: E731
+        while True:
+            values, vectors = directions_at_least(self.ordered, s, self.noise.edge, count, wanted, report)
+            if k is not None or len(values) < count or count == most:
+                return values, vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
+            count = min(2 * count, most)
+
+    @cached_property
+    def coarse(self) -> Coarse:
+        """The graph and its groups."""
+        self.progress.tell("groups", 0.0)
+        with single_thread():
+            groups = np.empty(len(self.kept), dtype=np.intp)
+            groups[self.order] = divided(self.directions, self.s[self.order] ** 2, self.n_groups)
+            return coarsened(self.part, self.s, groups)
+
+    def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
+        """The solution with positions of groups, on all nodes."""
+        options = options | {"callback": lambda iterate: self.progress.tell("convex problem", None, iterate)}
+        with keep_best(lambda solution: solution and self._on_all_nodes(solution)):
+            solution = self.coarse.solution(terms["trace"], **options)
+        self.progress.certificate = solution.certificate
+        return self._on_all_nodes(solution)
+
+    def _on_all_nodes(self, solution: Solution) -> Solution:
+        """A solution on all nodes, those without edges too."""
+        v, W = np.full(self.n, -np.inf), np.zeros((self.n, solution.W.shape[1]))
+        v[self.kept], W[self.kept] = solution.v, solution.W
+        return dataclasses.replace(solution, point=Point(v, W))
+
+    def clusters(self, solution: Solution, k: int, refinement: Refinement) -> Clusters:
+        """K clusters of the groups, refined as clusters of the nodes."""
+        groups, dispersion = self.coarse.groups, self.noise.dispersion
+        refinement = Refinement.QUICK if self.progress.stopped else refinement
+        with single_thread():
+            count = min(k, len(self.coarse.metric))
+            W = self._group_positions(solution, k)
+            found = cluster_positions(self.coarse.sums, W, count, dispersion, self.above_noise, refinement).of_nodes(groups)
+            if refinement is Refinement.LIKELIHOOD and k > 1:
+                report = lambda share: self.progress.tell("clusters", share)  # noqa: E731
+                refined = refine_labels(self.ordered, dispersion, found.labels[self.order], k, report)
+                found = refined.of_nodes(np.argsort(self.order))._replace(filled=max(found.filled, refined.filled))
+            elif count < k:
+                q = np.pad(found.memberships, ((0, 0), (0, k - count)))
+                found = PlantedPartition(self.part, dispersion).label_all(q)._replace(filled=found.filled)
+        return self._with_isolated_nodes(found.by_size())
+
+    def _group_positions(self, solution: Solution, k: int) -> FloatArray:
+        """Positions of the groups: those of the first node of each."""
+        first = np.unique(self.coarse.groups, return_index=True)[1]
+        point = Point(solution.v[self.kept][first], solution.W[self.kept][first])
+        return centred_positions(
+            dataclasses.replace(solution, point=point, groups=None), self.directions[np.argsort(self.order)][first], k
+        )
+
+    def _with_isolated_nodes(self, found: Clusters) -> Clusters:
+        """Clusters of all nodes: those without edges belong to all clusters in proportion to their sizes."""
+        sizes = np.bincount(found.labels, minlength=found.memberships.shape[1])
+        labels, q = np.zeros(self.n, dtype=np.intp), np.tile(sizes / sizes.sum(), (self.n, 1))
+        labels[self.kept], q[self.kept] = found.labels, found.memberships
+        return Clusters(labels, q, found.filled)
+
+
+class Progress:
+    """Tells a callback about the stages of the work, and how much of the whole is done.
+
+    Parameters
+    ----------
+    callback : callable, optional
+        Told an Iterate; a true answer stops the work.
+    n : int
+        Number of nodes.
+    """
+
+    def __init__(self, callback: Callback, n: int) -> None:
+        validation.callback(callback)
+        self.callback, self.n, self.began, self.count, self.stopped = callback, n, time.perf_counter(), 0, False
+        self.certificate: Certificate | None = None
+
+    def tell(self, stage: str, share: float | None, iterate: Iterate | None = None) -> bool:
+        """Tell of a stage of which this share is done, None if nobody can tell; whether the work shall stop, now or before."""
+        if self.callback is None:
+            return False
+        self.count += 1
+        earlier = sum(list(STAGES.values())[: list(STAGES).index(stage)])
+        done = 0.0 if share is None else min(earlier + STAGES[stage] * min(share, 1.0), 0.99)
+        if iterate is None:
+            value, bound = (self.certificate.value, self.certificate.bound) if self.certificate else (np.nan, np.nan)
+            iterate = Iterate(self.count, 0.0, value, bound, 0)
+        seconds, words = time.perf_counter() - self.began, f"{stage} of {self.n:,} nodes"
+        answer = self.callback(dataclasses.replace(iterate, iteration=self.count, seconds=seconds, stage=words, share=done))
+        self.stopped = self.stopped or bool(answer)
+        return self.stopped

@@ -1,0 +1,130 @@
+"""The convex problem of a graph as an embedding of its nodes, and the clusters of their positions.
+
+An embedding says what stands above the noise, solves the convex problem, and divides its positions into clusters. Here every
+node has a position of its own; :mod:`cvxnmf.graphs.coarsen` has the one in which nodes of large graphs share theirs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.convex.coarsening import floored_noise_level
+from cvxnmf.convex.noise import Noise, degree_metric, modularity_pairs
+from cvxnmf.convex.solve import solve
+from cvxnmf.convex.symmetric import symmetric
+from cvxnmf.graphs.block_model import Clusters
+from cvxnmf.graphs.refinement import Refinement, cluster_positions
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.threads import single_thread
+from cvxnmf.results import Solution
+
+#: If more than this share of all directions stands above the noise, there is none to speak of.
+NOISELESS_SHARE = 0.25
+#: Eigenvalues that are kept for looking at, beyond those above the noise.
+SHOWN = 20
+
+
+class Embedding(ABC):
+    """Positions of the nodes of a graph.
+
+    Attributes
+    ----------
+    noise : Noise
+        Edge and dispersion of the noise.
+    spectrum : ndarray
+        Largest eigenvalues of the modularity matrix in the degree metric, decreasing.
+    """
+
+    noise: Noise
+    spectrum: FloatArray
+
+    @property
+    def above_noise(self) -> int:
+        """Number of directions in which the graph differs from noise."""
+        return int(np.count_nonzero(self.spectrum > self.noise.edge))
+
+    @abstractmethod
+    def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
+        """The solution of the convex problem with these terms, on all nodes."""
+
+    @abstractmethod
+    def clusters(self, solution: Solution, k: int, refinement: Refinement) -> Clusters:
+        """K clusters of the solution's positions, by decreasing size, none of them empty."""
+
+
+class NodeEmbedding(Embedding):
+    """Every node has a position of its own.
+
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric adjacency matrix.
+    k : int or None
+        Number of clusters, if it is known.
+    """
+
+    def __init__(self, A: sp.csr_array, k: int | None) -> None:
+        self.A = A
+        with single_thread():
+            self.noise, self.spectrum, self.directions = self._leading(k or 0)
+
+    def _leading(self, k: int) -> tuple[Noise, FloatArray, FloatArray]:
+        """Noise, leading eigenvalues of the modularity matrix in the degree metric, and positions in those directions.
+
+        Positions are eigenvectors over the metric, times the roots of their eigenvalues.
+        """
+        kept = np.flatnonzero(np.diff(self.A.indptr))
+        part = self.A[kept][:, kept].tocsr()
+        s = degree_metric(np.asarray(part.sum(axis=1)).ravel())
+        noise, count = floored_noise_level(part, s), min(k + SHOWN, len(kept))
+        spectrum, vectors = modularity_pairs(part, s, count)
+        while count < len(kept) and spectrum[-1] > noise.edge:
+            count = min(2 * count, len(kept))
+            spectrum, vectors = modularity_pairs(part, s, count)
+        directions = np.zeros((self.A.shape[0], count))
+        directions[kept] = vectors / s[:, None] * np.sqrt(np.maximum(spectrum, 0.0))
+        return _plausible_noise(noise, spectrum, len(kept)), spectrum, directions
+
+    def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
+        """The solution of the convex problem with these terms."""
+        return solve(symmetric(self.A, **terms), **options)
+
+    def clusters(self, solution: Solution, k: int, refinement: Refinement) -> Clusters:
+        """K clusters of the positions."""
+        W = centred_positions(solution, self.directions, k)
+        with single_thread():
+            return cluster_positions(self.A, W, k, self.noise.dispersion, self.above_noise, refinement)
+
+
+def _plausible_noise(noise: Noise, spectrum: FloatArray, n: int) -> Noise:
+    """The noise; where almost nothing looks like it (smooth similarities), what lies below the widest gap of the spectrum."""
+    above = spectrum[spectrum > noise.edge]
+    if len(above) <= NOISELESS_SHARE * n or len(above) < 3:
+        return noise
+    leading = above[: max(3, int(np.sqrt(n)))]
+    gap = int(np.argmax(leading[:-1] / leading[1:]))
+    edge = float(np.sqrt(leading[gap] * leading[gap + 1]))
+    return noise._replace(edge=edge, dispersion=(edge / noise.unit_edge) ** 2)
+
+
+def centred_positions(solution: Solution, directions: FloatArray, k: int) -> FloatArray:
+    """Positions around their mean, in their heaviest directions; those of components that were solved apart are far apart.
+
+    A solution of rank 0, where all directions add less than its tolerance, has the positions that would enter first: the leading
+    directions of the modularity matrix.
+    """
+    if solution.rank == 0:
+        return directions[:, : k - 1]
+    present = np.isfinite(solution.v)
+    W = np.where(present[:, None], solution.W, 0.0)
+    W = W - np.where(present[:, None], W[present].mean(axis=0), 0.0)
+    if solution.groups is None:
+        _, weights, turned = np.linalg.svd(W, full_matrices=False)
+        heavy = int(np.count_nonzero(weights > 1e-9 * max(weights.max(initial=0.0), 1e-9)))
+        return np.asarray(W @ turned[: min(heavy, 2 * k)].T)
+    apart = 2.0 * (1.0 + np.abs(W).max(initial=0.0))
+    return np.column_stack([W, apart * (solution.groups[:, None] == np.unique(solution.groups)[None, :])])
