@@ -52,8 +52,7 @@ def test_weak_duality(form, seed, spread):
     if certificate.kind == "dual":
         assert certificate.bound == pytest.approx(max(0.0, bound_of(problem, certificate)), abs=1e-9 * certificate.scale)
     for other_spread in (0.05, 0.3, 1.0):
-        other = in_cone(problem, rng, other_spread)
-        other += problem.blocks[0].lift(other)
+        other, _ = problem.components[0].restore(in_cone(problem, rng, other_spread))
         assert certificate.bound <= problem.value(other) * (1 + 1e-12)
 
 
@@ -122,8 +121,7 @@ def test_rounding_does_not_count_as_outside():
 
 def test_a_contradiction_is_loud():
     problem = cvxnmf.symmetric(random_graph(8, 0), cone="psd")
-    block = problem.blocks[0]
-    dual = certify.dual_point(problem, block, np.zeros((8, 8)))
+    dual = problem.components[0].dual_point(np.zeros((8, 8)))
     with pytest.raises(cvxnmf.CertificateError, match="report this as a bug"):
         certify.assemble(problem, 0.5 * dual.bound, [dual])
 
@@ -340,7 +338,7 @@ def test_margins_are_matched_by_the_effects(karate):
 def test_balancing_effects_survive_absurd_points():
     problem = cvxnmf.symmetric(random_graph(9, 0))
     X = in_cone(problem, np.random.default_rng(0), 8.0)
-    v = balancing_effects(problem.blocks[0].loss, problem.blocks[0].cone, X)
+    v = balancing_effects(problem.components[0].loss, problem.components[0].cone, X)
     np.testing.assert_allclose(np.exp(X + v[:, None] + v[None, :]).sum(axis=1), problem.A.sum(axis=1), rtol=1e-6)
 
 

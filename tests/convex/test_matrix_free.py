@@ -12,7 +12,7 @@ from builders import planted_graph
 from cvxnmf import certificates
 from cvxnmf.certificates import matrix_free
 from cvxnmf.convex import symmetric
-from cvxnmf.convex.matrix_free import StreamedBlock
+from cvxnmf.convex.matrix_free import MatrixFreeComponent
 from cvxnmf.convex.model_operator import Model
 from cvxnmf.convex.noise import noise_level, spectral_edge
 from cvxnmf.linalg.exponential import exponential, exponential_single
@@ -29,7 +29,7 @@ def sparse_graph(n, k, degree, seed=0, weighted=False):
 @pytest.fixture
 def streamed_early(monkeypatch):
     """Stream graphs of any size."""
-    monkeypatch.setattr(symmetric, "STREAMED_FROM", 5)
+    monkeypatch.setattr(symmetric, "MATRIX_FREE_FROM", 5)
 
 
 # The kernel ---------------------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_noise_of_sparse_data_is_that_of_the_definition(weighted):
 def test_the_streamed_answer_is_that_of_dense_matrices(streamed_early, weighted, trace):
     A, _ = sparse_graph(120, 4, 14, weighted=weighted)
     problem = cvxnmf.symmetric(A, trace=trace)
-    assert isinstance(problem.blocks[0], StreamedBlock)
+    assert isinstance(problem.components[0], MatrixFreeComponent)
     dense = problem.dense()
     assert dense.trace == problem.trace
     ours, theirs = cvxnmf.solve(problem, tol=1e-6), cvxnmf.solve(dense, tol=1e-9)
@@ -139,14 +139,14 @@ def test_the_streamed_answer_is_that_of_dense_matrices(streamed_early, weighted,
 
 def test_large_sparse_data_are_streamed_and_small_or_dense_ones_are_not():
     A, _ = sparse_graph(450, 3, 10)
-    assert isinstance(cvxnmf.symmetric(A, trace="auto").blocks[0], StreamedBlock)
+    assert isinstance(cvxnmf.symmetric(A, trace="auto").components[0], MatrixFreeComponent)
     assert sp.issparse(cvxnmf.symmetric(A, trace="auto").A)
-    assert isinstance(cvxnmf.symmetric(A.toarray(), trace=5.0).blocks[0], StreamedBlock)
+    assert isinstance(cvxnmf.symmetric(A.toarray(), trace=5.0).components[0], MatrixFreeComponent)
     for terms in ({}, {"trace": 5.0, "cone": "psd"}, {"trace": 5.0, "loss": "mse"}, {"trace": 5.0, "diagonal": "ignore"}):
-        assert not isinstance(cvxnmf.symmetric(A, **terms).blocks[0], StreamedBlock)
-    assert not isinstance(cvxnmf.symmetric(A.toarray() + 1.0, trace=5.0).blocks[0], StreamedBlock)
+        assert not isinstance(cvxnmf.symmetric(A, **terms).components[0], MatrixFreeComponent)
+    assert not isinstance(cvxnmf.symmetric(A.toarray() + 1.0, trace=5.0).components[0], MatrixFreeComponent)
     small, _ = sparse_graph(60, 3, 10)
-    assert not isinstance(cvxnmf.symmetric(small, trace="auto").blocks[0], StreamedBlock)
+    assert not isinstance(cvxnmf.symmetric(small, trace="auto").components[0], MatrixFreeComponent)
 
 
 def test_other_methods_solve_the_same_problem_densely(streamed_early):
@@ -196,17 +196,17 @@ def test_empty_rows_components_loops_starts_and_interruption(streamed_early):
 def test_a_descent_that_is_broken_off_is_not_lost(streamed_early, monkeypatch):
     A, _ = sparse_graph(120, 4, 14)
     problem = cvxnmf.symmetric(A, trace="auto")
-    start, calls, slopes = problem.blocks[0].objective(problem.blocks[0].start()), [], StreamedBlock.slopes
+    start, calls, slopes = problem.components[0].value(problem.components[0].start()), [], MatrixFreeComponent.slopes
 
-    def impatient(block, point):
+    def impatient(component, point, single=False):
         calls.append(point)
         if len(calls) > 12:
             calls.clear()
-            monkeypatch.setattr(StreamedBlock, "slopes", slopes)
+            monkeypatch.setattr(MatrixFreeComponent, "slopes", slopes)
             raise KeyboardInterrupt
-        return slopes(block, point)
+        return slopes(component, point, single)
 
-    monkeypatch.setattr(StreamedBlock, "slopes", impatient)
+    monkeypatch.setattr(MatrixFreeComponent, "slopes", impatient)
     with pytest.raises(cvxnmf.Interrupted) as stopped:
         cvxnmf.solve(problem)
     assert stopped.value.solution.rank > 0
@@ -219,7 +219,7 @@ def test_many_directions_at_once_do_not_overshoot():
     problem = cvxnmf.symmetric(ring, trace=4.5)
     solution = cvxnmf.solve(problem, tol=1e-3)
     assert solution.status is cvxnmf.Status.OPTIMAL
-    assert solution.value < 0.6 * problem.blocks[0].objective(problem.blocks[0].start())
+    assert solution.value < 0.6 * problem.components[0].value(problem.components[0].start())
 
 
 def test_iterations_that_do_not_converge_are_replaced(monkeypatch):

@@ -44,9 +44,9 @@ def test_empty_rows_are_set_aside_on_the_conditional_cone_only():
 
 def test_components_are_split_only_without_a_penalty_on_the_conditional_cone():
     A = np.kron(np.eye(2), random_graph(5, 0))
-    assert len(cvxnmf.symmetric(A).blocks) == 2
-    assert len(cvxnmf.symmetric(A, trace=0.3).blocks) == 1
-    assert len(cvxnmf.symmetric(A, cone="psd").blocks) == 1
+    assert len(cvxnmf.symmetric(A).components) == 2
+    assert len(cvxnmf.symmetric(A, trace=0.3).components) == 1
+    assert len(cvxnmf.symmetric(A, cone="psd").components) == 1
 
 
 def test_with_trace_changes_the_trace_alone():

@@ -72,8 +72,9 @@ def test_every_method_reaches_the_same_optimum(method, loss, cone, metric):
 
 
 def test_without_momentum_acceleration_is_projected_gradient():
-    block = cvxnmf.symmetric(random_counts(10, 0), trace=0.5).blocks[0]
-    plain, still = ProjectedGradient(block, block.start()), Accelerated(block, block.start(), momentum=False)
+    component = cvxnmf.symmetric(random_counts(10, 0), trace=0.5).components[0]
+    start = component.independent_model()
+    plain, still = ProjectedGradient(component, start), Accelerated(component, start, momentum=False)
     still.shrink = plain.shrink
     for _ in range(15):
         plain.step()
@@ -164,7 +165,7 @@ def test_components_and_empty_rows_are_solved_apart():
     problem = cvxnmf.symmetric(A)
     solution = solved(problem)
     expected = sum(solved(cvxnmf.symmetric(part)).value for part in parts)
-    assert len(problem.blocks) == 3
+    assert len(problem.components) == 3
     assert solution.value == pytest.approx(expected, rel=1e-6)
     X = solution.X
     assert np.all(X[6] == -np.inf)

@@ -1,43 +1,135 @@
-"""One piece of a problem: what methods and certificates see."""
+"""A component: the connected piece of a problem that is solved on its own, as `solve`, `certify` and the methods see it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.geometry import Geometry
 from cvxnmf.convex.losses import Loss
-from cvxnmf.convex.problem import Index
+from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import FactorPoint, Point
+from cvxnmf.linalg.threads import SINGLE_THREAD_BELOW
+from cvxnmf.results import FactorPoint
+
+Index = NDArray[np.intp]
+P = TypeVar("P")
+F = TypeVar("F", bound=FactorPoint)
+C = TypeVar("C", bound=Geometry[Any])
 
 #: Entries of X beyond this size are cut off before X is projected or certified; their exp is 0 or infinite anyway.
 LOWEST_LOG = -1e6
+#: Columns of W with less than this share of the largest column's weight may be dropped at the end.
+NEGLIGIBLE_COLUMN = 1e-6
 
-C = TypeVar("C", bound=Geometry[Any])
+
+class Certified(NamedTuple):
+    """A point, the objective there, and a dual point for it, if one was found."""
+
+    point: Any
+    value: float
+    dual: Dual | None
 
 
-@dataclass(frozen=True, eq=False)
-class Block(Generic[C]):
-    """One connected piece of a problem without empty rows.
+class Component(ABC, Generic[P]):
+    """The connected piece of a problem that is solved on its own.
+
+    Attributes
+    ----------
+    certifies_start : bool
+        Whether a certificate of the starting point is cheap enough to be asked for before the first step.
+    matrix_free : bool
+        Whether its model is never formed.
+    dense_methods : tuple of str
+        Methods beyond its own that can solve it when it is made dense.
+    threads_from : int
+        Size from which on BLAS gains by several threads.
+    """
+
+    certifies_start = True
+    matrix_free = False
+    dense_methods: tuple[str, ...] = ()
+    threads_from = SINGLE_THREAD_BELOW
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The size of the data, against which a vanishing value is judged."""
+
+    @property
+    @abstractmethod
+    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+        """Methods that can solve it by their names, the best first; each is made of the component and a point."""
+
+    @abstractmethod
+    def value(self, point: P) -> float:
+        """The objective at an admissible point."""
+
+    @abstractmethod
+    def start(self, given: Any = None) -> P:
+        """The best starting point known, or the user's, which covers the whole problem, if that is better."""
+
+    @abstractmethod
+    def certify(self, point: P, value: float, multiplier: FloatArray | None = None) -> Certified:
+        """The point with its effects balanced where they are free, its value, and a dual point for it.
+
+        Parameters
+        ----------
+        point, value : point, float
+            An admissible point and the objective there.
+        multiplier : ndarray, optional
+            The multiplier of a limit on X that a method found on its way.
+        """
+
+    @abstractmethod
+    def value_and_dual(self, point: P) -> tuple[float, Dual | None]:
+        """The objective at this very point, and a dual point for it."""
+
+    def last_dual(self, point: P) -> Dual | None:
+        """A dual point that costs more than a method's own, for the best point when the iterations are used up; or None."""
+        return None
+
+    def admits(self, point: P) -> bool:
+        """Whether a point of another problem of the same size is one of this component."""
+        return True
+
+    def in_single_precision(self) -> Component[P] | None:
+        """The same component, its first descent in single precision; None if that is not possible."""
+        return None
+
+    def tidy(self, point: P, limit: float) -> P:
+        """The same X in unique factors, less columns that may go while the value stays within the limit."""
+        return point
+
+    @abstractmethod
+    def rank(self, point: P) -> int:
+        """Columns of W, or rows of a point without factors."""
+
+
+class FactorComponent(Component[F], Generic[F, C]):
+    """A component whose points are factors (v, W): the rows `nodes` of the whole v and W.
 
     Attributes
     ----------
     nodes : ndarray of int
-        Rows of the whole v and W that this piece covers.
-    lower : ndarray or None
-        Entrywise lower limit of X (``log(A/2)`` for the paper's squared error).
+        Rows of the whole v and W that it covers.
+    cone : Geometry
+        Where X lies: metric, projection, penalty.
+    trace : float
+        Weight of the penalty.
     """
 
     nodes: Index
-    loss: Loss
     cone: C
     trace: float
-    lower: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -45,12 +137,60 @@ class Block(Generic[C]):
         return len(self.nodes)
 
     @property
+    @abstractmethod
+    def average_curvature(self) -> float:
+        """Mean curvature of the loss in the metric, at a model of the right size."""
+
+    @abstractmethod
+    def slopes(self, point: F) -> tuple[float, FloatArray, FloatArray]:
+        """Loss at a point, and half its gradients over v and W."""
+
+    def rank(self, point: F) -> int:
+        """Columns of W."""
+        return int(point.W.shape[1])
+
+    def tidy(self, point: F, limit: float) -> F:
+        """Columns orthogonal, by decreasing weight; light ones are dropped while the value stays within the limit."""
+        tidied: F = self.cone.tidied(point)
+        weights = np.sum((self.cone.s[:, None] * tidied.W) ** 2, axis=0)
+        short: F = self.cone.point(tidied.v, tidied.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
+        return short if self.value(short) <= limit else tidied
+
+
+@dataclass(frozen=True, eq=False)
+class DenseComponent(FactorComponent[FactorPoint, C]):
+    """A component on dense matrices: ``loss(X) + trace penalty(X)``.
+
+    Attributes
+    ----------
+    loss : Loss
+        Bound to the data of the component.
+    statement : mapping
+        What its dual points prove, in the words of a certificate.
+    """
+
+    nodes: Index
+    loss: Loss
+    cone: C
+    trace: float
+    statement: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def entries(self) -> Any:
+        """Index of the component's entries in the X of the whole problem."""
+
+    @abstractmethod
+    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
+
+    @property
     def scale(self) -> float:
         """The size of the data."""
         return self.loss.scale
 
-    def objective(self, point: FactorPoint, X: FloatArray | None = None) -> float:
-        """Loss plus penalty at a point of the cone."""
+    def value(self, point: FactorPoint, X: FloatArray | None = None) -> float:
+        """Loss plus penalty at a point of the cone, whose X may be given if it is known."""
         loss = self.loss.value(point.dense() if X is None else X)
         return loss + self.trace * self.cone.penalty(point) if self.trace else loss
 
@@ -59,59 +199,68 @@ class Block(Generic[C]):
         loss, G = self.loss.value_and_gradient(point.dense())
         return loss, *self.cone.pulled_back(G, point.W)
 
-    def start(self) -> FactorPoint:
+    def independent_model(self) -> FactorPoint:
         """The best model without positions."""
-        start: FactorPoint = self.cone.point(self.cone.independent_effects(self.loss.A), np.zeros((self.size, 0)))
-        return start
+        point: FactorPoint = self.cone.point(self.cone.independent_effects(self.loss.A), np.zeros((self.size, 0)))
+        return point
 
     @cached_property
     def average_curvature(self) -> float:
         """Mean curvature of the loss in the metric, at a model that is nowhere below the data."""
-        X = np.maximum(self.start().dense(), self.loss.minimiser())
+        X = np.maximum(self.independent_model().dense(), self.loss.minimiser())
         return float(self.loss.curvature(X).sum() / self.cone.total_weight)
 
-    def best_start(self, given: FactorPoint | FloatArray | None = None) -> FactorPoint:
-        """The best of the start above, the user's, and ``log A`` projected on the cone where A has no zero."""
-        candidates = [self.start()]
-        if isinstance(given, tuple) and (self.cone.free_effects or not given.v.any()):
-            candidates.append(given)
+    def start(self, given: FactorPoint | FloatArray | None = None) -> FactorPoint:
+        """The best of the model without positions, the user's point, and ``log A`` projected on the cone if A has no zero."""
+        candidates = [self.independent_model()]
+        if isinstance(given, tuple):
+            point = given.restricted(self.nodes)
+            fits = self.cone.free_effects or not point.v.any()
+            candidates.append(point if fits else self._project(point.dense()))
         elif given is not None:
-            X = given.dense() if isinstance(given, tuple) else given
-            candidates.append(self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG)))
+            candidates.append(self._project(given[self.entries]))
         best = self.loss.minimiser()
         if best.min() > -np.inf:
             candidates.append(self.cone.project(best))
-        values = [self.objective(point) for point in candidates]
+        values = [self.value(point) for point in candidates]
         return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
+
+    def _project(self, X: FloatArray) -> FactorPoint:
+        point: FactorPoint = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
+        return point
 
     def balanced(self, point: FactorPoint, X: FloatArray | None = None) -> FactorPoint:
         """Return the point with the best effects for its positions, where effects are free."""
-        if not self.cone.free_effects or self.lower is not None:
+        if not self.cone.free_effects:
             return point
         v = balancing_effects(self.loss, self.cone, point.dense() if X is None else X)
         balanced: FactorPoint = self.cone.point(point.v + v, point.W)
         return balanced
+
+    def certify(self, point: FactorPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
+        """The point with its effects balanced where they are free, its value, and a dual point for it."""
+        X = point.dense()
+        if self.cone.free_effects:
+            point = self.balanced(point, X)
+            X = point.dense()
+            value = self.value(point, X)
+        return Certified(point, value, self.dual_point(X, multiplier))
+
+    def value_and_dual(self, point: FactorPoint) -> tuple[float, Dual | None]:
+        """The objective at this very point, and a dual point for it."""
+        X = point.dense()
+        return self.value(point, X), self.dual_point(X)
+
+    def admits(self, point: FactorPoint) -> bool:
+        """Whether effects are free, or there are none."""
+        return self.cone.free_effects or not point.v.any()
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return the nearest admissible matrix and whether X lay outside beyond rounding."""
         if X.min() < LOWEST_LOG or X.max() > -LOWEST_LOG:
             return self.restore(np.clip(X, LOWEST_LOG, -LOWEST_LOG))[0], True
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
-        restored = not self.cone.contains(X, tolerance)
-        if restored:
-            X = self.cone.project(X).dense()
-        lift = self.lift(X)
-        return X + lift, restored or lift > tolerance
-
-    def lifted(self, point: Point) -> Point:
-        """Return the point raised by a constant until it respects the lower limit, if there is one."""
-        t = self.lift(point.dense()) if self.lower is not None else 0.0
-        if t == 0.0:
-            return point
-        if self.cone.free_effects:
-            return Point(point.v + 0.5 * t, point.W)
-        return Point(point.v, np.column_stack([point.W, np.full(self.size, np.sqrt(t))]))
-
-    def lift(self, X: FloatArray) -> float:
-        """The least t >= 0 for which ``X + t 11'`` respects the lower limit, if there is one."""
-        return 0.0 if self.lower is None else max(0.0, float((self.lower - X).max()))
+        if self.cone.contains(X, tolerance):
+            return X, False
+        restored: FloatArray = self.cone.project(X).dense()
+        return restored, True

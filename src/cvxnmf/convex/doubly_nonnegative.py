@@ -1,8 +1,12 @@
-"""The sparse problem: minimise ``||A - X||^2 + l1 sum X + trace Tr X``, X positive semidefinite and nonnegative."""
+"""The sparse problem: minimise ``||A - X||^2 + l1 sum X + trace Tr X``, X positive semidefinite and nonnegative.
+
+Its dual points are a nonnegative N, the multiplier of ``X >= 0``, and the best S for it: the negative part of ``B + N``, turned
+positive. What is left, ``Z = B + S + N``, is the positive part; at an optimal X, ``Z = X``, and N lives where X vanishes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -11,22 +15,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
+from cvxnmf.convex.component import Certified, Component
+from cvxnmf.convex.dual import Dual, Witness, accepted
+from cvxnmf.convex.methods import Method, ProjectionSplitting
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import smallest_eigenvalue
-from cvxnmf.results import MatrixPoint
+from cvxnmf.linalg.eigen import definite_parts, smallest_eigenvalue
+from cvxnmf.linalg.momentum import Momentum
+from cvxnmf.results import MatrixPoint, Solution
 
 #: A matrix counts as positive semidefinite if no eigenvalue is below minus this share of its norm, per row.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
+#: Steps of dual ascent when only X is known.
+ASCENT_STEPS = 60
+#: First diagonal raise of S, per row and unit of its trace.
+FIRST_PAD = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class ProjectionComponent(Component[MatrixPoint]):
     """The whole problem as one projection: the doubly nonnegative matrix nearest to ``B = A - l1/2 11' - trace/2 I``."""
 
     A: FloatArray
     l1: float
     trace: float
+    statement: Mapping[str, Any]
+
+    entries = ...
+
+    @property
+    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+        """Alternating directions between the two sets."""
+        return {"splitting": ProjectionSplitting}
 
     @cached_property
     def B(self) -> FloatArray:
@@ -40,19 +60,23 @@ class Projection:
         """Sum of squares of the data."""
         return float(np.vdot(self.A, self.A))
 
-    def objective(self, point: MatrixPoint) -> float:
+    def rank(self, point: MatrixPoint) -> int:
+        """Number of rows: X is not kept in factors."""
+        return len(point.matrix)
+
+    def value(self, point: MatrixPoint) -> float:
         """The objective at a doubly nonnegative matrix."""
         X = point.matrix
         with np.errstate(over="ignore", invalid="ignore"):
             D = X - self.A
             return float(np.vdot(D, D)) + self.l1 * float(np.abs(X).sum()) + self.trace * float(np.trace(X))
 
-    def best_start(self, given: MatrixPoint | None = None) -> MatrixPoint:
+    def start(self, given: MatrixPoint | None = None) -> MatrixPoint:
         """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
         candidates = [self.restored(np.maximum(self.B, 0.0))]
         if given is not None:
             candidates.append(given if self.contains(given.matrix) else self.restored(given.matrix))
-        return min(candidates, key=self.objective)
+        return min(candidates, key=self.value)
 
     def contains(self, X: FloatArray) -> bool:
         """Whether X is nonnegative, and positive semidefinite up to rounding."""
@@ -70,6 +94,42 @@ class Projection:
         Y *= max(0.0, fit) / max(float(np.vdot(Y, Y)), np.finfo(np.float64).tiny)
         return MatrixPoint(Y)
 
+    def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
+        """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
+        return (X, False) if self.contains(X) else (self.restored(X).matrix, True)
+
+    def certify(self, point: MatrixPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
+        """The point, its value, and a dual point for it."""
+        return Certified(point, value, self.dual_point(point.matrix, multiplier))
+
+    def value_and_dual(self, point: MatrixPoint) -> tuple[float, Dual | None]:
+        """The objective at the point, and a dual point for it."""
+        return self.value(point), self.dual_point(point.matrix)
+
+    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
+        N = self._ascend_dual(X) if multiplier is None else np.maximum(multiplier, 0.0)
+        S = definite_parts(self.B + N)[1]
+        unit = float(np.trace(S))
+
+        def family(shift: float) -> Witness:
+            raised = S.copy()
+            raised.flat[:: len(S) + 1] += shift * unit
+            return {"S": raised, "N": N}
+
+        return accepted(self.A, self.statement, 0.0, family, FIRST_PAD * len(S), largest=1.0)
+
+    def _ascend_dual(self, X: FloatArray) -> FloatArray:
+        """Accelerated ascent of the dual over N >= 0, started where X says N must live."""
+        B, momentum = self.B, Momentum()
+        ahead = N = np.where(X <= 1e-9 * X.max(initial=0.0), np.maximum(0.0, X - B), 0.0)
+        for _ in range(ASCENT_STEPS):
+            following = np.maximum(0.0, ahead - definite_parts(B + ahead)[0])
+            if float(np.vdot(ahead - following, following - N)) > 0:
+                momentum.restart()
+            ahead, N = following + momentum.extrapolation() * (following - N), following
+        return N
+
 
 @dataclass(frozen=True, eq=False)
 class DoublyNonnegativeProblem(Problem):
@@ -83,7 +143,7 @@ class DoublyNonnegativeProblem(Problem):
         Weights of the penalties.
     metric : ndarray of shape (n,)
         Ones.
-    blocks : tuple of Projection
+    components : tuple of ProjectionComponent
         The one piece to solve.
     """
 
@@ -91,9 +151,7 @@ class DoublyNonnegativeProblem(Problem):
     l1: float
     trace: float
     metric: FloatArray = field(repr=False)
-    blocks: tuple[Projection, ...] = field(repr=False)
-
-    methods = ("splitting",)
+    components: tuple[ProjectionComponent, ...] = field(repr=False)
 
     @property
     def size(self) -> int:
@@ -103,7 +161,7 @@ class DoublyNonnegativeProblem(Problem):
     @property
     def statement(self) -> dict[str, Any]:
         """The problem in the words of a certificate."""
-        return {"form": "doubly-nonnegative", "l1": self.l1, "trace": self.trace}
+        return _statement(self.l1, self.trace)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a finite symmetric matrix."""
@@ -114,12 +172,12 @@ class DoublyNonnegativeProblem(Problem):
 
     def value(self, X: ArrayLike) -> float:
         """Objective at X, shape (n, n), admissible or not: ``||A - X||^2 + l1 sum |X| + trace Tr X``."""
-        return self.blocks[0].objective(MatrixPoint(self.matrix(X)))
+        return self.components[0].value(MatrixPoint(self.matrix(X)))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X for nonnegative X: ``2 (X - A) + l1 11' + trace I``."""
         with np.errstate(over="ignore"):
-            return 2.0 * (self.matrix(X) - self.blocks[0].B)
+            return 2.0 * (self.matrix(X) - self.components[0].B)
 
     def with_trace(self, trace: float | Literal["auto"]) -> DoublyNonnegativeProblem:
         """Return the same problem with another trace weight."""
@@ -132,11 +190,13 @@ class DoublyNonnegativeProblem(Problem):
             validation.refuse("start is a Solution of another kind of problem; give one of a sparse problem, or a matrix X.")
         return MatrixPoint(self.matrix(point.matrix if isinstance(point, MatrixPoint) else start, "start"))
 
-    def restricted(self, given: MatrixPoint | None, block: Projection) -> MatrixPoint | None:
-        """The warm start itself."""
-        return given
+    def restrict_solution(self, solution: Solution) -> list[MatrixPoint] | None:
+        """The solution itself if it is doubly nonnegative."""
+        if not (isinstance(solution.point, MatrixPoint) and len(solution.point.matrix) == self.size):
+            validation.refuse(f"X is a Solution of another problem; give one of a sparse problem of {self.size} nodes.")
+        return [solution.point] if self.components[0].contains(solution.point.matrix) else None
 
-    def joined(self, points: Sequence[MatrixPoint]) -> tuple[MatrixPoint, None]:
+    def join_points(self, points: Sequence[MatrixPoint]) -> tuple[MatrixPoint, None]:
         """The one point there is."""
         return points[0], None
 
@@ -182,4 +242,10 @@ def _assemble(A: FloatArray, l1: float, trace: Any) -> DoublyNonnegativeProblem:
     if max(l1, weight) > 1e50:
         validation.refuse("l1 and trace must not exceed 1e50; beyond the largest entry of A the solution is 0 anyway.")
     A.flags.writeable = False  # a certificate is about these very numbers
-    return DoublyNonnegativeProblem(A, l1, weight, np.ones(len(A)), (Projection(A, l1, weight),))
+    component = ProjectionComponent(A, l1, weight, _statement(l1, weight))
+    return DoublyNonnegativeProblem(A, l1, weight, np.ones(len(A)), (component,))
+
+
+def _statement(l1: float, trace: float) -> dict[str, Any]:
+    """The problem in the words of a certificate."""
+    return {"form": "doubly-nonnegative", "l1": l1, "trace": trace}

@@ -1,4 +1,4 @@
-"""The two losses in log variables ``X = log E``: value, gradient, curvature, domain of the dual.
+"""The losses in log variables ``X = log E``: value, gradient, curvature, domain of the dual.
 
 A loss is bound to its data ``A`` and sums over all entries, or over the off-diagonal ones when the
 diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
@@ -6,11 +6,16 @@ diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
     KL    phi(x) = e^x - a x + a log a - a            floor  a      (dual variable w >= -a)
     MSE   phi(x) = (e^x - a)^2 where e^x >= a/2,      floor  a^2/2  (dual variable w >= -a^2/2)
           and its tangent at log(a/2) below: convex, C1, never below the true squared error
+    paper's MSE   the same on x >= log(a/2) only
+
+What else is known of a loss stands in its class: whether it limits X, whether the edge of the noise is known for it, whether
+products with the model are enough to minimise it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 from scipy.special import wrightomega
@@ -18,6 +23,12 @@ from scipy.special import wrightomega
 from cvxnmf.linalg.arrays import FloatArray
 
 LOG_2 = float(np.log(2.0))
+
+
+def kl_constant(A: FloatArray) -> float:
+    """``sum A log A - A`` over the positive entries of A: the part of the KL divergence that no model changes."""
+    a = A[A > 0]
+    return float(np.sum(a * np.log(a)) - a.sum())
 
 
 class Loss(ABC):
@@ -29,9 +40,20 @@ class Loss(ABC):
         Nonnegative symmetric data.
     ignore_diagonal : bool
         Give the diagonal weight zero: it is read as zero in the data and in the model.
+
+    Attributes
+    ----------
+    noise_known : bool
+        Whether entries have a variance proportional to their mean under this loss, so that ``trace="auto"`` is known.
+    by_products : bool
+        Whether products with ``exp(X)`` are all that a method needs of it, so that large sparse data can stay sparse.
+    limited : bool
+        Whether ``X >= lower`` is part of the problem.
     """
 
-    name: str
+    noise_known = False
+    by_products = False
+    limited = False
 
     def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
         if ignore_diagonal and np.diag(A).any():
@@ -109,11 +131,11 @@ class Loss(ABC):
 class KullbackLeibler(Loss):
     """``KL(A || exp(X)) = sum A log A - A X - A + exp X``, with ``0 log 0 = 0``."""
 
-    name = "kl"
+    noise_known = True
+    by_products = True
 
     def _constant(self) -> float:
-        a = self.A[self.A > 0]
-        return float(np.sum(a * np.log(a)) - a.sum())
+        return kl_constant(self.A)
 
     def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -172,7 +194,7 @@ class PairedKullbackLeibler(KullbackLeibler):
         super().__init__(data)
 
     def _constant(self) -> float:
-        return KullbackLeibler(self.rectangle).constant
+        return kl_constant(self.rectangle)
 
     def minimiser(self) -> FloatArray:
         """``log A`` in the off-diagonal blocks, ``-inf`` elsewhere."""
@@ -200,8 +222,6 @@ class PairedKullbackLeibler(KullbackLeibler):
 class SquaredError(Loss):
     """``sum (exp X - A)^2``, continued by its tangent where ``exp X < A/2``."""
 
-    name = "mse"
-
     def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
             A, E = self.A, self._weighted(np.exp(X))
@@ -225,12 +245,18 @@ class SquaredError(Loss):
         A, E = self.A, np.exp(X)
         return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2``: on the tangent where that ends below ``log(a/2)``."""
+    @cached_property
+    def lower(self) -> FloatArray:
+        """``log(A/2)``, below which the tangent continues the loss; ``-inf`` on an ignored diagonal."""
         with np.errstate(divide="ignore"):
-            lower = np.log(self.A) - LOG_2
+            lower: FloatArray = np.log(self.A) - LOG_2
         if self.ignore_diagonal:
             np.fill_diagonal(lower, -np.inf)
+        return lower
+
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``: on the tangent where that ends below ``log(a/2)``."""
+        lower = self.lower
         x = self.limited_proximal(B, weight, lower)
         return np.where(x > lower, x, np.minimum(lower, B + 0.5 * self.A**2 / weight))
 
@@ -274,5 +300,15 @@ class SquaredError(Loss):
         return 0.5 * self.A * self.A
 
 
-#: Losses by the names a user gives; "mse-paper" adds the constraint ``X >= log(A/2)`` in the problem.
-LOSSES: dict[str, type[Loss]] = {"kl": KullbackLeibler, "mse": SquaredError, "mse-paper": SquaredError}
+class LimitedSquaredError(SquaredError):
+    """The paper's squared error: ``sum (exp X - A)^2`` under the constraint ``exp X >= A/2``, where it is convex."""
+
+    limited = True
+
+    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= log(a/2)``, entrywise."""
+        return self.limited_proximal(B, weight, self.lower)
+
+
+#: Losses by the names a user gives.
+LOSSES: dict[str, type[Loss]] = {"kl": KullbackLeibler, "mse": SquaredError, "mse-paper": LimitedSquaredError}

@@ -1,17 +1,27 @@
-"""One piece of a problem whose model is never formed: KL on the conditional cone, with a penalty, of sparse data."""
+"""A component whose model is never formed: KL on the conditional cone, with a penalty, of sparse data.
+
+Its dual point: with ``G = E - A`` at balanced effects, ``G1 = 0``, and ``Y = trace N + share G`` is in the dual cone if share
+times the largest eigenvalue of ``S^-1 (A - E) S^-1`` is at most the trace. Then ``Z = (1 - share) A + share E`` is the dual
+point. Its witness is the share and the factors of the model; the last rounding of the row sums is put on the diagonal.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg as spl
 
+from cvxnmf.certificates.matrix_free import large
+from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
+from cvxnmf.convex.dual import Dual, Witness, accepted
+from cvxnmf.convex.losses import kl_constant
+from cvxnmf.convex.methods import MatrixFreeDescent, Method
 from cvxnmf.convex.model_operator import Model
-from cvxnmf.convex.problem import Index
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.leading import operator_pairs
 from cvxnmf.results import Point
@@ -24,33 +34,48 @@ LONGEST_STEP = 2.0
 SMALLEST_SHARE = 1e-4
 #: Directions that are looked for at first.
 FIRST_DIRECTIONS = 8
+#: Smallest decrease of the dual point's share below the computed one, and as a part of its distance from 1.
+FIRST_PAD, RELATIVE_PAD = 1e-9, 0.05
+#: The same for large graphs, where the check too has its eigenvalues from a few products only.
+LARGE_PAD = 1e-3
+#: From this many nodes on the check, which forms the model, gains by several threads; products have threads of their own.
+THREADS_FROM = 2500
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedBlock:
+class MatrixFreeComponent(FactorComponent[Point, Cone]):
     """The nodes that carry data, with products in place of matrices.
 
     Attributes
     ----------
-    nodes : ndarray of int
-        Rows of the whole v and W that this piece covers.
     A : csr_array
         The data on these nodes.
-    coarse_start : bool
-        Whether a first descent may work in single precision; nothing else does.
+    statement : mapping
+        What its dual points prove, in the words of a certificate.
+    first_single : bool
+        Whether the first descent works in single precision; nothing else does.
     """
 
     nodes: Index
     A: Any
     cone: Cone
     trace: float
-    coarse_start: bool = False
-    lower: None = None
+    statement: Mapping[str, Any]
+    first_single: bool = False
+
+    certifies_start = False  # a certificate costs as much as a step, which is needed anyway
+    matrix_free = True
+    dense_methods = ("accelerated", "projected-gradient", "adaptive")
+    threads_from = THREADS_FROM
 
     @property
-    def size(self) -> int:
-        """Number of nodes."""
-        return len(self.nodes)
+    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+        """Descent over factors needs products only."""
+        return {"factored": MatrixFreeDescent}
+
+    def in_single_precision(self) -> MatrixFreeComponent:
+        """The same component, its first descent in single precision."""
+        return replace(self, first_single=True)
 
     @cached_property
     def degrees(self) -> FloatArray:
@@ -65,45 +90,41 @@ class StreamedBlock:
     @cached_property
     def constant(self) -> float:
         """The part of the loss that does not depend on X, ``sum A log A - A``."""
-        return float(np.sum(self.A.data * np.log(self.A.data)) - self.A.data.sum())
+        return kl_constant(self.A.data)
 
     @property
     def average_curvature(self) -> float:
         """Mean curvature of the loss in the metric at the model without positions."""
         return self.scale / self.cone.total_weight
 
-    def slopes(self, point: Point) -> tuple[float, FloatArray, FloatArray]:
+    def slopes(self, point: Point, single: bool = False) -> tuple[float, FloatArray, FloatArray]:
         """Loss at a point, and half its gradients over v and W: ``(E - A)1`` and ``(E - A)W``."""
         v, W = point
-        product = self._model(point) @ np.column_stack([np.ones(self.size), W])
+        product = Model(v, W, single) @ np.column_stack([np.ones(self.size), W])
         AW = self.A @ W
         inner = 2.0 * float(v @ self.degrees) + float(np.vdot(AW, W))
         total = float(product[:, 0].sum()) - inner + self.constant
         loss = max(0.0, total) if total < np.inf else np.inf
         return loss, product[:, 0] - self.degrees, product[:, 1:] - AW
 
-    def _model(self, point: Point) -> Model:
-        return Model(*point)
-
-    def for_first_descent(self) -> StreamedBlock:
-        """The same, in single precision if that was asked for."""
-        return CoarseBlock(self.nodes, self.A, self.cone, self.trace) if self.coarse_start else self
-
-    def objective(self, point: Point) -> float:
+    def value(self, point: Point) -> float:
         """Loss plus penalty."""
         return self.slopes(point)[0] + self.trace * self.cone.penalty(point)
 
-    def start(self) -> Point:
+    def independent_model(self) -> Point:
         """The best model without positions."""
         return Point(np.log(self.degrees) - 0.5 * np.log(self.scale), np.zeros((self.size, 0)))
 
-    def best_start(self, given: Point | FloatArray | None = None) -> Point:
-        """The better of the start above and the user's."""
-        if isinstance(given, np.ndarray):
-            given = self.cone.project(np.clip(given, -1e6, 1e6))
-        if given is None or not np.isfinite(given.v).all() or not self.objective(given) < self.objective(self.start()):
-            return self.start()
-        return given
+    def start(self, given: Point | FloatArray | None = None) -> Point:
+        """The better of the model without positions and the user's point."""
+        plain = self.independent_model()
+        if given is None:
+            return plain
+        if isinstance(given, tuple):
+            point = given.restricted(self.nodes)
+        else:
+            point = self.cone.project(np.clip(given[np.ix_(self.nodes, self.nodes)], -1e6, 1e6))
+        return point if np.isfinite(point.v).all() and self.value(point) < self.value(plain) else plain
 
     def balanced(self, point: Point) -> Point:
         """Return the point with the best effects for its positions, those for which ``E1 = A1``.
@@ -174,16 +195,34 @@ class StreamedBlock:
         squares = Y * Y
         curvature = np.sum(squares * (Model(*point) @ squares), axis=0)
         weights = np.minimum((values - self.trace) / curvature, 1.0 / np.max(squares, axis=0))
-        before, share = self.objective(point), 1.0
+        before, share = self.value(point), 1.0
         while True:  # each weight is right for its direction alone; together they may be too much
             raised = Point(point.v, np.column_stack([point.W, Y * np.sqrt(share * weights)]))
-            if self.objective(raised) <= before or share < SMALLEST_SHARE:
+            if self.value(raised) <= before or share < SMALLEST_SHARE:
                 return raised
             share *= 0.3
 
+    def certify(self, point: Point, value: float = np.nan, multiplier: FloatArray | None = None) -> Certified:
+        """The point with balanced effects, its value, and a dual point that the check accepts."""
+        point = self.balanced(point)
+        loss, residual, _ = self.slopes(point)
+        largest = self.largest_eigenvalue(point)
 
-class CoarseBlock(StreamedBlock):
-    """The same with slopes in single precision."""
+        def witness(shift: float) -> Witness:
+            share = 1.0 - min(shift, 1.0)
+            return {
+                "v": point.v,
+                "W": point.W,
+                "metric": self.cone.s,
+                "share": share + 0.0 * residual[:1],
+                "diagonal": -share * residual,
+            }
 
-    def _model(self, point: Point) -> Model:
-        return Model(*point, single=True)
+        least = max(0.0, 1.0 - self.trace / largest) if largest > 0 else 0.0
+        pad = LARGE_PAD if large(self.A) else max(FIRST_PAD, RELATIVE_PAD * least)
+        dual = accepted(self.A, self.statement, least, witness, pad, largest=1.1)
+        return Certified(point, loss + self.trace * self.cone.penalty(point), dual)
+
+    def value_and_dual(self, point: Point) -> tuple[float, Dual | None]:
+        """The objective at this very point, and a dual point for it."""
+        return self.value(point), self.certify(point).dual

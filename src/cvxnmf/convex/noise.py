@@ -259,3 +259,17 @@ def rectangular_residual_dispersion(
             return float(min(phi, smaller))
         signal, phi = more, smaller
     return 0.0
+
+
+def rectangular_noise_edge(A: FloatArray) -> float:
+    """The noise edge of a rectangular A without empty rows and columns, raised by the factor ``1 + min(m, n)^(-2/3)``."""
+    rows, columns = A.sum(axis=1), A.sum(axis=0)
+    model = np.outer(rows, columns / rows.sum())
+    top = float(A.max())
+    if np.all((A == 0) | (A == top)):
+        variance = top * model * np.maximum(0.0, 1.0 - model / top)
+        edge = rectangular_spectral_edge(variance.sum(axis=1), variance.sum(axis=0))
+    else:
+        edge = rectangular_spectral_edge(rows, columns)
+        edge *= np.sqrt(rectangular_residual_dispersion(A - model, rows, columns, edge))
+    return float(edge * (1.0 + min(A.shape) ** (-2.0 / 3.0)))

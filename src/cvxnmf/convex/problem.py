@@ -1,20 +1,28 @@
-"""What every problem offers."""
+"""What every problem offers: its equation as value and gradient, its components, its statement."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cvxnmf import validation
+from cvxnmf.convex.component import Index
+from cvxnmf.convex.dual import Dual
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.threads import SINGLE_THREAD_BELOW
-from cvxnmf.results import AnyPoint
+from cvxnmf.results import AnyPoint, FactorPoint, Solution
 
-Index = NDArray[np.intp]
+
+class Examined(NamedTuple):
+    """The value at a user's point, dual points of all components, and whether the point had to be restored."""
+
+    value: float
+    duals: list[Dual | None]
+    restored: bool
 
 
 class Problem(ABC):
@@ -29,17 +37,14 @@ class Problem(ABC):
     metric : ndarray
         The vector s of weights, one per node (rows, then columns of a rectangular A); 0 for those that carry no data and
         were set aside.
-    blocks : tuple
+    components : tuple of Component
         The independent pieces to solve.
-    methods : tuple of str
-        Names of the methods that can solve it, the best first.
     """
 
     A: Any
     trace: float
     metric: FloatArray
-    blocks: tuple[Any, ...]
-    methods: tuple[str, ...]
+    components: tuple[Any, ...]
 
     @property
     @abstractmethod
@@ -63,19 +68,6 @@ class Problem(ABC):
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
         """Return the same problem with another trace weight."""
 
-    @property
-    def threads_from(self) -> int:
-        """Size from which on BLAS gains by several threads."""
-        return SINGLE_THREAD_BELOW
-
-    def arranged(self, method: str, single: bool = False) -> Problem:
-        """The same problem in the form that a method works on, if asked for in single precision where that is possible."""
-        if single:
-            validation.refuse(
-                "precision='single' is for method='factored' on large sparse data (KL, conditional cone, trace > 0) only."
-            )
-        return self
-
     @abstractmethod
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a matrix that a user gives as a point of this problem."""
@@ -85,14 +77,77 @@ class Problem(ABC):
         """Check a warm start: a solution, factors or a matrix."""
 
     @abstractmethod
-    def restricted(self, given: Any, block: Any) -> Any:
-        """A warm start on the nodes of one block."""
+    def restrict_solution(self, solution: Solution) -> list[Any] | None:
+        """Its points on the components, None where it is not admissible here; a solution of another problem is refused."""
 
     @abstractmethod
-    def joined(self, points: Sequence[Any]) -> tuple[AnyPoint, Index | None]:
-        """The points of all blocks as one, and the groups of nodes if there are several."""
+    def join_points(self, points: Sequence[Any]) -> tuple[AnyPoint, Index | None]:
+        """The points of all components as one, and the component of every node if there are several."""
+
+    def join_duals(self, duals: Sequence[Dual | None]) -> Dual | None:
+        """The dual points of all components as one."""
+        (dual,) = duals
+        return dual
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods that can solve it, the best first."""
+        return (*self.components[0].methods, *self.components[0].dense_methods)
+
+    @property
+    def matrix_free(self) -> bool:
+        """Whether it is solved by products with a model that is never formed."""
+        return any(component.matrix_free for component in self.components)
 
     @property
     def scale(self) -> float:
         """The size of the data, against which a vanishing value is judged."""
-        return float(sum(block.scale for block in self.blocks))
+        return float(sum(component.scale for component in self.components))
+
+    def dense(self) -> Problem:
+        """The same problem on dense matrices."""
+        return self
+
+    def for_method(self, name: str) -> Problem:
+        """The same problem in the form that a method works on."""
+        return self if name in self.components[0].methods else self.dense()
+
+    def in_single_precision(self) -> Problem:
+        """The same problem, its first descent in single precision; refused where that is not possible."""
+        components = tuple(component.in_single_precision() for component in self.components)
+        if None in components:
+            validation.refuse(
+                "precision='single' is for method='factored' on large sparse data (KL, conditional cone, trace > 0) only."
+            )
+        return replace(self, components=components)  # type: ignore[type-var]
+
+    def matrix_of(self, solution: Solution) -> ArrayLike:
+        """The matrix X of a solution, of the shape that :meth:`matrix` takes."""
+        return solution.X
+
+    def examine(self, X: ArrayLike | Solution) -> Examined:
+        """Value and dual points at a user's matrix, put inside the cone first, or at a solution in factors."""
+        if isinstance(X, Solution):
+            points = self.restrict_solution(X)
+            if points is not None:
+                pairs = [component.value_and_dual(point) for component, point in zip(self.components, points, strict=True)]
+                return Examined(sum(value for value, _ in pairs), [dual for _, dual in pairs], False)
+            X = self.matrix_of(X)
+        whole, restored, duals = self.matrix(X), False, []
+        for component in self.dense().components:
+            part, moved = component.restore(whole[component.entries])
+            whole[component.entries], restored = part, restored or moved
+            duals.append(component.dual_point(part))
+        return Examined(self.value(whole), duals, restored)
+
+    def _joined_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:
+        """Effects and positions of all components, ``-inf`` effects where there are no data; the component of every node."""
+        v, numbers = np.full(n, -np.inf), np.full(n, -1)
+        W = np.zeros((n, sum(point.W.shape[1] for point in points)))
+        column = 0
+        for number, (component, point) in enumerate(zip(self.components, points, strict=True)):
+            rank = point.W.shape[1]
+            v[component.nodes], numbers[component.nodes] = point.v, number
+            W[component.nodes, column : column + rank] = point.W
+            column += rank
+        return v, W, numbers if len(points) > 1 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -11,17 +11,57 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
-from cvxnmf.convex.component import Block
+from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
-from cvxnmf.convex.losses import LOSSES, PairedKullbackLeibler
-from cvxnmf.convex.noise import rectangular_residual_dispersion, rectangular_spectral_edge
+from cvxnmf.convex.dual import Dual
+from cvxnmf.convex.losses import LOSSES, KullbackLeibler, PairedKullbackLeibler
+from cvxnmf.convex.methods import Accelerated, Adaptive, Factored, Method, ProjectedGradient
+from cvxnmf.convex.noise import rectangular_noise_edge
 from cvxnmf.convex.nuclear import NuclearNorm
-from cvxnmf.convex.problem import Index, Problem
+from cvxnmf.convex.problem import Problem
+from cvxnmf.convex.rectangular_dual import nuclear_dual_point, paper_dual_point
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import singular_triples_above, spectral_norm
-from cvxnmf.results import PairedPoint, Point
+from cvxnmf.results import PairedPoint, Point, Solution
 
-LOSS_NAMES = ("kl", "mse")
+
+class _RectangularMethods:
+    """Methods of rectangular components: plain steps are enough for even margins, and "adaptive" finds out."""
+
+    @property
+    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+        """Methods that can solve it by their names, the best first."""
+        names = {"adaptive": Adaptive, "accelerated": Accelerated, "factored": Factored}
+        return names | {"projected-gradient": ProjectedGradient}
+
+
+@dataclass(frozen=True, eq=False)
+class NuclearComponent(_RectangularMethods, DenseComponent[NuclearNorm]):
+    """``loss(A, exp(X)) + 2 trace ||X||_*`` on the rows and columns that carry data."""
+
+    rows: Index
+    columns: Index
+
+    @property
+    def entries(self) -> Any:
+        """Rows and columns that carry data."""
+        return np.ix_(self.rows, self.columns)
+
+    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
+        return nuclear_dual_point(self, X)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedComponent(_RectangularMethods, DenseComponent[PSD]):
+    """``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))`` over a positive semidefinite X of m + n rows."""
+
+    loss: PairedKullbackLeibler
+    entries = ...
+
+    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
+        return paper_dual_point(self.loss.rectangle, self.loss.weight, self.statement, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +78,7 @@ class NonsymmetricProblem(Problem):
         The least trace at which the solution has no positions.
     metric : ndarray of shape (m + n,)
         Ones; 0 for rows and columns without data that were set aside.
-    blocks : tuple of Block
+    components : tuple of DenseComponent
         The one piece to solve: the rows and columns that carry data.
     """
 
@@ -47,9 +87,8 @@ class NonsymmetricProblem(Problem):
     effects: bool
     trace: float
     metric: FloatArray = field(repr=False)
-    blocks: tuple[Block[Any], ...] = field(repr=False)
+    components: tuple[DenseComponent[Any], ...] = field(repr=False)
 
-    methods = ("adaptive", "accelerated", "factored", "projected-gradient")
     penalty_name = "nuclear"
 
     @property
@@ -60,55 +99,41 @@ class NonsymmetricProblem(Problem):
     @property
     def statement(self) -> dict[str, Any]:
         """The problem in the words of a certificate."""
-        names = {"form": "nonsymmetric", "loss": self.loss_name, "penalty": self.penalty_name}
-        return names | {"effects": self.effects, "trace": self.trace}
-
-    @property
-    def rows(self) -> Index:
-        """Rows of A that carry data."""
-        return np.flatnonzero(self.metric[: len(self.A)])
-
-    @property
-    def columns(self) -> Index:
-        """Columns of A that carry data."""
-        return np.flatnonzero(self.metric[len(self.A) :])
+        return _statement(self.loss_name, self.penalty_name, self.effects, self.trace)
 
     @cached_property
     def gamma_max(self) -> float:
         """The least trace at which the solution has no positions; with effects and KL it is then ``rc'/sum A``."""
-        block = self.blocks[0]
-        X = block.balanced(block.start()).dense()
-        return 0.5 * spectral_norm(block.loss.value_and_gradient(X)[1])
+        (component,) = self.components
+        X = component.balanced(component.independent_model()).dense()
+        return 0.5 * spectral_norm(component.loss.value_and_gradient(X)[1])
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a matrix of logarithms of the shape of A."""
         return validation.rectangular_logs(X, self.A.shape, name)
-
-    def part(self, X: FloatArray) -> FloatArray:
-        """X on the rows and columns that carry data."""
-        return X[np.ix_(self.rows, self.columns)]
 
     def value(self, X: ArrayLike) -> float:
         """Objective at X, shape (m, n): loss plus ``2 trace ||X||_*``, of the centred X where effects are free.
 
         ``-inf`` entries stand for ``exp(X) = 0``; within the rows and columns that carry data the penalty is infinite there.
         """
-        whole = self.matrix(X)
-        part = self.part(whole)
+        whole, (component,) = self.matrix(X), self.components
+        part = whole[component.entries]
         if not np.isfinite(part).all():
             return float("inf")
         with np.errstate(over="ignore", invalid="ignore"):
-            return LOSSES[self.loss_name](self.A).value(whole) + self.trace * float(self.blocks[0].cone.inner(part))
+            return LOSSES[self.loss_name](self.A).value(whole) + self.trace * float(component.cone.inner(part))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """A gradient of the objective at X, shape (m, n); of the nuclear norm the one of least size."""
-        whole = self.matrix(X)
+        whole, (component,) = self.matrix(X), self.components
         with np.errstate(over="ignore", invalid="ignore"):
             _, G = LOSSES[self.loss_name](self.A).value_and_gradient(whole)
-        if not np.abs(self.part(whole)).max() < 1e100:
+        part = whole[component.entries]
+        if not np.abs(part).max() < 1e100:
             validation.refuse("X has entries beyond 1e100 where there are data; the penalty has no gradient there.")
-        left, _, right = singular_triples_above(self.blocks[0].cone.centred(self.part(whole)), 0.0)
-        G[np.ix_(self.rows, self.columns)] += 2.0 * self.trace * (left @ right.T)
+        left, _, right = singular_triples_above(component.cone.centred(part), 0.0)
+        G[component.entries] += 2.0 * self.trace * (left @ right.T)
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
@@ -120,17 +145,21 @@ class NonsymmetricProblem(Problem):
         factors = validation.factors(start, sum(self.A.shape), PairedPoint, len(self.A))
         return self.matrix(start, "start") if factors is None else PairedPoint(*factors, len(self.A))
 
-    def restricted(self, given: PairedPoint | FloatArray | None, block: Block[Any]) -> PairedPoint | FloatArray | None:
-        """A warm start on the rows and columns that carry data."""
-        if isinstance(given, np.ndarray):
-            return self.part(given)
-        return None if given is None else given.restricted(block.nodes)
+    def _paired_point(self, solution: Solution) -> PairedPoint:
+        """The point of a solution of data of the same shape."""
+        point = solution.point
+        if not isinstance(point, PairedPoint) or (point.n_rows, len(point.v) - point.n_rows) != self.A.shape:
+            validation.refuse(f"X is a Solution of another problem; give one of data of shape {self.A.shape}, or a matrix.")
+        return point
 
-    def joined(self, points: Sequence[PairedPoint]) -> tuple[PairedPoint, None]:
+    def restrict_solution(self, solution: Solution) -> list[PairedPoint] | None:
+        """Its factors on the rows and columns that carry data; None where effects are not free or infinite."""
+        point = self._paired_point(solution).restricted(self.components[0].nodes)
+        return [point] if np.isfinite(point.v).all() and (self.effects or not point.v.any()) else None
+
+    def join_points(self, points: Sequence[PairedPoint]) -> tuple[PairedPoint, None]:
         """Effects and positions of all rows and columns; ``-inf`` effects where there are no data."""
-        (point,), nodes = points, self.blocks[0].nodes
-        v, W = np.full(sum(self.A.shape), -np.inf), np.zeros((sum(self.A.shape), point.W.shape[1]))
-        v[nodes], W[nodes] = point.v, point.W
+        v, W, _ = self._joined_factors(sum(self.A.shape), points)
         return PairedPoint(v, W, len(self.A)), None
 
 
@@ -161,22 +190,27 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
 
     def value(self, X: ArrayLike) -> float:
         """Objective at the block matrix X, shape (m + n, m + n)."""
-        return self.blocks[0].loss.value(self.matrix(X))
+        return self.components[0].loss.value(self.matrix(X))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at the block matrix X."""
-        return self.blocks[0].loss.value_and_gradient(self.matrix(X))[1]
+        return self.components[0].loss.value_and_gradient(self.matrix(X))[1]
 
     def starting_point(self, start: Any) -> Point | FloatArray:  # type: ignore[override]
         """Check a warm start: a solution, a pair (v, W) of m + n rows, or a block matrix X."""
         factors = validation.factors(start, self.size, PairedPoint, len(self.A))
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
-    def restricted(self, given: Point | FloatArray | None, block: Block[Any]) -> Point | FloatArray | None:  # type: ignore[override]
-        """The warm start itself: no row or column is set aside."""
-        return given
+    def restrict_solution(self, solution: Solution) -> None:
+        """None: a solution is examined as a matrix."""
+        return
 
-    def joined(self, points: Sequence[Point]) -> tuple[PairedPoint, None]:  # type: ignore[override]
+    def matrix_of(self, solution: Solution) -> FloatArray:
+        """The whole block matrix of a solution."""
+        point = self._paired_point(solution)
+        return Point(point.v, point.W).dense()
+
+    def join_points(self, points: Sequence[Point]) -> tuple[PairedPoint, None]:  # type: ignore[override]
         """Positions of rows and columns; their products are ``X_12``."""
         return PairedPoint(points[0].v, points[0].W, len(self.A)), None
 
@@ -221,11 +255,11 @@ def nonsymmetric(
     >>> solution.status.name, solution.rank, solution.X.shape
     ('OPTIMAL', 1, (12, 8))
     """
-    validation.choice("loss", loss, LOSS_NAMES)
+    validation.choice("loss", loss, [name for name, kind in LOSSES.items() if not kind.limited])
     validation.choice("penalty", penalty, ("nuclear", "paper"))
     if not isinstance(effects, bool | np.bool_):
         validation.refuse(f"effects must be True or False, not {effects!r}.")
-    if penalty == "paper" and (loss != "kl" or effects):
+    if penalty == "paper" and (LOSSES[loss] is not KullbackLeibler or effects):
         validation.refuse("penalty='paper' is for loss='kl' without effects; set effects=False and loss='kl'.")
     checked = validation.rectangular_matrix(A)
     validation.magnitude(checked, loss)
@@ -237,20 +271,26 @@ def nonsymmetric(
 def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects: bool, penalty: str) -> NonsymmetricProblem:
     """Build a problem from checked data: the rows and columns that carry data, and the trace."""
     s = np.concatenate([A.any(axis=1), A.any(axis=0)]).astype(np.float64) if effects else np.ones(sum(A.shape))
-    nodes = np.flatnonzero(s)
-    data = A[np.ix_(s[: len(A)] > 0, s[len(A) :] > 0)]
+    nodes, rows, columns = np.flatnonzero(s), np.flatnonzero(s[: len(A)]), np.flatnonzero(s[len(A) :])
+    data = A[np.ix_(rows, columns)]
     if isinstance(trace, str):
         _refuse_auto(trace, loss, effects)
-        weight = _noise_trace(data)
+        weight = 0.5 * rectangular_noise_edge(data)
     else:
         weight = validation.number("trace", trace, minimum=0.0, strict=True)
     _refuse_weight(weight, isinstance(trace, str))
     A.flags.writeable = s.flags.writeable = False  # a certificate is about these very numbers
+    statement = _statement(loss, penalty, effects, weight)
     if penalty == "paper":
-        paired = Block(nodes, PairedKullbackLeibler(data, weight), PSD(np.ones(len(nodes))), 0.0)
+        paired = PairedComponent(nodes, PairedKullbackLeibler(data, weight), PSD(np.ones(len(nodes))), 0.0, statement)
         return PaperNonsymmetricProblem(A, loss, effects, weight, s, (paired,))
-    block = Block(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight)
-    return NonsymmetricProblem(A, loss, effects, weight, s, (block,))
+    component = NuclearComponent(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight, statement, rows, columns)
+    return NonsymmetricProblem(A, loss, effects, weight, s, (component,))
+
+
+def _statement(loss: str, penalty: str, effects: bool, trace: float) -> dict[str, Any]:
+    """The problem in the words of a certificate."""
+    return {"form": "nonsymmetric", "loss": loss, "penalty": penalty, "effects": effects, "trace": trace}
 
 
 def _refuse_weight(weight: float, automatic: bool) -> None:
@@ -263,19 +303,5 @@ def _refuse_weight(weight: float, automatic: bool) -> None:
 def _refuse_auto(trace: str, loss: str, effects: bool) -> None:
     if trace != "auto":
         validation.refuse(f"trace must be 'auto' or a number above 0, not {trace!r}.")
-    if loss != "kl" or not effects:
+    if not (LOSSES[loss].noise_known and effects):
         validation.refuse("trace='auto' is known for loss='kl' with effects only; give trace as a number for this problem.")
-
-
-def _noise_trace(A: FloatArray) -> float:
-    """Half the noise edge of docs/mathematics.md, raised by the factor ``1 + min(m, n)^(-2/3)``."""
-    rows, columns = A.sum(axis=1), A.sum(axis=0)
-    model = np.outer(rows, columns / rows.sum())
-    top = float(A.max())
-    if np.all((A == 0) | (A == top)):
-        variance = top * model * np.maximum(0.0, 1.0 - model / top)
-        edge = rectangular_spectral_edge(variance.sum(axis=1), variance.sum(axis=0))
-    else:
-        edge = rectangular_spectral_edge(rows, columns)
-        edge *= np.sqrt(rectangular_residual_dispersion(A - model, rows, columns, edge))
-    return float(0.5 * edge * (1.0 + min(A.shape) ** (-2.0 / 3.0)))

@@ -7,56 +7,31 @@ balanced first, so that the margins of ``g + f`` are those of f; what is left of
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from cvxnmf import validation
-from cvxnmf.convex.component import Block
+from cvxnmf.convex.component import DenseComponent
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
 from cvxnmf.convex.effects import balancing_effects
-from cvxnmf.convex.rectangular import NonsymmetricProblem, PaperNonsymmetricProblem
+from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, spectral_norm
-from cvxnmf.results import PairedPoint, Point, Solution
 
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
 
 
-def examined(problem: NonsymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
-    """Value, dual point, and whether X had to be restored."""
-    (block,) = problem.blocks
-    if isinstance(X, Solution) and isinstance(X.point, PairedPoint) and _shape(X.point) == problem.A.shape:
-        point = X.point.restricted(block.nodes)
-        if np.isfinite(point.v).all() and (problem.effects or not point.v.any()):
-            part = point.dense()
-            return block.objective(point, part), [dual_point(problem, block, part)], False
-        X = X.X
-    if isinstance(X, Solution):
-        validation.refuse(f"X is a Solution of another problem; give one of data of shape {problem.A.shape}, or a matrix.")
-    whole = problem.matrix(X)
-    part, restored = block.restore(problem.part(whole))
-    whole[np.ix_(problem.rows, problem.columns)] = part
-    return problem.value(whole), [dual_point(problem, block, part)], restored
-
-
-def _shape(point: PairedPoint) -> tuple[int, int]:
-    return point.n_rows, len(point.v) - point.n_rows
-
-
-def dual_point(
-    problem: NonsymmetricProblem, block: Block[Any], X: FloatArray, multiplier: FloatArray | None = None
-) -> Dual | None:
+def nuclear_dual_point(component: DenseComponent[NuclearNorm], X: FloatArray) -> Dual | None:
     """Return a dual point for X: the gradient, shrunk until its spectral norm is at most twice the trace."""
-    if block.cone.free_effects:
-        X = block.cone.with_effects(X, balancing_effects(block.loss, block.cone, X))
-    _, g = block.loss.value_and_gradient(X)
+    loss, cone = component.loss, component.cone
+    if cone.free_effects:
+        X = cone.with_effects(X, balancing_effects(loss, cone, X))
+    _, g = loss.value_and_gradient(X)
     if not (-ABSURD < g.min() and g.max() < ABSURD):
         return None
-    floor, limit = block.loss.floor(), 2.0 * problem.trace
+    floor, limit = loss.floor(), 2.0 * component.trace
     norm = spectral_norm(g)
     if not norm < np.inf:
         return None
@@ -67,9 +42,9 @@ def dual_point(
         Z: FloatArray = (1.0 - min(shift, 1.0)) * g
         Z += floor
         np.maximum(Z, 0.0, out=Z)
-        return {"Z": _with_margins_of(floor, Z) if block.cone.free_effects else Z}
+        return {"Z": _with_margins_of(floor, Z) if cone.free_effects else Z}
 
-    return accepted(block.loss.A, problem.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
+    return accepted(loss.A, component.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
 
 
 def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> FloatArray:
@@ -90,23 +65,10 @@ def _column_sums(M: FloatArray) -> FloatArray:
     return np.asarray(np.ascontiguousarray(M.T).sum(axis=1))
 
 
-def _examined_blocks(problem: PaperNonsymmetricProblem, X: ArrayLike | Solution) -> tuple[float, list[Dual | None], bool]:
-    """Value, dual point, and whether the block matrix had to be restored, for the paper's penalty."""
-    (block,) = problem.blocks
-    if isinstance(X, Solution):
-        if not isinstance(X.point, PairedPoint) or _shape(X.point) != problem.A.shape:
-            validation.refuse(f"X is a Solution of another problem; give one of data of shape {problem.A.shape}, or a matrix.")
-        X = Point(X.point.v, X.point.W).dense()
-    whole, restored = block.restore(problem.matrix(X))
-    return problem.value(whole), [_paper_dual_point(problem, block, whole)], restored
-
-
-def _paper_dual_point(
-    problem: PaperNonsymmetricProblem, block: Block[Any], X: FloatArray, multiplier: FloatArray | None = None
-) -> Dual | None:
+def paper_dual_point(A: FloatArray, trace: float, statement: Mapping[str, Any], X: FloatArray) -> Dual | None:
     """Return a dual point for the paper's penalty: ``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
-    A, m = problem.A, len(problem.A)
-    diagonal = problem.trace * np.exp(np.diag(X))
+    m = len(A)
+    diagonal = trace * np.exp(np.diag(X))
     p, q, G = diagonal[:m], diagonal[m:], np.exp(X[:m, m:]) - A
     if not (np.all(np.abs(G) < ABSURD) and np.all((diagonal > 1e-100) & (diagonal < 1e100))):
         return None
@@ -118,8 +80,4 @@ def _paper_dual_point(
     def family(shift: float) -> Witness:
         return {"Z": np.maximum(0.0, A + (1.0 - min(shift, 1.0)) * G), "p": p, "q": q}
 
-    return accepted(A, problem.statement, least, family, FIRST_PAD, largest=10.0)
-
-
-#: The same two questions for the paper's penalty.
-paper = SimpleNamespace(examined=_examined_blocks, dual_point=_paper_dual_point)
+    return accepted(A, statement, least, family, FIRST_PAD, largest=10.0)

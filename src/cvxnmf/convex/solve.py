@@ -12,22 +12,19 @@ from scipy.linalg import LinAlgError
 
 from cvxnmf import validation
 from cvxnmf.certificates import NEGLIGIBLE, relative_gap
-from cvxnmf.convex import certify
-from cvxnmf.convex.component import Block
+from cvxnmf.convex.certify import assemble
+from cvxnmf.convex.component import Component
 from cvxnmf.convex.dual import Dual
-from cvxnmf.convex.matrix_free import StreamedBlock
 from cvxnmf.convex.methods import METHODS, Method
 from cvxnmf.convex.problem import Problem
-from cvxnmf.convex.symmetric_dual import constraint_multiplier
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.results import Interrupted, Iterate, MatrixPoint, Solution, Status
+from cvxnmf.results import Interrupted, Iterate, Solution, Status
+from cvxnmf.results.status import keep_best
 
 Callback = Callable[[Iterate], Any]
 
-#: Up to this many nodes a streamed solve that stalls goes on with dense matrices.
+#: Up to this many nodes a matrix-free solve that stalls goes on with dense matrices.
 LARGEST_FALLBACK = 3000
-#: Columns of W with less than this share of the largest column's weight may be dropped at the end.
-NEGLIGIBLE_COLUMN = 1e-6
 
 
 def solve(
@@ -88,21 +85,22 @@ def solve(
     tol = validation.number("tol", tol, minimum=0.0)
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
     given = None if start is None else problem.starting_point(start)
+    single = validation.choice("precision", precision, ("double", "single")) == "single"
     name = names[0] if method == "auto" else method
-    problem = problem.arranged(name, validation.choice("precision", precision, ("double", "single")) == "single")
-    run = _Run(problem, METHODS[name], tol, max_iter, callback)
+    problem = problem.for_method(name)
+    if single:
+        problem = problem.in_single_precision()
+    run = _Run(problem, name, tol, max_iter, callback)
     with (
-        single_thread(problem.size, problem.threads_from),
-        np.errstate(all="ignore"),
-    ):  # values are tested for being finite
-        try:
-            for block in problem.blocks:
-                run.solve_block(block, given)
-        except KeyboardInterrupt:
-            raise Interrupted(run.abandoned()) from None
+        single_thread(problem.size, problem.components[0].threads_from),
+        np.errstate(all="ignore"),  # values are tested for being finite
+        keep_best(lambda _: run.best_so_far()),
+    ):
+        for component in problem.components:
+            run.solve_component(component, given)
         solution = run.solution()
-    if solution.status is Status.STALLED and isinstance(problem.blocks[0], StreamedBlock) and problem.size <= LARGEST_FALLBACK:
-        return solve(problem.arranged("accelerated"), "factored", tol, max_iter, callback, solution)  # a stronger dual point
+    if solution.status is Status.STALLED and problem.matrix_free and problem.size <= LARGEST_FALLBACK:
+        return solve(problem.dense(), "factored", tol, max_iter, callback, solution)  # its dual points are stronger
     return solution
 
 
@@ -146,10 +144,10 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
 
 @dataclass
 class _Run:
-    """One solve: the loop, its clock and history, and the best point and bound of each block."""
+    """One solve: the loop, its clock and history, and the best point and bound of each component."""
 
     problem: Problem
-    method: Callable[[Any, Any], Method]
+    method: str
     tol: float
     max_iter: int
     callback: Callback | None
@@ -162,13 +160,13 @@ class _Run:
     bound_before: float = 0.0
     search: _Search | None = None
 
-    def solve_block(self, block: Any, given: Any) -> None:
-        """Run the method on one block until its gap is certified."""
+    def solve_component(self, component: Component[Any], given: Any) -> None:
+        """Run the method on one component until its gap is certified."""
         self.search = None
-        self.search = _Search(self.problem, block, self.method(block, block.best_start(self.problem.restricted(given, block))))
+        self.search = _Search(component, component.methods[self.method](component, component.start(given)))
         stopped = Status.INTERRUPTED in self.statuses
         try:
-            if not isinstance(block, StreamedBlock):  # there a certificate costs as much as a step, which is needed anyway
+            if component.certifies_start:
                 self.search.certify()
             self._finish(Status.INTERRUPTED if stopped else self._loop(self.search))
         except LinAlgError:  # eigensolvers do not survive infinities
@@ -178,7 +176,7 @@ class _Run:
         """Keep what the search found, in tidy factors unless somebody waits."""
         assert self.search is not None
         if status is Status.MAX_ITER:
-            self.search.tighten()
+            self.search.keep(self.search.component.last_dual(self.search.point))
         self.points.append(self.search.tidy_point(self.tol) if tidy else self.search.point)
         self.duals.append(self.search.dual)
         self.statuses.append(status)
@@ -186,13 +184,13 @@ class _Run:
         self.bound_before += self.search.bound
         self.search = None
 
-    def abandoned(self) -> Solution:
-        """The best answer when the solve is broken off: blocks not reached keep their start."""
+    def best_so_far(self) -> Solution:
+        """The best answer when the solve is interrupted: components not reached keep their start."""
         if self.search is not None:
             self.search.accept()  # what the broken-off step had reached
             self._finish(Status.INTERRUPTED, tidy=False)
-        for block in self.problem.blocks[len(self.points) :]:
-            self.points.append(block.best_start())
+        for component in self.problem.components[len(self.points) :]:
+            self.points.append(component.start())
             self.duals.append(None)
             self.statuses.append(Status.INTERRUPTED)
         return self.solution()
@@ -235,19 +233,19 @@ class _Run:
                 seconds=time.perf_counter() - self.began,
                 value=self.value_before + search.method.value,
                 bound=self.bound_before + search.bound,
-                rank=search.rank,
+                rank=search.component.rank(search.method.point),
             )
         )
         return self.callback is not None and bool(self.callback(self.history[-1]))
 
     def solution(self) -> Solution:
-        """Join the blocks; the value is computed at the joined point."""
-        point, groups = self.problem.joined(self.points)
-        value = sum(block.objective(part) for block, part in zip(self.problem.blocks, self.points, strict=True))
+        """Join the components; the value is computed at the joined point."""
+        point, groups = self.problem.join_points(self.points)
+        value = sum(component.value(part) for component, part in zip(self.problem.components, self.points, strict=True))
         return Solution(
             point=point,
             status=_worst(self.statuses),
-            certificate=certify.assemble(self.problem, value, self.duals),
+            certificate=assemble(self.problem, value, self.duals),
             history=tuple(self.history),
             n_iter=len(self.history),
             seconds=time.perf_counter() - self.began,
@@ -256,19 +254,13 @@ class _Run:
 
 
 class _Search:
-    """The state of one block: the method at work, the best point and the best proved bound."""
+    """The state of one component: the method at work, the best point and the best proved bound."""
 
-    def __init__(self, problem: Problem, block: Any, method: Method) -> None:
-        self.problem, self.block, self.method = problem, block, method
+    def __init__(self, component: Component[Any], method: Method) -> None:
+        self.component, self.method = component, method
         self.point, self.value = method.point, method.value
         self.dual: Dual | None = None
         self.idle, self.gap_before = 0, np.inf
-
-    @property
-    def rank(self) -> int:
-        """Columns of W at the method's point; of a matrix, its rows."""
-        point = self.method.point
-        return len(point.matrix) if isinstance(point, MatrixPoint) else int(point.W.shape[1])
 
     @property
     def bound(self) -> float:
@@ -278,11 +270,11 @@ class _Search:
     @property
     def relative_gap(self) -> float:
         """Gap of the best point to the best bound."""
-        return relative_gap(self.value, self.bound, self.block.scale)
+        return relative_gap(self.value, self.bound, self.component.scale)
 
     @property
     def stalled(self) -> bool:
-        """Whether several certify in a row brought nothing."""
+        """Whether several certificates in a row brought nothing."""
         return self.idle >= self.method.patience
 
     def accept(self) -> bool:
@@ -295,41 +287,30 @@ class _Search:
 
     def certify(self) -> None:
         """Balance the effects of the method's point, and keep the better value and bound."""
-        self.method.settle()
+        method = self.method
+        method.settle()
         self.accept()
-        point, value, dual = certify.at_point(
-            self.problem, self.block, self.method.point, self.method.value, self.method.multiplier()
-        )
+        point, value, dual = self.component.certify(method.point, method.value, method.multiplier())
         if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
             self.point, self.value = point, value
-        self._keep(dual)
+        self.keep(dual)
         gap = self.value - self.bound
-        moved = self.gap_before - gap > 1e-15 * self.block.scale
+        moved = self.gap_before - gap > 1e-15 * self.component.scale
         self.idle, self.gap_before = 0 if moved else self.idle + 1, gap
 
-    def tighten(self) -> None:
-        """Try once more for a better bound at the best point, where a limit on X makes that worthwhile."""
-        if isinstance(self.block, Block) and self.block.lower is not None:
-            X = self.point.dense()
-            self._keep(certify.dual_point(self.problem, self.block, X, constraint_multiplier(self.block, X)))
-
-    def _keep(self, dual: Dual | None) -> None:
+    def keep(self, dual: Dual | None) -> None:
+        """Keep a dual point that proves more than the best so far."""
         if dual is not None and dual.bound > self.bound:
             self.dual = dual
 
     def tidy_point(self, tol: float) -> Any:
-        """The best point in tidy factors, without columns that do not matter at this tolerance."""
-        if isinstance(self.point, MatrixPoint):
-            return self.point
-        block, point = self.block, self.block.cone.tidied(self.point)
-        weights = np.sum((block.cone.s[:, None] * point.W) ** 2, axis=0)
-        short = block.cone.point(point.v, point.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
-        unit = max(self.value, NEGLIGIBLE * block.scale)
-        limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))  # the gap stays certified
-        return short if block.lower is None and block.objective(short) <= limit else point
+        """The best point in tidy factors, without columns that do not matter at this tolerance: the gap stays certified."""
+        unit = max(self.value, NEGLIGIBLE * self.component.scale)
+        limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))
+        return self.component.tidy(self.point, limit)
 
 
 def _worst(statuses: Sequence[Status]) -> Status:
-    """The status of the whole: that of the block that fared worst."""
+    """The status of the whole: that of the component that fared worst."""
     order = [Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE, Status.INFEASIBLE]
     return max(statuses, key=order.index)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -11,24 +12,24 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from cvxnmf import validation
-from cvxnmf.convex.component import Block
-from cvxnmf.convex.cones import CONES, Cone
-from cvxnmf.convex.losses import LOG_2, LOSSES, Loss
-from cvxnmf.convex.matrix_free import StreamedBlock
+from cvxnmf import certificates, validation
+from cvxnmf.certificates import CertificateError
+from cvxnmf.convex.component import Index
+from cvxnmf.convex.cones import CONES
+from cvxnmf.convex.dual import Dual
+from cvxnmf.convex.losses import LOSSES, LimitedSquaredError, Loss
+from cvxnmf.convex.matrix_free import MatrixFreeComponent
 from cvxnmf.convex.noise import degree_metric, noise_level
-from cvxnmf.convex.problem import Index, Problem
+from cvxnmf.convex.problem import Problem
+from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent
+from cvxnmf.convex.symmetric_dual import laplacian_dual
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import Point
+from cvxnmf.results import Point, Solution
 
-#: From this many nodes on, sparse data stay sparse and the model is streamed.
-STREAMED_FROM = 400
+#: From this many nodes on, sparse data stay sparse and the model is not formed.
+MATRIX_FREE_FROM = 400
 #: Data with a larger share of entries that are not zero are faster dense.
-STREAMED_DENSITY = 0.6
-#: From this many nodes on the check of a streamed model, a dense one, gains by several threads.
-STREAMED_THREADS_FROM = 2500
-#: Methods that work without dense matrices.
-STREAMING = ("factored",)
+MATRIX_FREE_DENSITY = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class SymmetricProblem(Problem):
         Weight of the penalty, resolved to its number.
     metric : ndarray of shape (n,)
         The vector s; 0 for nodes that carry no data and were set aside.
-    blocks : tuple of Block, or of one StreamedBlock
+    components : tuple of SymmetricComponent, or of one MatrixFreeComponent
         The independent pieces to solve.
     """
 
@@ -54,39 +55,18 @@ class SymmetricProblem(Problem):
     trace: float
     metric_name: str
     metric: FloatArray = field(repr=False)
-    blocks: tuple[Any, ...] = field(repr=False)
+    components: tuple[Any, ...] = field(repr=False)
 
     @property
     def size(self) -> int:
         """Number of rows of A."""
         return int(self.A.shape[0])
 
-    @property
-    def threads_from(self) -> int:
-        """Size from which on BLAS gains by several threads; a streamed model has threads of its own."""
-        return STREAMED_THREADS_FROM if isinstance(self.blocks[0], StreamedBlock) else super().threads_from
-
-    def arranged(self, method: str, single: bool = False) -> Problem:
-        """The same problem in the form that a method works on: dense, unless it streams the model and this is possible."""
-        streamed = isinstance(self.blocks[0], StreamedBlock)
-        if streamed and method in STREAMING:
-            return replace(self, blocks=tuple(replace(block, coarse_start=True) for block in self.blocks)) if single else self
-        return super().arranged(method, single) if single or not streamed else self.dense()
-
     def dense(self) -> SymmetricProblem:
         """The same problem on dense matrices."""
-        A = validation.filled(self.A)
-        metric = self.metric if self.metric_name == "own" else self.metric_name
-        return _assemble(A, self.loss_name, self.cone_name, metric, self.trace, self.diagonal, streamed=False)
-
-    @property
-    def methods(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Methods that can solve the problem, the best first."""
-        if self.blocks[0].lower is not None:
-            return ("splitting",)
-        if not self.blocks[0].cone.free_effects:  # solutions of high rank: the factors do not pay
-            return ("accelerated", "factored", "projected-gradient", "adaptive")
-        return ("factored", "accelerated", "projected-gradient", "adaptive")
+        if not self.matrix_free:
+            return self
+        return self._assembled(validation.filled(self.A), self.trace, matrix_free=False)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms."""
@@ -97,79 +77,83 @@ class SymmetricProblem(Problem):
         factors = validation.factors(start, self.size)
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
-    def restricted(self, given: Point | FloatArray | None, block: Block[Cone]) -> Point | FloatArray | None:
-        """A warm start on the nodes of one component."""
-        if isinstance(given, np.ndarray):
-            return given[np.ix_(block.nodes, block.nodes)]
-        return None if given is None else given.restricted(block.nodes)
+    def restrict_solution(self, solution: Solution) -> list[Point] | None:
+        """Its factors on every component; None where it joins what lies apart, or is not admissible."""
+        whole, groups = solution.point, solution.groups
+        if not isinstance(whole, Point) or len(whole.v) != self.size:
+            validation.refuse(f"X is a Solution of another problem; give one of a symmetric problem of {self.size} nodes.")
+        points = [whole.restricted(component.nodes) for component in self.components]
+        apart = groups is not None and any(np.ptp(groups[component.nodes]) for component in self.components)
+        admitted = all(component.admits(point) for component, point in zip(self.components, points, strict=True))
+        return points if admitted and not apart else None
 
-    def joined(self, points: Sequence[Point]) -> tuple[Point, Index | None]:
+    def join_points(self, points: Sequence[Point]) -> tuple[Point, Index | None]:
         """Effects and positions of all components; ``-inf`` effects where there are no data."""
-        v, groups = np.full(self.size, -np.inf), np.full(self.size, -1)
-        W = np.zeros((self.size, sum(point.W.shape[1] for point in points)))
-        column = 0
-        for number, (block, point) in enumerate(zip(self.blocks, points, strict=True)):
-            rank = point.W.shape[1]
-            v[block.nodes], groups[block.nodes] = point.v, number
-            W[block.nodes, column : column + rank] = point.W
-            column += rank
-        return Point(v, W), groups if len(points) > 1 else None
+        v, W, numbers = self._joined_factors(self.size, points)
+        return Point(v, W), numbers
+
+    def join_duals(self, duals: Sequence[Dual | None]) -> Dual | None:
+        """The dual points of all components as one, on the nodes that carry data; None if the check does not accept it."""
+        if len(duals) == 1:
+            return duals[0]
+        kept = self.kept
+        Z = np.zeros((len(kept), len(kept)))
+        for component, dual in zip(self.components, duals, strict=True):
+            here = np.searchsorted(kept, component.nodes)
+            Z[np.ix_(here, here)] = laplacian_dual(component) if dual is None else dual.witness["Z"]
+        witness = {"Z": Z, "metric": self.metric[kept]}
+        try:
+            proof = certificates.prove(self.A, "dual", self.statement, witness)
+        except CertificateError:  # a component without a dual point may fail within rounding
+            return None
+        return Dual(witness, proof.bound, proof.rigorous)
 
     @property
     def kept(self) -> Index:
         """Nodes that carry data, in increasing order."""
-        return np.sort(np.concatenate([block.nodes for block in self.blocks]))
+        return np.sort(np.concatenate([component.nodes for component in self.components]))
 
     @property
     def statement(self) -> dict[str, Any]:
         """The problem in the words of a certificate."""
-        names = {"form": "symmetric", "loss": self.loss_name, "cone": self.cone_name, "diagonal": self.diagonal}
-        return names | {"trace": self.trace, "metric": self.metric_name}
-
-    @property
-    def ignore_diagonal(self) -> bool:
-        """Whether diagonal entries have weight zero."""
-        return self.diagonal == "ignore"
+        return _statement(self.loss_name, self.cone_name, self.diagonal, self.trace, self.metric_name)
 
     def value(self, X: ArrayLike) -> float:
         """Objective at X, shape (n, n): loss plus ``trace <N, X>``.
 
         X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``, and under a penalty have an infinite value.
         """
-        if isinstance(self.blocks[0], StreamedBlock):
-            return self.dense().value(X)
         Y = self.matrix(X)
-        parts = [(b, Y[np.ix_(b.nodes, b.nodes)]) for b in self._penalised()]
+        parts = [(component, Y[np.ix_(component.nodes, component.nodes)]) for component in self._penalised()]
         if not all(np.isfinite(part).all() for _, part in parts):
             return float("inf")  # a limit that the penalty does not allow
         with np.errstate(over="ignore", invalid="ignore"):
-            penalty = sum(b.cone.inner(part) for b, part in parts)
-            return self._whole_loss().value(Y) + self.trace * penalty
+            penalty = sum(component.cone.inner(part) for component, part in parts)
+            return self._loss.value(Y) + self.trace * float(penalty)
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X, shape (n, n)."""
-        if isinstance(self.blocks[0], StreamedBlock):
-            return self.dense().gradient(X)
-        _, G = self._whole_loss().value_and_gradient(self.matrix(X))
-        for b in self._penalised():
-            square = np.ix_(b.nodes, b.nodes)
-            G[square] = b.cone.add_penalty(G[square], self.trace)
+        _, G = self._loss.value_and_gradient(self.matrix(X))
+        for component in self._penalised():
+            square = np.ix_(component.nodes, component.nodes)
+            G[square] = component.cone.add_penalty(G[square], self.trace)
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
         """Return the same problem with another trace weight."""
+        return self._assembled(self.A, trace)
+
+    def _assembled(self, A: Any, trace: float | Literal["auto"], matrix_free: bool = True) -> SymmetricProblem:
         metric = self.metric if self.metric_name == "own" else self.metric_name
-        return _assemble(self.A, self.loss_name, self.cone_name, metric, trace, self.diagonal)
+        return _assemble(A, self.loss_name, self.cone_name, metric, trace, self.diagonal, matrix_free)
 
-    def _penalised(self) -> tuple[Block[Cone], ...]:
-        return self.blocks if self.trace else ()
+    def _penalised(self) -> tuple[Any, ...]:
+        return self.components if self.trace else ()
 
-    def _whole_loss(self) -> Loss:
-        first = self.blocks[0]
-        if first.size == self.size:
-            loss: Loss = first.loss
-            return loss
-        return LOSSES[self.loss_name](self.A, self.ignore_diagonal)
+    @cached_property
+    def _loss(self) -> Loss:
+        """The loss of the whole X."""
+        return LOSSES[self.loss_name](validation.filled(self.A), self.diagonal == "ignore")
 
 
 def symmetric(
@@ -227,7 +211,7 @@ def symmetric(
     validation.choice("diagonal", diagonal, ("fit", "ignore"))
     if isinstance(metric, str):
         validation.choice("metric", metric, ("degree", "uniform"))
-    keep_sparse = sp.issparse(A) and A.ndim == 2 and A.shape[0] >= STREAMED_FROM
+    keep_sparse = sp.issparse(A) and A.ndim == 2 and A.shape[0] >= MATRIX_FREE_FROM
     checked = validation.sparse_symmetric_matrix(A) if keep_sparse else validation.symmetric_matrix(A)
     validation.magnitude(checked, loss)
     if diagonal == "ignore":
@@ -240,9 +224,15 @@ def symmetric(
 
 
 def _assemble(
-    A: Any, loss: str, cone: str, metric: str | FloatArray, trace: float | Literal["auto"], diagonal: str, streamed: bool = True
+    A: Any,
+    loss: str,
+    cone: str,
+    metric: str | FloatArray,
+    trace: float | Literal["auto"],
+    diagonal: str,
+    matrix_free: bool = True,
 ) -> SymmetricProblem:
-    """Build a problem from checked data: metric, trace and independent blocks."""
+    """Build a problem from checked data: metric, trace and independent components, matrix-free if that is allowed and pays."""
     free_effects = CONES[cone].free_effects
     degrees = np.asarray(A.sum(axis=1)).ravel()
     kept = np.flatnonzero(degrees) if free_effects else np.arange(len(degrees))
@@ -255,33 +245,39 @@ def _assemble(
         weight = validation.penalty_weight(trace, s)
     if diagonal == "ignore":
         _refuse_unbounded(A, weight, free_effects)
-    blocks: tuple[Any, ...]
-    if streamed and loss == "kl" and free_effects and diagonal == "fit" and weight and _worth_streaming(A, kept):
-        blocks = (StreamedBlock(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight),)
+    metric_name = metric if isinstance(metric, str) else "own"
+    statement = _statement(loss, cone, diagonal, weight, metric_name)
+    possible = LOSSES[loss].by_products and free_effects and diagonal == "fit" and weight > 0
+    components: tuple[Any, ...]
+    if matrix_free and possible and _matrix_free_pays(A, kept):
+        components = (MatrixFreeComponent(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight, statement),)
     else:
         A = validation.filled(A)
-        whole = [kept] if weight or not free_effects else _components(A, kept)
-        blocks = tuple(_block(A, nodes, loss, cone, s, weight, diagonal) for nodes in whole)
+        parts = [kept] if weight or not free_effects else _connected_components(A, kept)
+        components = tuple(_component(A, nodes, s, statement) for nodes in parts)
     for array in (A.data if sp.issparse(A) else A, s):
         array.flags.writeable = False  # a certificate is about these very numbers
-    return SymmetricProblem(A, loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own", s, blocks)
+    return SymmetricProblem(A, loss, cone, diagonal, weight, metric_name, s, components)
 
 
-def _worth_streaming(A: Any, kept: Index) -> bool:
+def _statement(loss: str, cone: str, diagonal: str, trace: float, metric: str) -> dict[str, Any]:
+    """The problem in the words of a certificate."""
+    return {"form": "symmetric", "loss": loss, "cone": cone, "diagonal": diagonal, "trace": trace, "metric": metric}
+
+
+def _matrix_free_pays(A: Any, kept: Index) -> bool:
     """Whether products with the model beat dense matrices: many nodes, and not too many entries."""
     entries = int(A.nnz if sp.issparse(A) else np.count_nonzero(A))
-    return len(kept) >= STREAMED_FROM and entries <= STREAMED_DENSITY * len(kept) ** 2
+    return len(kept) >= MATRIX_FREE_FROM and entries <= MATRIX_FREE_DENSITY * len(kept) ** 2
 
 
-def _block(A: FloatArray, nodes: Index, loss: str, cone: str, s: FloatArray, trace: float, diagonal: str) -> Block[Cone]:
-    data = _part(A, nodes)
-    lower = None
-    if loss == "mse-paper":
-        with np.errstate(divide="ignore"):
-            lower = np.log(data) - LOG_2
-        if diagonal == "ignore":
-            np.fill_diagonal(lower, -np.inf)
-    return Block(nodes, LOSSES[loss](data, diagonal == "ignore"), CONES[cone](s[nodes]), trace, lower)
+def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: dict[str, Any]) -> SymmetricComponent:
+    """The dense component of some nodes; its own metric is cut out of the whole one."""
+    loss = LOSSES[statement["loss"]](_part(A, nodes), statement["diagonal"] == "ignore")
+    cone, trace, own = CONES[statement["cone"]](s[nodes]), statement["trace"], statement | {"metric": "own"}
+    if isinstance(loss, LimitedSquaredError):
+        return LimitedComponent(nodes, loss, cone, trace, own)
+    return SymmetricComponent(nodes, loss, cone, trace, own)
 
 
 def _part(A: Any, nodes: Index) -> Any:
@@ -298,7 +294,7 @@ def _metric(degrees: FloatArray, kept: Index, metric: str | FloatArray) -> Float
     return degree_metric(degrees[kept])
 
 
-def _components(A: FloatArray, kept: Index) -> list[Index]:
+def _connected_components(A: FloatArray, kept: Index) -> list[Index]:
     """Connected components: without a penalty X is -inf between them, so they are solved apart."""
     count, labels = connected_components(sp.csr_array(_part(A, kept)), directed=False)
     return [kept[labels == c] for c in range(count)]
@@ -307,7 +303,7 @@ def _components(A: FloatArray, kept: Index) -> list[Index]:
 def _refuse_auto(trace: str, loss: str, cone: str) -> None:
     if trace != "auto":
         validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
-    if loss != "kl" or cone != "conditional":
+    if not (LOSSES[loss].noise_known and CONES[cone].free_effects):
         validation.refuse(
             "trace='auto' is known for loss='kl' on cone='conditional' only; give trace as a number for this problem."
         )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.convex.certify import certify
-from cvxnmf.convex.methods import METHODS
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
 from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.paper import settings, style
@@ -51,8 +50,8 @@ def _counted(problem: SymmetricProblem, method: str, tol: float) -> Row:
 
     `solve` certifies every few steps only, which saves time and would round the numbers up.
     """
-    (block,) = problem.blocks
-    walker, steps = METHODS[method](block, block.best_start()), 0
+    (component,) = problem.components
+    walker, steps = component.methods[method](component, component.start()), 0
     certificate = certify(problem, walker.point.dense())
     value, bound = certificate.value, certificate.bound
     while value - bound > tol * value and steps < settings.MOST_STEPS:

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 from cvxnmf.linalg.arrays import FloatArray
 
 
-class Method(Protocol):
-    """What the loop knows of a method."""
+class Method(ABC):
+    """A step from one point to the next; the loop, the certificates and the end are other people's.
 
-    patience: int
+    Attributes
+    ----------
+    point, value : point, float
+        The current point, and the objective there.
+    check_every : int
+        Steps between two certificates.
+    patience : int
+        Certificates in a row that may bring nothing before the loop gives up.
+    """
 
-    @property
-    def check_every(self) -> int:
-        """Steps between two certificates."""
+    point: Any
+    value: float
+    check_every: int
+    patience: int = 5
 
-    @property
-    def point(self) -> Any:
-        """The current point."""
-
-    @property
-    def value(self) -> float:
-        """The objective there."""
-
+    @abstractmethod
     def step(self) -> None:
         """Move to the next point and set its value."""
 
     def settle(self) -> None:
         """Bring point and value up to date before they are certified, where a step does not."""
+        return
 
     def multiplier(self) -> FloatArray | None:
-        """The multiplier of a limit on X that was found on the way, if any."""
+        """The multiplier of a limit on X that was found on the way; None where the gradient itself is the dual candidate."""
+        return None

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from cvxnmf.convex.component import Block
-from cvxnmf.convex.matrix_free import StreamedBlock
+from cvxnmf.convex.methods.base import Method
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Point
+
+if TYPE_CHECKING:
+    from cvxnmf.convex.component import DenseComponent, FactorComponent
+    from cvxnmf.convex.matrix_free import MatrixFreeComponent
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
 DESCENT_ARRAYS = 4
@@ -35,29 +39,30 @@ class Factored(ProjectedGradient):
         """Descend over the factors, then take one projected step; the first one is needed to have factors."""
         if self.point.W.shape[1] == 0:
             super().step()
-        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // (15 * self.block.size)
+        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // (15 * self.component.size)
         del self.X  # the descent needs the room
         with single_thread():
-            point = descended(self.block, self.point, most, self.descent_steps)
+            point = descend_factors(self.component, self.point, most, self.descent_steps)
         self.X = point.dense()
-        if not self.block.objective(point, self.X) < self.value:
+        if not self.component.value(point, self.X) < self.value:
             self.X = self.point.dense()
         super().step()
 
 
-def descended(
-    block: Any,
+def descend_factors(
+    component: FactorComponent[Any, Any],
     point: Any,
     most: int,
     steps: int,
     precision: float = 1e-15,
     watch: Callable[[Any, float], None] | None = None,
+    slopes: Callable[[Any], tuple[float, FloatArray, FloatArray]] | None = None,
 ) -> Any:
     """Lower the objective over at most `most` columns by L-BFGS, variables scaled by the metric.
 
     Parameters
     ----------
-    block : Block or StreamedBlock
+    component : FactorComponent
         What is minimised.
     point : Point or PairedPoint
         Where to start.
@@ -69,12 +74,15 @@ def descended(
         Relative decrease of the objective in one step that ends the descent.
     watch : callable, optional
         Told the point and its value after every step.
+    slopes : callable, optional
+        Loss and half its gradients over v and W at a point; those of the component if left out.
     """
-    cone, effects = block.cone, block.cone.free_effects
+    slopes = component.slopes if slopes is None else slopes
+    cone, effects, trace = component.cone, component.cone.free_effects, component.trace
     v, W = point.v, point.W[:, :most]
     n, rank = W.shape
     size = float(np.sqrt(np.mean(cone.s**2)))
-    unit = block.average_curvature * size**4  # of the objective, so that A -> cA changes nothing below
+    unit = component.average_curvature * size**4  # of the objective, so that A -> cA changes nothing below
     s = cone.s / size
     if not effects and rank == 0:
         return point
@@ -86,12 +94,12 @@ def descended(
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         here = unpack(x)
         slope = np.empty((n, rank + effects))
-        loss, over_effects, slope[:, effects:] = block.slopes(here)
-        value = loss + block.trace * cone.factor_penalty(here) if block.trace else loss
+        loss, over_effects, slope[:, effects:] = slopes(here)
+        value = loss + trace * cone.factor_penalty(here) if trace else loss
         if not np.isfinite(value):
             return 1e300, np.zeros_like(x)
-        if block.trace:
-            slope[:, effects:] += block.trace * cone.penalty_gradient(here.W)
+        if trace:
+            slope[:, effects:] += trace * cone.penalty_gradient(here.W)
         if effects:
             slope[:, 0] = over_effects
         slope *= (2.0 / unit) / s[:, None]
@@ -110,8 +118,8 @@ def descended(
     return unpack(found.x)
 
 
-class Streamed:
-    """Descent over ``(v, W)`` with the model streamed: first the directions that enter are added, found by Lanczos iterations.
+class MatrixFreeDescent(Method):
+    """Descent over ``(v, W)`` by products with the model: first the directions that enter are added, found by Lanczos iterations.
 
     A point that no direction enters and no descent lowers is the global optimum.
     """
@@ -120,26 +128,20 @@ class Streamed:
     patience = 3
     descent_steps = 100
 
-    def __init__(self, block: StreamedBlock, point: Point) -> None:
-        self.block, self.point = block, point
-        self.value = block.objective(point)
-        self.precision, self.following = 1e-7, block.for_first_descent()
-
-    def settle(self) -> None:
-        """Nothing to do: every step sets both."""
-
-    def multiplier(self) -> FloatArray | None:
-        """None: the gradient itself is the dual candidate."""
-        return None
+    def __init__(self, component: MatrixFreeComponent, point: Point) -> None:
+        self.component, self.point = component, point
+        self.value = component.value(point)
+        self.precision, self.slopes = 1e-7, partial(component.slopes, single=component.first_single)
 
     def step(self) -> None:
         """Let directions in, then descend, more precisely each time."""
-        before = self.point, self.value
-        raised = self.block.with_entering(self.point)
-        point = descended(self.following, raised, raised.W.shape[1], self.descent_steps, self.precision, self._reach)
-        value = self.block.objective(point)
+        before, component = (self.point, self.value), self.component
+        raised = component.with_entering(self.point)
+        rank, steps = raised.W.shape[1], self.descent_steps
+        point = descend_factors(component, raised, rank, steps, self.precision, self._reach, self.slopes)
+        value = component.value(point)
         self.point, self.value = (point, value) if value <= before[1] else before
-        self.precision, self.following = 1e-2 * self.precision, self.block
+        self.precision, self.slopes = 1e-2 * self.precision, partial(component.slopes, single=False)
 
     def _reach(self, point: Point, value: float) -> None:
         """Keep a better point on the way, so that a descent that is broken off is not lost."""
@@ -147,43 +149,23 @@ class Streamed:
             self.point, self.value = point, value
 
 
-class Adaptive:
+class Adaptive(Method):
     """Accelerated steps while they are enough, then descent over factors: even margins need few of the first kind only."""
 
-    patience = 5
+    check_every = 2 * Accelerated.check_every  # rare at first: on thin data a certificate costs as much as several steps
     switch_after = 60
 
-    def __init__(self, block: Block[Any], point: Any) -> None:
-        self.block, self.taken = block, 0
-        self.at_work: ProjectedGradient = Accelerated(block, point)
-
-    @property
-    def check_every(self) -> int:
-        """Rare at first: on thin data a certificate costs as much as several steps."""
-        return 1 if isinstance(self.at_work, Factored) else 2 * self.at_work.check_every
-
-    @property
-    def point(self) -> Any:
-        """The current point."""
-        return self.at_work.point
-
-    @property
-    def value(self) -> float:
-        """The objective there."""
-        return self.at_work.value
-
-    def settle(self) -> None:
-        """Nothing to do: every step sets both."""
-
-    def multiplier(self) -> FloatArray | None:
-        """None: the gradient itself is the dual candidate."""
-        return None
+    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+        self.component, self.taken = component, 0
+        self.at_work: ProjectedGradient = Accelerated(component, point)
+        self.point, self.value = self.at_work.point, self.at_work.value
 
     def step(self) -> None:
         """One step of the method at work."""
         if self.taken == self.switch_after:
             curvature = self.at_work.L
-            self.at_work = Factored(self.block, self.at_work.point)
-            self.at_work.L = curvature
+            self.at_work = Factored(self.component, self.at_work.point)
+            self.at_work.L, self.check_every = curvature, Factored.check_every
         self.taken += 1
         self.at_work.step()
+        self.point, self.value = self.at_work.point, self.at_work.value

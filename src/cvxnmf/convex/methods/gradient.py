@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxnmf.convex.component import Block
+from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.momentum import Momentum
+
+if TYPE_CHECKING:
+    from cvxnmf.convex.component import DenseComponent
 
 #: Backtracking gives up here: the step no longer moves anything.
 LARGEST_CURVATURE = 1e100
 
 
-class ProjectedGradient:
+class ProjectedGradient(Method):
     """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
 
     check_every = 8
     patience = 5
     shrink = 0.8
 
-    def __init__(self, block: Block[Any], point: Any) -> None:
-        self.block, self.point = block, point
+    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+        self.component, self.point = component, point
         self.X = point.dense()
-        self.value = block.objective(point, self.X)
-        self.L = 2.0 * block.average_curvature
-
-    def settle(self) -> None:
-        """Nothing to do: every step sets both."""
-
-    def multiplier(self) -> FloatArray | None:
-        """None: the gradient itself is the dual candidate."""
-        return None
+        self.value = component.value(point, self.X)
+        self.L = 2.0 * component.average_curvature
 
     def step(self) -> None:
         """One projected step from the current point."""
@@ -39,19 +36,19 @@ class ProjectedGradient:
 
     def projected_step(self, Y: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return the projected gradient step from Y, its dense X and its value."""
-        block, cone = self.block, self.block.cone
-        loss_here, G = block.loss.value_and_gradient(Y)
+        component, cone = self.component, self.component.cone
+        loss_here, G = component.loss.value_and_gradient(Y)
         cone.unscale(G)
         self.L *= self.shrink
         while True:
             target = G / -self.L
             target += cone.scaled(Y)
-            point = cone.project_scaled(target, block.trace / self.L, self.point.W.shape[1] + 1)
+            point = cone.project_scaled(target, component.trace / self.L, self.point.W.shape[1] + 1)
             del target
             X = point.dense()
-            loss_there = block.loss.value(X)
+            loss_there = component.loss.value(X)
             if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
-                return point, X, loss_there + block.trace * cone.factor_penalty(point)  # exact for what a projection returns
+                return point, X, loss_there + component.trace * cone.factor_penalty(point)  # exact for what a projection returns
             self.L *= 2.0
 
     def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
@@ -59,12 +56,12 @@ class ProjectedGradient:
 
         Close to the optimum the difference of two losses is all rounding; the difference of two gradients is not.
         """
-        cone = self.block.cone
+        cone = self.component.cone
         D = cone.scale(X - Y)
         quadratic = 0.5 * self.L * float(np.vdot(D, D))
         if quadratic > 1e-9 * abs(loss_here):
             return loss_there <= loss_here + float(np.vdot(G, D)) + quadratic
-        change = cone.unscale(self.block.loss.value_and_gradient(X)[1])
+        change = cone.unscale(self.component.loss.value_and_gradient(X)[1])
         change -= G
         return 0.5 * float(np.vdot(change, D)) <= quadratic
 
@@ -74,13 +71,13 @@ class Accelerated(ProjectedGradient):
 
     shrink = 0.9
 
-    def __init__(self, block: Block[Any], point: Any, momentum: bool = True) -> None:
-        super().__init__(block, point)
-        self.momentum, self.weight, self.ahead = momentum, 1.0, self.X.copy()
+    def __init__(self, component: DenseComponent[Any], point: Any, momentum: bool = True) -> None:
+        super().__init__(component, point)
+        self.accelerate, self.momentum, self.ahead = momentum, Momentum(), self.X.copy()
 
     def step(self) -> None:
         """One step from the extrapolated point."""
-        cone = self.block.cone
+        cone = self.component.cone
         self.point, X, self.value = self.projected_step(self.ahead)
         backward, self.ahead = self.ahead, X
         backward -= X
@@ -88,8 +85,7 @@ class Accelerated(ProjectedGradient):
         moved = X - self.X
         self.X = X
         if float(np.vdot(backward, moved)) > 0:
-            self.weight = max(1.0, 0.5 * self.weight)
-        longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.weight**2))
-        moved *= (self.weight - 1.0) / longer if self.momentum else 0.0
+            self.momentum.restart()
+        moved *= self.momentum.extrapolation() if self.accelerate else 0.0
         moved += X
-        self.ahead, self.weight = moved, longer
+        self.ahead = moved
