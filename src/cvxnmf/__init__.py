@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cvxnmf.graphs.block_graph import block_graph
     from cvxnmf.graphs.partition import partition
     from cvxnmf.graphs.quality import performance
-    from cvxnmf.io.saving import load, save
+    from cvxnmf.io.results import load, save
     from cvxnmf.nmf.bounds import verify
     from cvxnmf.nmf.descent import classical_nmf
     from cvxnmf.nmf.factorize import factorize
@@ -80,7 +80,7 @@ _ROOMS = {
     "nmf.bounds": ("verify",),
     "nmf.descent": ("classical_nmf",),
     "nmf.factorize": ("factorize",),
-    "io.saving": ("load", "save"),
+    "io.results": ("load", "save"),
     "graphs.block_graph": ("block_graph",),
     "graphs.partition": ("partition",),
     "graphs.quality": ("performance",),

@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cvxnmf.io import FileError, edges, map_matrix, plain, read_graph, read_matrix
+from cvxnmf.io import FileError, map_matrix, read_graph, read_matrix
+from cvxnmf.io.edge_lists import read_edges
 from cvxnmf.io.reading import read_factors
+from cvxnmf.io.source import read_source
 from cvxnmf.io.writing import write_with
 
 
@@ -504,14 +506,11 @@ def test_reading_bytes_is_reading_lines(folder, lines, separator, end, marked, w
     path = written(folder, "g.txt", "\ufeff" * marked + text)
     outcomes = []
     for large in (0, 1 << 60):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(edges, "LARGE", large)
-            patch.setattr(plain, "BLOCK", 5)
-            try:
-                graph = read_graph(path, "edges")
-                outcomes.append((graph.nodes, dense(graph).tolist(), graph.notes))
-            except FileError as error:
-                outcomes.append(str(error))
+        try:
+            graph = read_edges(read_source(path), large=large)
+            outcomes.append((graph.nodes, dense(graph).tolist(), graph.notes))
+        except FileError as error:
+            outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]
 
 

@@ -1,8 +1,8 @@
 """Files: graphs and matrices read from them, labels and factors written to them."""
 
+from cvxnmf.io.adjacency import GraphFile
+from cvxnmf.io.arrays import map_matrix
 from cvxnmf.io.formats import FORMATS
-from cvxnmf.io.graph import GraphFile
-from cvxnmf.io.mapped import map_matrix
 from cvxnmf.io.reading import read_graph, read_matrix
 from cvxnmf.io.separated import SEPARATORS
 from cvxnmf.io.source import FileError

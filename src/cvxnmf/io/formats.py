@@ -37,7 +37,7 @@ GML = re.compile(rb"\A\s*(?:(?:Creator|Version|comment|#)[^\n]*\n\s*)*graph\s*\[
 XML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|graphml|!)")
 
 
-def recognised(source: Source, text_format: str, asked: str | None = None) -> str:
+def recognise_format(source: Source, text_format: str, asked: str | None = None) -> str:
     """The format of a source: the one asked for, else that of its content, else that of its name, else `text_format`."""
     found = _by_content(source)
     named = asked or found or ENDINGS.get(source.ending, text_format)

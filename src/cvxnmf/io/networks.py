@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.io.graph import GraphFile, adjacency
+from cvxnmf.io.adjacency import GraphFile, adjacency
 from cvxnmf.io.separated import abridged
-from cvxnmf.io.source import Source, reading
+from cvxnmf.io.source import Source
 
 #: Attributes of edges that can be weights, in this order.
 WEIGHTS = ("weight", "value")
@@ -21,7 +21,7 @@ def read_gml(source: Source, weights: bool = True) -> GraphFile:
     """Read a GML file: nodes by their labels if all have different ones, else by their ids."""
     networkx, text = _networkx(), source.text()
     notes: list[str] = []
-    with reading(source, "a GML file"):
+    with source.parsed_as("a GML file"):
         for _ in range(3):  # a missing label and a repeated edge can each be mended once
             try:
                 graph = networkx.parse_gml(text, label=None if notes else "label")
@@ -50,7 +50,7 @@ def _refuse_gml(source: Source, words: str) -> NoReturn:
 def read_graphml(source: Source, weights: bool = True) -> GraphFile:
     """Read a GraphML file: nodes by their ids."""
     networkx = _networkx()
-    with reading(source, "a GraphML file"):
+    with source.parsed_as("a GraphML file"):
         graph = networkx.parse_graphml(source.text())
     return _graph(source, graph, weights, [])
 
@@ -96,3 +96,6 @@ def _weights(source: Source, edges: list[tuple[Any, Any, dict[str, Any]]], name:
                 "numbers of at least 0 (--weights ignore leaves them out)."
             )
         yield float(weight)
+
+
+READERS: dict[str, Callable[..., GraphFile]] = {"gml": read_gml, "graphml": read_graphml}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.io import arrays, edges, networks, saving, tables
-from cvxnmf.io.formats import WORDS, recognised
-from cvxnmf.io.graph import GraphFile
-from cvxnmf.io.market import read_mtx
-from cvxnmf.io.separated import SEPARATORS, cells, data_pieces, found_separator
-from cvxnmf.io.source import FileError, Source, opened
+from cvxnmf.io import arrays, edge_lists, networks, results, tables
+from cvxnmf.io.adjacency import GraphFile
+from cvxnmf.io.formats import WORDS, recognise_format
+from cvxnmf.io.matrix_market import read_mtx
+from cvxnmf.io.separated import SEPARATORS, data_pieces, find_separator, split_lines
+from cvxnmf.io.source import FileError, Source, read_source
 from cvxnmf.io.tables import MatrixFile
 
 #: Formats that hold factors.
@@ -57,19 +58,17 @@ def read_graph(
     FileError
         A ValueError whose one sentence names file and line.
     """
-    source = opened(path)
-    kind, cut = recognised(source, "edges", format), None if separator is None else SEPARATORS[separator]
-    if kind == "gml":
-        return networks.read_gml(source, weights)
-    if kind == "graphml":
-        return networks.read_graphml(source, weights)
+    source = read_source(path)
+    kind, cut = recognise_format(source, "edges", format), None if separator is None else SEPARATORS[separator]
+    if kind in networks.READERS:
+        return networks.READERS[kind](source, weights)
     if kind == "edges":
         square = None if format else _square_table(source, cut, header)
         if square is None:
-            return edges.read_edges(source, cut, header, weights)
+            return edge_lists.read_edges(source, cut, header, weights)
         note = f"The table is read as an adjacency matrix of {len(square.A)} nodes; --format edges reads it as an edge list."
-        return _named(source, square._replace(notes=(*square.notes, note)), weights)
-    return _named(source, _matrix(source, kind, cut, header), weights)
+        return _as_graph(source, square._replace(notes=(*square.notes, note)), weights)
+    return _as_graph(source, _matrix(source, kind, cut, header), weights)
 
 
 def read_matrix(
@@ -84,30 +83,32 @@ def read_matrix(
     MatrixFile
         The matrix, its names where the file has them, and notes on what was decided.
     """
-    source = opened(path)
-    kind, cut = recognised(source, "table", format), None if separator is None else SEPARATORS[separator]
-    if kind in ("gml", "graphml", "edges"):
-        readers: dict[str, Any] = {"gml": networks.read_gml, "graphml": networks.read_graphml}
-        graph = readers[kind](source) if kind in readers else edges.read_edges(source, cut, header)
-        return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
-    return _matrix(source, kind, cut, header)
+    source = read_source(path)
+    kind, cut = recognise_format(source, "table", format), None if separator is None else SEPARATORS[separator]
+    if kind not in networks.READERS and kind != "edges":
+        return _matrix(source, kind, cut, header)
+    graph = edge_lists.read_edges(source, cut, header) if kind == "edges" else networks.READERS[kind](source)
+    return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
 
 
 def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """Read a factor, or both from a file written by :func:`cvxnmf.save`; the second is None where V = U or there is none."""
-    source = opened(path)
-    kind = recognised(source, "table")
+    source = read_source(path)
+    kind = recognise_format(source, "table")
     if kind not in FACTORS:
         source.refuse(f"is {WORDS[kind]}, not a factor; give a table of numbers, npy, npz or Matrix Market.")
     if kind == "npz" and (saved := arrays.saved_kind(source)) in ("Factorization", "CPFactor", "Partition"):
-        result = saving.load(path)
+        result = results.load_source(source)
         V = getattr(result, "V", result.U)
         return result.U, None if V is result.U else V
     if kind == "npz" and saved is None:
         factor = arrays.read_npz(source, ("U", "V", "W", "components"))
     else:
         factor = _matrix(source, kind, None, None).A
-    return factor.toarray() if sp.issparse(factor) else factor, None
+    if sp.issparse(factor):
+        source.must_announce_modestly(8 * math.prod(factor.shape), "factors of {} by {} entries".format(*factor.shape))
+        factor = factor.toarray()
+    return factor, None
 
 
 def _matrix(source: Source, kind: str, separator: str | None, header: bool | None) -> MatrixFile:
@@ -119,10 +120,7 @@ def _matrix(source: Source, kind: str, separator: str | None, header: bool | Non
     if kind == "npz" and (saved := arrays.saved_kind(source)):
         source.refuse(f"is a {saved} written by cvxnmf, not a matrix; give the data that it was made from.")
     readers = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": read_mtx}
-    A = readers[kind](source)
-    if A.ndim != 2 or 0 in A.shape:
-        source.refuse(f"holds an array of shape {A.shape}; a matrix of at least one row and one column is needed.")
-    return MatrixFile(A)
+    return MatrixFile(arrays.checked_matrix(source, readers[kind](source)))
 
 
 def _square_table(source: Source, separator: str | None, header: bool | None) -> MatrixFile | None:
@@ -132,7 +130,7 @@ def _square_table(source: Source, separator: str | None, header: bool | None) ->
     if first is None or len(first.lines) < LEAST_SQUARE:
         return None
     try:
-        width = len(cells(first.lines[1:2], separator or found_separator(first.lines[1:]))[0])
+        width = len(split_lines(first.lines[1:2], separator or find_separator(first.lines[1:]))[0])
         if width < LEAST_SQUARE:
             return None
         height = len(first.lines) + sum(len(piece.lines) for piece in pieces)
@@ -143,7 +141,7 @@ def _square_table(source: Source, separator: str | None, header: bool | None) ->
         return None
 
 
-def _named(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
+def _as_graph(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
     """A matrix as the adjacency matrix of a graph."""
     A = matrix.A
     if A.shape[0] != A.shape[1]:

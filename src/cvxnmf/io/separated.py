@@ -1,11 +1,19 @@
-"""Text in columns: which separator, which lines carry data, and their cells."""
+"""Text in columns: its separator, its data lines, and their cells.
+
+Regular text is parsed by numpy as a whole; all other text line by line, so that a mistake is reported with its line.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import re
+import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cvxnmf.io.source import Source
 
@@ -31,20 +39,22 @@ def data_pieces(source: Source, comments: list[int] | None = None) -> Iterator[P
     begun = False
     for first, lines in source.pieces():
         skipped = [SKIPPED(line) is not None for line in lines]
-        if any(skipped):
-            kept = [index for index, skip in enumerate(skipped) if not skip]
-            if comments is not None and (begun or kept):
-                after = -1 if begun else kept[0]
-                comments += [first + i for i, skip in enumerate(skipped) if skip and i > after and lines[i].strip()]
-            begun = begun or bool(kept)
-            if kept:
-                yield Piece([first + index for index in kept], [lines[index] for index in kept])
-        else:
+        kept = [index for index, skip in enumerate(skipped) if not skip]
+        if comments is not None and (begun or kept):
+            after = -1 if begun else kept[0]
+            comments += [first + i for i, skip in enumerate(skipped) if skip and i > after and lines[i].strip()]
+        if kept:
             begun = True
-            yield Piece(range(first, first + len(lines)), lines)
+            yield Piece([first + index for index in kept], [lines[index] for index in kept])
 
 
-def found_separator(lines: Sequence[str]) -> str:
+def first_piece(source: Source, pieces: Iterator[Piece], wanted: str) -> Piece:
+    """The first data lines; a source without any is refused, saying what is wanted."""
+    first = next(pieces, None)
+    return first or source.refuse(f"has no data, only comments or empty lines; give {wanted}.")
+
+
+def find_separator(lines: Sequence[str]) -> str:
     """The first separator that cuts all sampled lines into equally many cells; else the one that cuts most of them."""
     widths = {separator: [_width(line, separator) for line in lines[:SAMPLE]] for separator in SEPARATORS.values()}
     return uniform_separator(lines) or max(widths, key=lambda separator: sum(width > 1 for width in widths[separator]))
@@ -61,12 +71,12 @@ def uniform_separator(lines: Sequence[str]) -> str | None:
 
 def _width(line: str, separator: str) -> int:
     try:
-        return len(cells([line], separator)[0])
+        return len(split_lines([line], separator)[0])
     except (csv.Error, IndexError):
         return 0
 
 
-def cells(lines: Sequence[str], separator: str) -> list[list[str]]:
+def split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Cut lines into cells; quotes protect separators. May raise csv.Error, and return fewer rows than lines."""
     if separator != " ":
         return list(csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True))
@@ -78,7 +88,7 @@ def cells(lines: Sequence[str], separator: str) -> list[list[str]]:
 def rows_of(source: Source, piece: Piece, separator: str) -> list[list[str]]:
     """The cells of a piece, one row for each line, or a sentence about the line whose quotes do not match."""
     try:
-        rows = cells(piece.lines, separator)
+        rows = split_lines(piece.lines, separator)
     except csv.Error:
         rows = []
     if len(rows) != len(piece.lines):
@@ -86,6 +96,42 @@ def rows_of(source: Source, piece: Piece, separator: str) -> list[list[str]]:
         number = next(broken, piece.numbers[0])
         source.refuse("the quotation marks do not match; quote whole names, and double the marks inside them.", number)
     return rows
+
+
+def lines_from(source: Source, first_line: int) -> bytes:
+    """The bytes from a line on, counted from 1; lines end in a newline only."""
+    data = source.data.removeprefix(b"\xef\xbb\xbf")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return data.split(b"\n", first_line - 1)[-1]
+
+
+def parse_regular(lines: bytes, separator: str, dtype: Any) -> NDArray[Any] | None:
+    """Parse lines as a whole by :func:`numpy.loadtxt`; None if any of them needs a closer look.
+
+    Parameters
+    ----------
+    lines : bytes
+        Valid UTF-8, lines that end in a newline.
+    separator : str
+        A blank stands for any blanks and tabs.
+    dtype : dtype
+        A structured type with one field, or entry of a field, for each column; ``object`` for text.
+
+    Returns
+    -------
+    ndarray or None
+        One record per line. Text keeps blanks around it.
+    """
+    if b'"' in lines or b"{" in lines or (separator == " " and not lines.isascii()):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cut = None if separator == " " else separator
+            return np.loadtxt(io.BytesIO(lines), dtype, comments=None, delimiter=cut, ndmin=1, encoding="utf-8")
+    except (ValueError, Warning):
+        return None
 
 
 def is_number(text: str) -> bool:

@@ -18,13 +18,13 @@ from cvxnmf import validation
 
 #: Lines are taken in pieces of this many: small enough for the caches, large enough to spend little on the loop.
 PIECE = 2000
-#: Bytes are taken in blocks of this many.
-BLOCK = 1 << 24
+#: Bytes are read this many at a time.
+CHUNK = 1 << 24
+#: What a file announces or unpacks to may take this many bytes of memory, or this many times its own size.
+MODEST, EXPANSION = 1 << 28, 100
 GZIP = b"\x1f\x8b"
 #: What to do about MATLAB's files.
 MATLAB = "is a MATLAB file; read it with scipy.io.loadmat (version 7.3 with h5py) and save its matrix with numpy.save."
-#: What is wrong with numpy's arrays of objects.
-OBJECTS = "holds Python objects, not numbers; save it as float, with numpy.save(name, A.astype(float))."
 
 
 class FileError(ValueError):
@@ -83,27 +83,59 @@ class Source:
             byte = self.data[error.start]
             self.refuse(f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -t utf-8.", line)
 
+    def must_announce_modestly(self, needed: int, what: str) -> None:
+        """Refuse, before memory is taken, content that announces far more than its own size; `needed` in bytes."""
+        if needed > expansion_limit(len(self.data)):
+            self.refuse(
+                f"announces {what}, which take {needed / 2**30:,.1f} GiB, in {len(self.data):,} bytes; check it, or convert it "
+                "to an unpacked .npy file."
+            )
 
-def opened(path: str | os.PathLike[str]) -> Source:
+    @contextmanager
+    def parsed_as(self, kind: str) -> Iterator[None]:
+        """Turn whatever a parser raises on a broken file into one sentence."""
+        try:
+            yield
+        except (FileError, MemoryError, ImportError):
+            raise
+        except Exception as error:  # parsers of others raise all sorts of exceptions on broken files
+            words = " ".join(str(error).split()).rstrip(".")
+            reason = f": {words[:200]}" if words else ""
+            raise FileError(f"{self.name} cannot be read as {kind}{reason}.") from None
+
+
+def expansion_limit(size: int) -> int:
+    """Bytes of memory that the content of a file of this size may take."""
+    return max(MODEST, EXPANSION * size)
+
+
+def read_source(path: str | os.PathLike[str]) -> Source:
     """Read a file, or standard input for ``-``, and unpack it."""
     shown = os.fspath(path)
     if shown == "-":
-        return unpacked("standard input", _standard_input(), "")
+        return _unpack("standard input", _standard_input(), "")
+    with open_file(shown) as stream:
+        data = _read_all(stream, shown, _largest())
+    return _unpack(shown, data, "".join(PurePath(shown).suffixes[-2:]).lower())
+
+
+@contextmanager
+def open_file(shown: str) -> Iterator[BinaryIO]:
+    """Open a file to read its bytes, or say in one sentence why it cannot be."""
     try:
         if os.path.isdir(shown):
             raise FileError(f"{shown} is a folder; give a file.")
         with open(shown, "rb") as stream:
-            data = _blocks(stream, shown)
+            yield stream
     except FileNotFoundError:
         raise FileError(f"{shown} does not exist; check the name and the folder.") from None
     except OSError as error:
         raise FileError(f"{shown} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:  # a name with a NUL in it
         raise error if isinstance(error, FileError) else FileError(f"{shown!r} is not the name of a file.") from None
-    return unpacked(shown, data, "".join(PurePath(shown).suffixes[-2:]).lower())
 
 
-def unpacked(name: str, data: bytes, endings: str) -> Source:
+def _unpack(name: str, data: bytes, endings: str) -> Source:
     """A source from bytes; what is packed with gzip is unpacked."""
     ending = PurePath(f"x{endings.removesuffix('.gz')}").suffix
     if not data.startswith(GZIP):
@@ -112,7 +144,7 @@ def unpacked(name: str, data: bytes, endings: str) -> Source:
         return Source(name, data, ending)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            return Source(name, _blocks(stream, name), ending)
+            return Source(name, _read_all(stream, name, min(_largest(), expansion_limit(len(data)))), ending)
     except (OSError, EOFError, zlib.error):
         raise FileError(f"{name} is a damaged or incomplete gzip file; pack or fetch it again.") from None
 
@@ -121,30 +153,21 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise FileError("standard input is closed; give a file.")
     binary: Any = getattr(sys.stdin, "buffer", None)
-    return sys.stdin.read().encode() if binary is None else _blocks(binary, "standard input")
+    return sys.stdin.read().encode() if binary is None else _read_all(binary, "standard input", _largest())
 
 
-def _blocks(stream: BinaryIO | gzip.GzipFile, name: str) -> bytes:
+def _largest() -> float:
+    """Bytes that may be read at once on this machine."""
+    return validation.physical_memory() / 4
+
+
+def _read_all(stream: BinaryIO | gzip.GzipFile, name: str, limit: float) -> bytes:
     """Everything in the stream, unless it could fill the memory."""
-    limit, parts, size = validation.physical_memory() / 4, [], 0
-    while part := stream.read(BLOCK):
+    parts, size = [], 0
+    while part := stream.read(CHUNK):
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise FileError(f"{name} holds more than {limit / 2**30:,.1f} GiB, too much for this machine; take a part of it.")
+            advice = "take a part of it" if limit == _largest() else "unpack it first if that is right"
+            raise FileError(f"{name} holds more than {limit / 2**30:,.1f} GiB, too much to be read at once; {advice}.")
     return b"".join(parts)
-
-
-@contextmanager
-def reading(source: Source, kind: str) -> Iterator[None]:
-    """Turn whatever a parser raises on a broken file into one sentence."""
-    try:
-        yield
-    except (FileError, MemoryError, ImportError):
-        raise
-    except Exception as error:  # parsers of others raise all sorts of exceptions on broken files
-        words = " ".join(str(error).split()).rstrip(".")
-        if words.startswith("Object arrays"):
-            raise FileError(f"{source.name} {OBJECTS}") from None
-        reason = f": {words[:200]}" if words else ""
-        raise FileError(f"{source.name} cannot be read as {kind}{reason}.") from None

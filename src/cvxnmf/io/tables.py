@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxnmf.io.separated import BLANKS, Piece, abridged, data_pieces, found_separator, is_number, rows_of, uniform_separator
+from cvxnmf.io import separated
+from cvxnmf.io.separated import BLANKS, Piece, abridged, is_number
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -25,6 +26,14 @@ class MatrixFile(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Layout(NamedTuple):
+    """How the lines of a table are to be read: its separator, cells on a line, and whether the first cell is a name."""
+
+    separator: str
+    width: int
+    named: bool
+
+
 def read_table(source: Source, separator: str | None = None, header: bool | None = None) -> MatrixFile:
     """Read a table of numbers; empty cells, NA and nan are missing.
 
@@ -38,29 +47,37 @@ def read_table(source: Source, separator: str | None = None, header: bool | None
         Whether the first line is a header. Left out, it is one if it holds words only, if its first cell is empty,
         or if it is one cell shorter than the next line.
     """
-    pieces = data_pieces(source)
-    first = next(pieces, None)
-    if first is None:
-        source.refuse("has no data, only comments or empty lines; give a table of numbers.")
-    cut = separator or uniform_separator(first.lines) or uniform_separator(first.lines[1:]) or found_separator(first.lines)
-    rows = rows_of(source, first, cut)
+    pieces = separated.data_pieces(source)
+    first = separated.first_piece(source, pieces, "a table of numbers")
+    cut = separator or _find_separator(first.lines)
+    rows = separated.rows_of(source, first, cut)
     heading = [cell.strip(BLANKS) for cell in rows[0]]
     if header is None:
         header = _is_header(heading, cut) or (len(rows) > 1 and len(rows[1]) == len(heading) + 1)
     if header and len(rows) == 1:
         source.refuse("has a header and no numbers; give a table of numbers.")
-    width = len(rows[1] if header else rows[0])
-    begun = rows[1:] if header else rows
-    named = not all(_is_cell(row[0], cut) for row in begun[:1] if row)
-    named = named or (header and (heading[0] == "" or len(heading) == width - 1))
+    begun = rows[1] if header else rows[0]
+    width = len(begun)
+    named = (bool(begun) and not _is_cell(begun[0], cut)) or (header and (heading[0] == "" or len(heading) == width - 1))
     if width == named:
         source.refuse("holds names and no numbers; give a table of numbers.")
-    reader = _Table(source, cut, width, named)
-    for piece in itertools.chain([Piece(first.numbers[header:], first.lines[header:])], pieces):
-        reader.take(piece)
-    columns = tuple(heading[len(heading) - width + named :]) if header and len(heading) >= width - named else None
     notes = (f"Line {first.numbers[0]} is taken as a header; say --no-header if it is not.",) if header else ()
-    return MatrixFile(np.concatenate(reader.blocks), tuple(reader.names) if named else None, columns, notes)
+    first, layout = Piece(first.numbers[header:], first.lines[header:]), Layout(cut, width, named)
+    table = _parse_as_a_whole(source, layout, first.numbers[0]) or _parse_lines(source, layout, itertools.chain([first], pieces))
+    columns = tuple(heading[len(heading) - width + named :]) if header and len(heading) >= width - named else None
+    return MatrixFile(table[0], tuple(table[1]) if named else None, columns, notes)
+
+
+def _find_separator(lines: Sequence[str]) -> str:
+    """The separator of a table, whose header may be one cell shorter than its other lines."""
+    uniform = separated.uniform_separator(lines) or separated.uniform_separator(lines[1:])
+    return uniform or separated.find_separator(lines)
+
+
+def _is_header(heading: Sequence[str], separator: str) -> bool:
+    """Whether a row holds words only, or begins with an empty corner."""
+    words = [not _is_cell(cell, separator) for cell in heading]
+    return words[0] if len(words) == 1 else heading[0] == "" or all(words)
 
 
 def _is_cell(text: str, separator: str) -> bool:
@@ -73,49 +90,42 @@ def _plain(text: str, separator: str) -> str:
     return text.strip(BLANKS).replace(",", ".") if separator == ";" else text.strip(BLANKS)
 
 
-def _is_header(heading: Sequence[str], separator: str) -> bool:
-    """Whether a row holds words only, or begins with an empty corner."""
-    words = [not _is_cell(cell, separator) for cell in heading]
-    return words[0] if len(words) == 1 else heading[0] == "" or all(words)
+def _parse_as_a_whole(source: Source, layout: Layout, first_line: int) -> tuple[FloatArray, list[str]] | None:
+    """Numbers and names of a regular table without missing cells; None if a line is in any way out of the ordinary."""
+    columns: list[Any] = [("name", object)] if layout.named else []
+    columns.append(("numbers", np.float64, (layout.width - layout.named,)))
+    table = separated.parse_regular(separated.lines_from(source, first_line), layout.separator, columns)
+    if table is None:
+        return None
+    names = [name.strip(BLANKS) for name in table["name"]] if layout.named else []
+    commented = any(name.startswith(("#", "%")) for name in names)
+    return None if commented else (np.ascontiguousarray(table["numbers"]), names)
 
 
-class _Table:
-    """The rows read so far."""
+def _parse_lines(source: Source, layout: Layout, pieces: Iterable[Piece]) -> tuple[FloatArray, list[str]]:
+    """Numbers and names line by line, so that a mistake is reported with its line and column."""
+    names: list[str] = []
+    blocks: list[FloatArray] = []
+    for piece in pieces:
+        rows = separated.rows_of(source, piece, layout.separator)
+        for number, row in zip(piece.numbers, rows, strict=True):
+            if len(row) != layout.width:
+                source.refuse(f"expected {layout.width} columns, found {len(row)}.", number)
+        names += [row[0].strip(BLANKS) for row in rows if layout.named]
+        numbers = zip(piece.numbers, rows, strict=True)
+        blocks.append(np.array([_numbers(source, layout, number, row) for number, row in numbers], dtype=np.float64))
+    return np.concatenate(blocks), names
 
-    def __init__(self, source: Source, separator: str, width: int, named: bool) -> None:
-        self.source, self.separator, self.width, self.named = source, separator, width, named
-        self.names: list[str] = []
-        self.blocks: list[FloatArray] = []
 
-    def take(self, piece: Piece) -> None:
-        """Read some lines."""
-        if not piece.lines:
-            return
-        rows = rows_of(self.source, piece, self.separator)
-        if set(map(len, rows)) != {self.width}:
-            index = next(index for index, row in enumerate(rows) if len(row) != self.width)
-            self.source.refuse(f"expected {self.width} columns, found {len(rows[index])}.", piece.numbers[index])
-        if self.named:
-            self.names += [row[0].strip(BLANKS) for row in rows]
-            rows = [row[1:] for row in rows]
-        self.blocks.append(self._numbers(piece, rows))
-
-    def _numbers(self, piece: Piece, rows: Sequence[Sequence[str]]) -> FloatArray:
-        flat = list(itertools.chain.from_iterable(rows))
-        try:
-            if any("_" in line or not line.isascii() for line in piece.lines):  # which Python takes for parts of numbers
-                raise ValueError
-            values = list(map(float, flat))
-        except ValueError:
-            values = [self._number(piece, index, cell) for index, cell in enumerate(flat)]
-        return np.array(values, dtype=np.float64).reshape(len(rows), self.width - self.named)
-
-    def _number(self, piece: Piece, index: int, cell: str) -> float:
-        text = _plain(cell, self.separator)
-        if text.lower() in MISSING:
-            return float("nan")
+def _numbers(source: Source, layout: Layout, number: int, row: list[str]) -> list[float]:
+    """The cells of a line as numbers, NaN where one is missing."""
+    found = []
+    for column, cell in enumerate(row[layout.named :], start=layout.named + 1):
+        text = _plain(cell, layout.separator)
         if is_number(text):
-            return float(text)
-        row, column = divmod(index, self.width - self.named)
-        place = column + self.named + 1
-        return self.source.refuse(f"expected a number in column {place}, found {abridged(cell)}.", piece.numbers[row])
+            found.append(float(text))
+        elif text.lower() in MISSING:
+            found.append(float("nan"))
+        else:
+            source.refuse(f"expected a number in column {column}, found {abridged(cell)}.", number)
+    return found

@@ -6,14 +6,16 @@ import csv
 import dataclasses
 import json
 import os
+import secrets
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from cvxnmf.io import saving
+from cvxnmf.io import results
 from cvxnmf.io.source import FileError
 
 if TYPE_CHECKING:
@@ -34,17 +36,12 @@ def check_writable(path: str, endings: Sequence[str] = ()) -> None:
     if not folder.is_dir():
         raise FileError(f"{path} cannot be written: there is no folder {folder}; make it first.")
     try:
-        with open(_part(path) if _is_plain(path) else path, "ab"):  # whether it can be written, only writing tells
+        with open(path, "ab") if not _is_plain(path) else _temporary_file(path) as file:  # only writing tells
             pass
+        if _is_plain(path):
+            os.unlink(file.name)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}; choose another place.") from None
-    finally:
-        Path(_part(path)).unlink(missing_ok=True)
-
-
-def _part(path: str | os.PathLike[str]) -> str:
-    """The name of a file that is not complete yet."""
-    return f"{os.path.realpath(path)}.part"
 
 
 def _is_plain(path: str | os.PathLike[str]) -> bool:
@@ -52,19 +49,30 @@ def _is_plain(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(path) or not os.path.exists(path)
 
 
+def _temporary_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """A new file in the folder of `path`, under a name that nobody else has."""
+    return open(os.path.join(os.path.dirname(os.path.realpath(path)), f".cvxnmf-{secrets.token_hex(8)}.part"), "xb")
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A name to write under; the file takes its place under `path` only when it is complete."""
+    """A name to write under; the file takes its place under `path` when it is complete, with the mode of the one before."""
     if not _is_plain(path):
         yield os.fspath(path)
         return
+    name, target = None, os.path.realpath(path)
     try:
-        yield _part(path)
-        os.replace(_part(path), os.path.realpath(path))
+        with _temporary_file(path) as file:
+            name = file.name
+        yield name
+        if os.path.exists(target):
+            shutil.copymode(target, name)
+        os.replace(name, target)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
     finally:
-        Path(_part(path)).unlink(missing_ok=True)
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
 
 
 def write_partition(partition: Partition, path: str) -> None:
@@ -72,7 +80,7 @@ def write_partition(partition: Partition, path: str) -> None:
     ending = Path(path).suffix.lower()
     with whole_file(path) as name:
         if ending == ".npz":
-            saving.save(partition, name)
+            results.save(partition, name)
         elif ending == ".json":
             Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
         else:
@@ -105,7 +113,7 @@ def write_factors(
     ending = Path(path).suffix.lower()
     if ending == ".npz":
         with whole_file(path) as name:
-            saving.save(result, name)
+            results.save(result, name)
         return [path]
     paths = factor_paths(path, result.V is result.U)
     heading = ["", *(f"component {index}" for index in range(result.n_components))]

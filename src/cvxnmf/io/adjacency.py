@@ -1,4 +1,4 @@
-"""A graph from a file: names of its nodes, its adjacency matrix, and what there is to say about the reading."""
+"""A graph from a file: names of its nodes, the adjacency matrix of its edges, and notes on the reading."""
 
 from __future__ import annotations
 
@@ -35,36 +35,31 @@ def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
     Without weights, repeated edges and both directions of one count once. With weights they add up, unless the edges stand
     in both directions throughout, with equal weights: then each counts once. A self-loop has its weight on the diagonal.
     """
-    return _unweighted(n, tails, heads) if weights is None else _weighted(n, tails, heads, weights)
-
-
-def _unweighted(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> tuple[Any, list[str]]:
-    keys = np.unique(np.minimum(tails, heads) * n + np.maximum(tails, heads))
-    repeated = len(tails) - len(keys)
-    notes = [f"{_repeated(repeated, len(tails), 'edges')}; each counts once."] if repeated else []
-    low, high = np.divmod(keys, n)
-    apart = low != high
-    rows, columns = np.concatenate((low, high[apart])), np.concatenate((high, low[apart]))
-    return sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)), notes
-
-
-def _weighted(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weights: FloatArray) -> tuple[Any, list[str]]:
+    if weights is None:
+        ones = np.ones(len(tails))
+        upper = sp.csr_array((ones, (np.minimum(tails, heads), np.maximum(tails, heads))), shape=(n, n))
+        upper.data[:] = 1.0
+        repeated = len(tails) - upper.nnz
+        return _mirror(upper), [f"{_repeated(repeated, len(tails), 'edges')}; each counts once."] if repeated else []
     directed, notes = sp.csr_array((weights, (tails, heads)), shape=(n, n)), []
-    directed.sum_duplicates()
     different = directed.nnz
     zeros = int(np.count_nonzero(directed.data == 0))
     directed.eliminate_zeros()
-    loops = sp.diags_array(directed.diagonal(), format="csr")
+    loops = int(np.count_nonzero(directed.diagonal()))
     if zeros:
         notes.append(f"{zeros} edge{' has' if zeros == 1 else 's have'} weight 0 and {'is' if zeros == 1 else 'are'} left out.")
-    if directed.nnz > loops.count_nonzero() and (directed != directed.T).nnz == 0:
+    if directed.nnz > loops and (directed != directed.T).nnz == 0:
         notes.append("Every edge stands in both directions with the same weight; each counts once.")
         return directed, notes
-    A = sp.csr_array(directed + directed.T - loops)
-    A.eliminate_zeros()
-    if repeated := len(tails) - (different if A.nnz == 0 else sp.triu(A).nnz + zeros):
+    upper = sp.csr_array(sp.triu(directed)) + sp.csr_array(sp.tril(directed, -1)).T
+    if repeated := len(tails) - (upper.nnz + zeros if upper.nnz else different):
         notes.append(f"{_repeated(repeated, len(tails), 'weighted edges')}; their weights add up.")
-    return A, notes
+    return _mirror(upper), notes
+
+
+def _mirror(upper: Any) -> Any:
+    """The symmetric matrix with this upper triangle."""
+    return sp.csr_array(upper + sp.csr_array(sp.triu(upper, 1)).T)
 
 
 def _repeated(number: int, of: int, noun: str) -> str:

@@ -6,19 +6,19 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf.io.graph import GraphFile, adjacency
-from cvxnmf.io.plain import read_plain
-from cvxnmf.io.separated import BLANKS, Piece, abridged, data_pieces, found_separator, is_number, rows_of
+from cvxnmf.io import separated
+from cvxnmf.io.adjacency import GraphFile, adjacency
+from cvxnmf.io.separated import BLANKS, Piece, abridged, is_number
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
 EXPECTED, FINITE = "expected two node names and perhaps a weight", "weights are finite and at least 0"
-#: From this many bytes on, regular files are read as arrays of bytes.
+#: From this many bytes on, regular lists of numbered nodes are parsed as a whole; of named nodes, from 16 times as many.
 LARGE = 1 << 16
 #: Headings of the columns of names, in pairs, without blanks, dashes and underscores.
 ENDS = (
@@ -29,6 +29,7 @@ ENDS = (
 WEIGHTS = {"weight", "weights", "value"}
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
+Numbers = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
@@ -58,8 +59,26 @@ class Layout(NamedTuple):
     named: bool = False
     header: int | None = None
 
+    def notes(self) -> list[str]:
+        """What there is to say about the layout."""
+        others = self.width - 2 - (self.weight is not None)
+        said = [f"{others} further column{'s are' if others > 1 else ' is'} ignored."] if others and self.width > 3 else []
+        if self.header is not None:
+            said.append(f"Line {self.header} is taken as a header; say --no-header if it is an edge.")
+        return said
 
-def read_edges(source: Source, separator: str | None = None, header: bool | None = None, weights: bool = True) -> GraphFile:
+
+class Edges(NamedTuple):
+    """Names of the nodes as they first occur, the edges as pairs of their numbers, and weights."""
+
+    nodes: tuple[str, ...]
+    ends: Numbers
+    weights: FloatArray | None
+
+
+def read_edges(
+    source: Source, separator: str | None = None, header: bool | None = None, weights: bool = True, *, large: int = LARGE
+) -> GraphFile:
     """Read an edge list.
 
     Parameters
@@ -73,6 +92,8 @@ def read_edges(source: Source, separator: str | None = None, header: bool | None
         where all other lines have numbers.
     weights : bool
         Whether to read weights: from the column called so in a header, else from a third column of numbers.
+    large : int
+        From this many bytes on, regular lists are parsed as a whole.
 
     Returns
     -------
@@ -80,28 +101,30 @@ def read_edges(source: Source, separator: str | None = None, header: bool | None
         With names in the order in which they first occur.
     """
     comments: list[int] = []
-    pieces = data_pieces(source, comments)
-    first = next(pieces, None)
-    if first is None:
-        source.refuse("has no data, only comments or empty lines; give a file with at least one edge.")
-    layout = _layout(source, _bare(first), separator, header, weights)
-    reader = _Edges(source, layout)
+    pieces = separated.data_pieces(source, comments)
+    first = separated.first_piece(source, pieces, "a file with at least one edge")
+    layout = _layout(source, _without_dictionaries(first), separator, header, weights)
+    notes = layout.notes()
     if layout.header is not None:
         first = Piece(first.numbers[1:], first.lines[1:])
-        reader.notes.append(f"Line {layout.header} is taken as a header; say --no-header if it is an edge.")
-    if not (len(source.data) >= LARGE and first.lines and reader.take_plainly(first.numbers[0])):
+    edges = _parse_as_a_whole(source, layout, first.numbers[0], large)
+    if edges is None:
+        reader = _LineReader(source, layout, notes)
         for piece in itertools.chain([first], pieces):
-            if piece.lines:
-                reader.take(_bare(piece))
+            reader.take(_without_dictionaries(piece))
+        edges = reader.edges()
     if comments:
         lines = f"{len(comments)} line{'s' if len(comments) > 1 else ''}"
-        reader.notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
-    return reader.graph()
+        notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
+    if edges.weights is not None and not layout.named:
+        notes.append("The third column is taken as weights; say --weights ignore if it is something else.")
+    A, more = adjacency(len(edges.nodes), edges.ends[:, 0], edges.ends[:, 1], edges.weights)
+    return GraphFile(edges.nodes, A, (*notes, *more))
 
 
-def _bare(piece: Piece) -> Piece:
+def _without_dictionaries(piece: Piece) -> Piece:
     """Lines as networkx writes them with dictionaries, ``a b {'weight': 2}``, as lines with at most a weight."""
-    if not piece.lines[0].rstrip().endswith("}"):
+    if not (piece.lines and piece.lines[0].rstrip().endswith("}")):
         return piece
     return Piece(piece.numbers, [_without_dictionary(line) for line in piece.lines])
 
@@ -115,8 +138,8 @@ def _without_dictionary(line: str) -> str:
 
 def _layout(source: Source, piece: Piece, separator: str | None, header: bool | None, weights: bool) -> Layout:
     """Look at the first lines to see how the file is to be read."""
-    cut = separator or found_separator(piece.lines)
-    rows = [[cell.strip(BLANKS) for cell in row] for row in rows_of(source, piece, cut)]
+    cut = separator or separated.find_separator(piece.lines)
+    rows = [[cell.strip(BLANKS) for cell in row] for row in separated.rows_of(source, piece, cut)]
     if header is None:
         header = len(rows[0]) > 1 and (_well_known(rows[0]) or _alone_in_words(rows))
     if header and len(rows) == 1:
@@ -156,35 +179,76 @@ def _alone_in_words(rows: Sequence[Sequence[str]]) -> bool:
     return all(words[:2]) or (len(words) > 2 and words[2])
 
 
-class _Edges:
-    """The edges read so far."""
+def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: int) -> Edges | None:
+    """Parse a large and regular list without looking at single lines; None if a line is in any way out of the ordinary."""
+    if len(source.data) < large or layout.width < 2:
+        return None
+    lines = separated.lines_from(source, first_line)
+    for kind in (object,) if b"-" in lines or b"+" in lines or _has_leading_zero(lines) else (np.int64, object):
+        if kind is object and len(source.data) < 16 * large:
+            return None
+        kinds = {layout.tail: kind, layout.head: kind, layout.weight: np.float64}
+        columns = [(str(column), kinds.get(column, "U1")) for column in range(layout.width)]
+        table = separated.parse_regular(lines, layout.separator, columns)
+        if table is not None:
+            break
+    else:
+        return None
+    weights = None if layout.weight is None else table[str(layout.weight)]
+    nodes, ends = _number_nodes(np.column_stack((table[str(layout.tail)], table[str(layout.head)])))
+    irregular = kind is object and any(not name or name != name.strip(BLANKS) or name[0] in "#%" for name in nodes)
+    if irregular or not (weights is None or np.all((weights >= 0) & (weights < np.inf))):
+        return None
+    return Edges(nodes, ends, weights)
 
-    def __init__(self, source: Source, layout: Layout) -> None:
-        self.source, self.layout = source, layout
+
+def _has_leading_zero(lines: bytes) -> bool:
+    """Whether an integer in the text begins with a zero: as the name of a node, 07 is not 7."""
+    letters = np.frombuffer(b"\n" + lines + b"\n", dtype=np.uint8)
+    digit = letters - np.uint8(ord("0")) < 10
+    begins = ~digit[:-2] & (letters[:-2] != ord("."))
+    return bool(np.any(begins & (letters[1:-1] == ord("0")) & digit[2:]))
+
+
+def _number_nodes(names: NDArray[Any]) -> tuple[tuple[str, ...], Numbers]:
+    """Distinct names in the order in which they first occur, and the number of each in place of the name."""
+    if names.dtype == object:
+        try:
+            from pandas import factorize
+        except ImportError:
+            numbering: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+            numbers = np.fromiter(map(numbering.__getitem__, names.flat), dtype=np.int64, count=names.size)
+            return tuple(numbering), numbers.reshape(names.shape)
+        numbers, distinct = factorize(names.ravel())
+        return tuple(distinct.tolist()), numbers.astype(np.int64).reshape(names.shape)
+    flat = names.ravel()
+    span, low = int(flat.max()) - int(flat.min()), flat.min()
+    if span < 4 * len(flat):
+        labels, codes = np.arange(low, low + span + 1), flat - low
+    else:
+        labels, codes = np.unique(flat, return_inverse=True)
+    first = np.full(len(labels), len(flat))
+    first[codes[::-1]] = np.arange(len(flat))[::-1]  # of the places of a node, the last one written stays
+    order = np.argsort(first)[: np.count_nonzero(first < len(flat))]
+    rank = np.empty(len(labels), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return tuple(map(str, labels[order].tolist())), rank[codes].reshape(names.shape)
+
+
+class _LineReader:
+    """Edges read line by line, so that a mistake is reported with its line."""
+
+    def __init__(self, source: Source, layout: Layout, notes: list[str]) -> None:
+        self.source, self.layout, self.notes = source, layout, notes
         self.numbering: defaultdict[str, int] = defaultdict(itertools.count().__next__)
-        self.ends: list[NDArray[np.int64]] = []
+        self.ends: list[Numbers] = []
         self.weights: list[FloatArray] | None = None if layout.weight is None else []
-        self.notes: list[str] = []
-        others = layout.width - 2 - (layout.weight is not None)
-        if others and layout.width > 3:
-            self.notes.append(f"{others} further column{'s are' if others > 1 else ' is'} ignored.")
-
-    def take_plainly(self, first_line: int) -> bool:
-        """Read all lines at once, if they are regular enough."""
-        layout = self.layout
-        if (layout.tail, layout.head) != (0, 1) or layout.width not in (2, 3) or layout.weight not in (None, 2):
-            return False
-        found = read_plain(self.source.data, first_line, layout.separator, layout.width, layout.weight is not None)
-        if found is None:
-            return False
-        self.numbering.update({name: number for number, name in enumerate(found.names)})
-        self.ends = [found.ends.ravel()]
-        self.weights = None if found.weights is None else [found.weights]
-        return True
 
     def take(self, piece: Piece) -> None:
         """Read some lines."""
-        rows, layout = rows_of(self.source, piece, self.layout.separator), self.layout
+        if not piece.lines:
+            return
+        rows, layout = separated.rows_of(self.source, piece, self.layout.separator), self.layout
         if set(map(len, rows)) != {layout.width} or layout.width < 2:
             self._refuse_width(piece, rows)
         columns = list(zip(*rows, strict=True))
@@ -195,23 +259,22 @@ class _Edges:
         both = map(self.numbering.__getitem__, itertools.chain.from_iterable(zip(tails, heads, strict=True)))
         self.ends.append(np.fromiter(both, dtype=np.int64, count=2 * len(tails)))
         if self.weights is not None and layout.weight is not None:
-            self._take_weights(piece, columns[layout.weight])
+            self._take_weights(piece, columns[layout.weight], self.weights)
 
-    def _take_weights(self, piece: Piece, column: Sequence[str]) -> None:
+    def _take_weights(self, piece: Piece, column: Sequence[str], weights: list[FloatArray]) -> None:
         texts = [text.replace(",", ".") for text in column] if self.layout.separator == ";" else column
         wrong = next((index for index, text in enumerate(texts) if not is_number(text.strip(BLANKS))), None)
         if wrong is not None:
-            self._no_weights(piece.numbers[wrong], column[wrong])
+            self._ignore_weights(piece.numbers[wrong], column[wrong])
             return
         values = np.array(list(map(float, texts)))
         bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
         if len(bad):
             text, number = column[bad[0]].strip(BLANKS), piece.numbers[int(bad[0])]
             self.source.refuse(f"the weight is {text}; {FINITE} (--weights ignore leaves them out).", number)
-        assert self.weights is not None
-        self.weights.append(values)
+        weights.append(values)
 
-    def _no_weights(self, number: int, text: str) -> None:
+    def _ignore_weights(self, number: int, text: str) -> None:
         """The column is no column of weights: an error if it is called one, else it is ignored."""
         if self.layout.named:
             self.source.refuse(f"expected a number in the column of weights, found {abridged(text)}.", number)
@@ -228,11 +291,7 @@ class _Edges:
             f"expected {wanted} columns as in the lines above, found {len(rows[index])}: {abridged(found)}.", number
         )
 
-    def graph(self) -> GraphFile:
-        """All edges as a graph."""
-        ends = np.concatenate(self.ends).reshape(-1, 2)
+    def edges(self) -> Edges:
+        """All edges read."""
         weights = None if self.weights is None else np.concatenate(self.weights)
-        if weights is not None and not self.layout.named:
-            self.notes.append("The third column is taken as weights; say --weights ignore if it is something else.")
-        A, notes = adjacency(len(self.numbering), ends[:, 0], ends[:, 1], weights)
-        return GraphFile(tuple(self.numbering), A, (*self.notes, *notes))
+        return Edges(tuple(self.numbering), np.concatenate(self.ends).reshape(-1, 2), weights)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.io.arrays import check_sparse_shape
 from cvxnmf.io.separated import abridged, is_number
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
@@ -76,6 +77,7 @@ def _entries(source: Source, header: Header, lines: list[str]) -> FloatArray:
 
 def _sparse(source: Source, header: Header, entries: FloatArray) -> Any:
     shape = header.sizes[:2]
+    check_sparse_shape(source, shape)
     places, values = entries[:, :2], np.ones(len(entries)) if header.pattern else entries[:, 2]
     if not ((places >= 1) & (places <= shape) & (places == np.floor(places))).all():
         source.refuse(f"has an entry outside of its {shape[0]} rows and {shape[1]} columns, which are counted from 1.")

@@ -1,0 +1,354 @@
+"""Save results to one file and load them: numpy's npz format, arrays as they are and JSON for the rest; no pickle.
+
+A file may come from anybody. What is loaded is checked like the data of a user: types, shapes, ranges, and whether parts that
+belong together agree. A digest shows whether a file was changed after it was written; it is no protection against forgery.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from cvxnmf import validation
+from cvxnmf.certificates import Certificate
+from cvxnmf.graphs import quality
+from cvxnmf.graphs.partition import factors_of
+from cvxnmf.io.arrays import read_members
+from cvxnmf.io.source import FileError, Source
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results import (
+    AnyPoint,
+    CPFactor,
+    Factorization,
+    Iterate,
+    Level,
+    MatrixPoint,
+    PairedPoint,
+    Partition,
+    Point,
+    Solution,
+    Status,
+)
+
+Result = Solution | Factorization | CPFactor | Partition
+#: Number of the format, raised when old files can no longer be read.
+FORMAT = 1
+CERTIFICATE_FACTS = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
+ITERATE_TYPES = {"iteration": int, "seconds": float, "value": float, "bound": float, "rank": int, "stage": str, "share": float}
+PARTITION_NUMBERS = ("performance", "off_diagonal_performance", "modularity", "noise_edge")
+PARTITION_ARRAYS = ("labels", "memberships", "order", "spectrum")
+
+
+class Parts(NamedTuple):
+    """What a file holds of a result: facts for JSON, and arrays by name."""
+
+    facts: dict[str, Any]
+    arrays: dict[str, Any]
+
+    def include(self, name: str, inner: Parts) -> None:
+        """Keep another result inside of this one, its arrays under ``name/``."""
+        self.facts[name] = inner.facts
+        self.arrays.update({f"{name}/{key}": array for key, array in inner.arrays.items()})
+
+    def inside(self, name: str, facts: Any = None) -> Parts:
+        """The parts of a result that was included."""
+        arrays = {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
+        return Parts(self.facts[name] if facts is None else facts, arrays)
+
+    def floats(self, name: str, ndim: int) -> FloatArray:
+        """An array of real numbers without NaN."""
+        array = self.arrays[name]
+        _require(array.dtype == np.float64 and array.ndim == ndim and not np.isnan(array).any(), f"{name} is malformed")
+        return np.asarray(array)
+
+    def integers(self, name: str, low: int, high: int, size: int | None = None) -> NDArray[np.intp]:
+        """A vector of integers from `low` to below `high`."""
+        array = self.arrays[name]
+        _require(array.dtype.kind == "i" and array.shape == (len(array) if size is None else size,), f"{name} is malformed")
+        _require(array.size == 0 or (low <= array.min() and array.max() < high), f"{name} is out of range")
+        return np.asarray(array)
+
+    def number(self, name: str, minimum: float = -math.inf) -> float:
+        """A number that is not NaN."""
+        value = self.facts[name]
+        _require(isinstance(value, int | float) and value >= minimum, f"{name} is malformed")
+        return float(value)
+
+    def digest(self) -> str:
+        """SHA-256 over everything."""
+        seal = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
+        for name in sorted(self.arrays):
+            array = np.ascontiguousarray(self.arrays[name])
+            seal.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            seal.update(array.tobytes())
+        return seal.hexdigest()
+
+
+def _require(condition: Any, otherwise: str) -> None:
+    """Refuse what a result written by `save` cannot contain."""
+    if not condition:
+        raise ValueError(otherwise)
+
+
+def save(result: Result, path: str | PathLike[str]) -> None:
+    """Write a solution, a factorisation, nonnegative factors or a partition to a file.
+
+    Parameters
+    ----------
+    result : Solution, Factorization, CPFactor or Partition
+        What to keep; its certificate is kept with it. Names of nodes that are neither numbers nor strings become strings.
+    path : str or path
+        The file to write, usually named ``*.npz``.
+
+    Examples
+    --------
+    >>> import os, tempfile, cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cvxnmf.save(solution, os.path.join(folder, "solution.npz"))
+    ...     again = cvxnmf.load(os.path.join(folder, "solution.npz"))
+    >>> bool((again.X == solution.X).all()), again.certificate.check(A) == solution.certificate.bound
+    (True, True)
+    """
+    kind = type(result).__name__
+    if kind not in KINDS:
+        validation.refuse(f"Only a Solution, a Factorization, a CPFactor or a Partition can be saved, not {kind}.")
+    if not isinstance(path, str | PathLike):
+        validation.refuse(f"A path is needed to save a result, not {path!r}.")
+    parts = KINDS[kind].write(result)
+    parts.facts.update(format=FORMAT, kind=kind)
+    parts.facts["digest"] = parts.digest()
+    text: Any = np.frombuffer(json.dumps(parts.facts).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez_compressed(file, meta=text, **parts.arrays)
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read a result written by :func:`save`; a file that was damaged or tampered with is refused.
+
+    Returns
+    -------
+    Solution, Factorization, CPFactor or Partition
+    """
+    if not isinstance(path, str | PathLike):
+        validation.refuse(f"A path is needed to load a result, not {path!r}.")
+    with open(path, "rb") as stream:
+        return load_source(Source(str(path), stream.read(), ".npz"))
+
+
+def load_source(source: Source) -> Any:
+    """The result in the content of a file."""
+    try:
+        arrays = read_members(source)
+        parts = Parts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
+        _require(parts.facts["format"] <= FORMAT, "it is of a newer format")
+        if "digest" in parts.facts:
+            _require(parts.facts.pop("digest") == parts.digest(), "it was changed after it was written")
+        return KINDS[parts.facts["kind"]].read(parts)
+    except Exception as error:  # a file can be damaged or forged in any way
+        reason = f": {error}" if isinstance(error, ValueError) and not isinstance(error, FileError | UnicodeError) else ""
+        raise ValueError(f"{source.name} is not a result file written by cvxnmf.save{reason.rstrip('.')}.") from error
+
+
+def _put_certificate(parts: Parts, certificate: Certificate) -> None:
+    facts = {name: getattr(certificate, name) for name in (*CERTIFICATE_FACTS, "digest")}
+    parts.facts["certificate"] = facts | {"statement": dict(certificate.statement)}
+    parts.arrays.update({f"witness.{name}": np.asarray(array) for name, array in certificate.witness.items()})
+
+
+def _certificate(parts: Parts) -> Certificate:
+    """The certificate, if its digest shows that it is the one that was kept."""
+    witness = {name.removeprefix("witness."): array for name, array in parts.arrays.items() if name.startswith("witness.")}
+    facts = dict(parts.facts["certificate"])
+    digest = facts.pop("digest")
+    certificate = Certificate(**facts, witness=witness)
+    numbers = (certificate.value, certificate.bound, certificate.scale)
+    _require(digest == certificate.digest, "its certificate was altered")
+    _require(
+        all(isinstance(number, float) for number in numbers) and certificate.bound <= certificate.value, "its bound is wrong"
+    )
+    return certificate
+
+
+def _put_outcome(parts: Parts, result: Solution | Factorization) -> None:
+    parts.facts.update(status=result.status.name, history=[asdict(iterate) for iterate in result.history])
+    _put_certificate(parts, result.certificate)
+
+
+def _outcome(parts: Parts) -> dict[str, Any]:
+    """What a Solution and a Factorization have in common."""
+    lines = parts.facts["history"]
+    history = tuple(Iterate(**{name: kind(line[name]) for name, kind in ITERATE_TYPES.items() if name in line}) for line in lines)
+    return {"status": Status[parts.facts["status"]], "history": history, "certificate": _certificate(parts)}
+
+
+def _write_solution(result: Solution) -> Parts:
+    parts = Parts({"n_iter": result.n_iter, "seconds": result.seconds, "point": type(result.point).__name__}, {})
+    _put_outcome(parts, result)
+    for name, part in result.point._asdict().items():
+        kept: dict[str, Any] = parts.arrays if isinstance(part, np.ndarray) else parts.facts
+        kept[f"point.{name}"] = part
+    if result.groups is not None:
+        parts.arrays["groups"] = result.groups
+    return parts
+
+
+def _read_solution(parts: Parts) -> Solution:
+    point = _point(parts)
+    groups = parts.integers("groups", -1, len(point.v), len(point.v)) if "groups" in parts.arrays else None
+    rest: dict[str, Any] = {"n_iter": int(parts.number("n_iter", 0)), "seconds": parts.number("seconds", 0), "groups": groups}
+    return Solution(point=point, **_outcome(parts), **rest)
+
+
+def _point(parts: Parts) -> AnyPoint:
+    kind = parts.facts["point"]
+    if kind == "MatrixPoint":
+        X = parts.floats("point.matrix", 2)
+        _require(np.isfinite(X).all() and np.array_equal(X, X.T), "its matrix is not finite and symmetric")
+        return MatrixPoint(X)
+    v, W = parts.floats("point.v", 1), parts.floats("point.W", 2)
+    _require(len(v) == len(W) and np.isfinite(W).all() and (v < np.inf).all(), "its point is malformed")
+    if kind == "Point":
+        return Point(v, W)
+    _require(kind == "PairedPoint" and 0 < parts.number("point.n_rows") < len(v), "its point is malformed")
+    return PairedPoint(v, W, int(parts.facts["point.n_rows"]))
+
+
+def _put_factors(parts: Parts, result: Factorization | CPFactor) -> None:
+    parts.arrays["U"] = result.U
+    parts.facts["symmetric"] = result.V is result.U
+    if result.V is not result.U:
+        parts.arrays["V"] = result.V
+
+
+def _factors(parts: Parts) -> tuple[FloatArray, FloatArray]:
+    U = parts.floats("U", 2)
+    V = U if parts.facts["symmetric"] else parts.floats("V", 2)
+    for side in (U, V):
+        _require(np.isfinite(side).all() and (side >= 0).all() and side.size, "its factors are not finite and nonnegative")
+    _require(U.shape[1] == V.shape[1], "its factors do not belong together")
+    return U, V
+
+
+def _write_factorization(result: Factorization) -> Parts:
+    parts = Parts({"value": result.value, "message": result.message, "levels": []}, {})
+    _put_outcome(parts, result)
+    _put_factors(parts, result)
+    for number, level in enumerate(result.levels):
+        inner = Parts({"size": level.size, "words": level.words}, {})
+        if level.certificate is not result.certificate:
+            _put_certificate(inner, level.certificate)
+        parts.include(f"level{number}", inner)
+        parts.facts["levels"].append(parts.facts.pop(f"level{number}"))
+    return parts
+
+
+def _read_factorization(parts: Parts) -> Factorization:
+    (U, V), outcome, value = _factors(parts), _outcome(parts), parts.number("value")
+    certificate = outcome["certificate"]
+    _require(value == certificate.value, "its value is not that of its certificate")
+    _require((U.any() and V.any()) or value >= 0.999 * certificate.scale, "its factors are zero and its value is not theirs")
+    levels = [
+        Level(int(facts["size"]), str(facts["words"]), _certificate(inner) if "certificate" in facts else certificate)
+        for number, facts in enumerate(parts.facts.get("levels", []))
+        for inner in (parts.inside(f"level{number}", facts),)
+    ]
+    return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=tuple(levels), **outcome)
+
+
+def _write_cp_factor(result: CPFactor) -> Parts:
+    parts = Parts({"max_relative_error": result.max_relative_error, "frobenius_error": result.frobenius_error}, {})
+    _put_factors(parts, result)
+    return parts
+
+
+def _read_cp_factor(parts: Parts) -> CPFactor:
+    U, V = _factors(parts)
+    return CPFactor(U, parts.number("max_relative_error", 0), parts.number("frobenius_error", 0), V)
+
+
+def _write_partition(result: Partition) -> Parts:
+    """The parts of a partition; its solution, and its factors if they were computed, under names of their own."""
+    facts = {"nodes": [_json_name(name) for name in result.nodes]} | {name: getattr(result, name) for name in PARTITION_NUMBERS}
+    arrays = {name: getattr(result, name) for name in PARTITION_ARRAYS}
+    arrays |= {f"A.{name}": getattr(result.A, name) for name in ("data", "indices", "indptr")}
+    parts = Parts(facts, arrays | {"A.shape": np.array(result.A.shape)})
+    parts.include("solution", _write_solution(result.solution))
+    if "factorization" in vars(result):
+        parts.include("factorization", _write_factorization(result.factorization))
+    return parts
+
+
+def _json_name(name: Any) -> str | int | float:
+    """A node's name as JSON can keep it."""
+    plain = name.item() if isinstance(name, np.generic) else name
+    return plain if isinstance(plain, str | int | float) else str(plain)
+
+
+def _read_partition(parts: Parts) -> Partition:
+    A, nodes = _adjacency_matrix(parts), parts.facts["nodes"]
+    n = A.shape[0]
+    memberships = parts.floats("memberships", 2)
+    labels = parts.integers("labels", 0, memberships.shape[1], n)
+    order = parts.integers("order", 0, n, n)
+    _require(len(memberships) == n and np.array_equal(np.sort(order), np.arange(n)), "its order is not one of the nodes")
+    _require((memberships >= 0).all() and np.allclose(memberships.sum(axis=1), 1.0), "its memberships are not shares")
+    largest = memberships[np.arange(n), labels] >= memberships.max(axis=1) - 1e-9
+    _require(largest.all(), "its labels are not those of its memberships")
+    known = all(isinstance(name, str | int | float) for name in nodes)
+    _require(known and len(nodes) == len(set(nodes)) == n, "its nodes do not have one name each")
+    numbers: dict[str, Any] = {name: parts.number(name) for name in PARTITION_NUMBERS}
+    measured = {
+        "performance": quality.performance(A, labels),
+        "off_diagonal_performance": quality.performance(A, labels, diagonal=False),
+        "modularity": quality.modularity(A, labels),
+    }
+    for name, value in measured.items():
+        _require(math.isclose(numbers[name], value, rel_tol=1e-9, abs_tol=1e-9), f"its {name} is not that of its labels")
+    solution = _read_solution(parts.inside("solution"))
+    _require(len(solution.v) == n, "its solution is one of another graph")
+    kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
+    factors = partial(factors_of, A, memberships)
+    found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors)
+    if "factorization" in parts.facts:
+        factorization = _read_factorization(parts.inside("factorization"))
+        _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
+        vars(found)["factorization"] = factorization
+    return found
+
+
+def _adjacency_matrix(parts: Parts) -> Any:
+    """The adjacency matrix; nothing is looked up in it before its indices are known to lie inside."""
+    shape, largest = parts.integers("A.shape", 1, np.iinfo(np.int64).max, 2), np.iinfo(np.int64).max
+    indices, indptr = parts.integers("A.indices", 0, int(shape[1])), parts.integers("A.indptr", 0, largest)
+    A = csr_array((parts.floats("A.data", 1), indices, indptr), shape=tuple(shape.tolist()))
+    A.check_format(full_check=True)
+    validation.adjacency_matrix(A)
+    _require((A != A.T).nnz == 0, "its adjacency matrix is not symmetric")
+    return A
+
+
+class Kind(NamedTuple):
+    """How a kind of result becomes parts, and comes back from them."""
+
+    write: Callable[[Any], Parts]
+    read: Callable[[Parts], Result]
+
+
+KINDS: Mapping[str, Kind] = {
+    "Solution": Kind(_write_solution, _read_solution),
+    "Factorization": Kind(_write_factorization, _read_factorization),
+    "CPFactor": Kind(_write_cp_factor, _read_cp_factor),
+    "Partition": Kind(_write_partition, _read_partition),
+}
