@@ -1,7 +1,16 @@
-"""Data in blocks of rows: one protocol (map and sum), in this process, from files, or on a Dask cluster."""
+"""Data in row chunks: map a function over the chunks and reduce, in this process, from files, or on a Dask cluster."""
 
-from cvxnmf.chunked.matrix import BlockMatrix, Turned, turned_product
-from cvxnmf.chunked.opening import dimensions, opened, wanted
-from cvxnmf.chunked.protocol import Blocks, Largest
+from cvxnmf.chunked.matrix import ChunkedMatrix, Transposed, transposed_product
+from cvxnmf.chunked.open import matrix_shape, needs_chunks, open_chunked
+from cvxnmf.chunked.row_chunks import Maximum, RowChunks
 
-__all__ = ["BlockMatrix", "Blocks", "Largest", "Turned", "dimensions", "opened", "turned_product", "wanted"]
+__all__ = [
+    "ChunkedMatrix",
+    "Maximum",
+    "RowChunks",
+    "Transposed",
+    "matrix_shape",
+    "needs_chunks",
+    "open_chunked",
+    "transposed_product",
+]

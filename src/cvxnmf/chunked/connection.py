@@ -12,18 +12,15 @@ from importlib import import_module
 from typing import Any
 
 from cvxnmf import validation
+from cvxnmf.chunked.settings import Settings
 
-#: Seconds that a scheduler has to answer, and that a cluster may be without any worker.
-ANSWER, WITHOUT_WORKERS = 10, 30
-#: Seconds between looks at the state of the cluster while it works.
-LOOK = 2.0
 #: States of a client that will not work again.
 CLOSED = ("closed", "closing")
 GONE = "The Dask scheduler is gone, and with its workers the factors so far; start the cluster anew and try again."
 MISSING = "Working on a Dask cluster needs the packages dask and distributed; install them with: pip install 'cvxnmf[dask]'"
 
 
-def open_connection(client: Any) -> Connection | None:
+def open_connection(client: Any, settings: Settings) -> Connection | None:
     """Connect to a client, an address, or the current client; None where nothing is asked for and there is no client."""
     if client is None and "distributed" not in sys.modules:
         return None
@@ -33,7 +30,7 @@ def open_connection(client: Any) -> Connection | None:
         raise ImportError(MISSING) from None
     if client is None:
         try:
-            return Connection(distributed.default_client(), owned=False)
+            return Connection(distributed.default_client(), False, settings)
         except ValueError:
             return None
     if isinstance(client, distributed.Client):
@@ -41,17 +38,17 @@ def open_connection(client: Any) -> Connection | None:
             validation.refuse("The Dask client is asynchronous; give a synchronous one, Client(address).")
         if client.status in CLOSED:
             raise ConnectionError("The Dask client is closed; open a new one, Client(address).")
-        return Connection(client, owned=False)
+        return Connection(client, False, settings)
     if not isinstance(client, str):
         validation.refuse(f"client must be a distributed.Client or the address of a scheduler, not {client!r}.")
-    return Connection(_client_at(client, distributed.Client), owned=True)
+    return Connection(_client_at(client, distributed.Client, settings.answer_seconds), True, settings)
 
 
-def _client_at(address: str, kind: Any) -> Any:
+def _client_at(address: str, kind: Any, seconds: float) -> Any:
     """A new client of the scheduler at an address, or a sentence after a bounded wait."""
-    levels, client = _hushed(), kind.__new__(kind)
+    levels, client = _silence_logs(), kind.__new__(kind)
     try:
-        client.__init__(address, timeout=ANSWER, set_as_default=False)
+        client.__init__(address, timeout=seconds, set_as_default=False)
         return client
     except Exception as error:  # whatever answers there may be no scheduler, and say anything
         client.status = "closed"  # or it would wait for the scheduler once more when it is forgotten
@@ -59,11 +56,11 @@ def _client_at(address: str, kind: Any) -> Any:
             reason = " ".join(str(error).split()).rstrip(".")
             validation.refuse(f"{address!r} is not the address of a Dask scheduler ({reason}); it looks like tcp://host:8786.")
         raise ConnectionError(
-            f"No Dask scheduler answers at {address} within {ANSWER} seconds; check the address, or start one there with: "
+            f"No Dask scheduler answers at {address} within {seconds} seconds; check the address, or start one there with: "
             "dask scheduler"
         ) from None
     finally:
-        _heard(levels)
+        _restore_logs(levels)
 
 
 class Connection:
@@ -75,24 +72,26 @@ class Connection:
         Synchronous.
     owned : bool
         Whether to close it in the end.
+    settings : Settings
+        How long to wait.
     """
 
-    def __init__(self, client: Any, owned: bool) -> None:
-        self.client = client
-        self._owned, self._levels = owned, _hushed()
+    def __init__(self, client: Any, owned: bool, settings: Settings) -> None:
+        self.client, self.settings = client, settings
+        self._owned, self._levels = owned, _silence_logs()
 
     def close(self) -> None:
-        """Let the client go if it is ours, and the logs speak again; one that lost its scheduler would only repeat that."""
+        """Close the client if it is ours and restore the logs; a client that lost its scheduler would only repeat that."""
         alive = self.client.status == "running"
         if self._owned:
             self.client.close()
         if alive or not self._owned:
-            _heard(self._levels)
+            _restore_logs(self._levels)
 
     def workers(self) -> dict[str, int]:
         """Threads of each worker, in the order of their names; waits a little for the first one."""
-        until = time.monotonic() + ANSWER
-        with _sentences(self.client):
+        until = time.monotonic() + self.settings.answer_seconds
+        with _readable_errors(self.client):
             while not (found := self.client.nthreads()):
                 if time.monotonic() > until:
                     raise ConnectionError("The Dask cluster has no workers; start some with: dask worker ADDRESS")
@@ -102,7 +101,7 @@ class Connection:
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str, worker: str | None = None) -> Any:
         """A future of a task, at the worker if that is still there."""
         place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        with _sentences(self.client), warnings.catch_warnings():
+        with _readable_errors(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # rows that are sent as they are make large tasks
             return self.client.submit(function, *arguments, key=key, pure=False, **place)
 
@@ -110,13 +109,13 @@ class Connection:
         """A future of a function of delayed pieces, at the worker."""
         dask: Any = import_module("dask")
         task = dask.delayed(function, pure=False)(*arguments, dask_key_name=key)
-        with _sentences(self.client), warnings.catch_warnings():
+        with _readable_errors(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.client.compute(task, workers=[worker], allow_other_workers=True)
 
-    def gathered(self, futures: Sequence[Any]) -> list[Any]:
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
         """The results, waited for as long as the cluster is alive."""
-        with _sentences(self.client):
+        with _readable_errors(self.client):
             self._wait(futures)
             return list(self.client.gather(list(futures)))
 
@@ -126,7 +125,7 @@ class Connection:
         while True:
             try:
                 with self.client.as_current():
-                    wait(list(futures), timeout=LOOK)
+                    wait(list(futures), timeout=self.settings.poll_seconds)
                 return
             except TimeoutError:
                 pass
@@ -134,14 +133,14 @@ class Connection:
                 raise ConnectionError(GONE)
             now = time.monotonic()
             alone = None if self.client.nthreads() else now if alone is None else alone
-            if alone is not None and now - alone > WITHOUT_WORKERS:
+            if alone is not None and now - alone > self.settings.workerless_seconds:
                 raise ConnectionError(
-                    f"The Dask cluster has had no workers for {WITHOUT_WORKERS} seconds; start some and try again."
+                    f"The Dask cluster has had no workers for {self.settings.workerless_seconds} seconds; start some and try again."
                 )
 
 
 @contextmanager
-def _sentences(client: Any) -> Iterator[None]:
+def _readable_errors(client: Any) -> Iterator[None]:
     """Turn what a broken cluster raises into one sentence."""
     distributed: Any = import_module("distributed")
     lost = (distributed.CancelledError, OSError)
@@ -161,8 +160,8 @@ def _sentences(client: Any) -> Iterator[None]:
         raise ConnectionError("The Dask cluster lost the data or its scheduler; start the cluster anew and try again.") from None
 
 
-def _hushed() -> dict[str, int]:
-    """Let the loggers of distributed say nothing below critical; their levels before."""
+def _silence_logs() -> dict[str, int]:
+    """Silence the loggers of distributed below critical, and return their levels before."""
     names = ["distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))]
     before = {name: logging.getLogger(name).level for name in names}
     for name in names:
@@ -170,7 +169,7 @@ def _hushed() -> dict[str, int]:
     return before
 
 
-def _heard(levels: dict[str, int]) -> None:
-    """Let the loggers speak as before."""
+def _restore_logs(levels: dict[str, int]) -> None:
+    """Give the loggers their levels back."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)

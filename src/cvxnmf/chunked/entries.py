@@ -1,4 +1,4 @@
-"""A raw block to checked numbers: float64, dense and contiguous or in compressed rows."""
+"""A raw chunk to checked numbers: float64, dense and contiguous or in compressed rows."""
 
 from __future__ import annotations
 
@@ -11,18 +11,25 @@ from cvxnmf import validation
 
 
 class Place(NamedTuple):
-    """Which block it is, and its first row."""
+    """Number of a chunk, and its first row."""
 
     number: int
     first: int
 
-    def name(self, height: int) -> str:
-        """What sentences call the block."""
+    def describe(self, height: int) -> str:
+        """What sentences call the chunk."""
         return f"Block {self.number} of A (rows {self.first} to {self.first + height - 1})"
 
 
-def numbers(raw: Any, place: Place, width: int) -> Any:
-    """The block as float64: a contiguous array, or a csr_array where it can be turned into compressed rows."""
+def checked_chunk(raw: Any, place: Place, width: int) -> Any:
+    """The chunk as float64, refused if an entry is NaN, infinite or negative."""
+    chunk = float64_chunk(raw, place, width)
+    require_nonnegative(chunk, place)
+    return chunk
+
+
+def float64_chunk(raw: Any, place: Place, width: int) -> Any:
+    """The chunk as a contiguous float64 array, or as a csr_array if it offers `tocsr`."""
     if hasattr(raw, "tocsr"):
         matrix = raw.tocsr()
         _require_numbers(matrix.dtype, matrix.shape, place, width)
@@ -32,13 +39,13 @@ def numbers(raw: Any, place: Place, width: int) -> Any:
             matrix.sum_duplicates()
         return matrix
     if isinstance(raw, np.ma.MaskedArray):
-        validation.refuse(f"{place.name(len(raw))} is a masked array; fill the masked entries first, for example with 0.")
+        validation.refuse(f"{place.describe(len(raw))} is a masked array; fill the masked entries first, for example with 0.")
     dense = np.asarray(raw)
     _require_numbers(dense.dtype, dense.shape, place, width)
     return np.ascontiguousarray(dense, dtype=np.float64)
 
 
-def joined(pieces: Any) -> Any:
+def join_columns(pieces: Any) -> Any:
     """Pieces of the same rows side by side."""
     if len(pieces) == 1:
         return pieces[0]
@@ -49,16 +56,16 @@ def joined(pieces: Any) -> Any:
 
 def _require_numbers(dtype: Any, shape: tuple[int, ...], place: Place, width: int) -> None:
     """Refuse what is not a matrix of real numbers of the right width."""
-    height = shape[0] if shape else 1
+    name = place.describe(shape[0] if shape else 1)
     if np.dtype(dtype).kind not in "fiub":
-        validation.refuse(f"{place.name(height)} has entries of type {dtype}, which are not real numbers; convert them to float.")
+        validation.refuse(f"{name} has entries of type {dtype}, which are not real numbers; convert them to float.")
     if len(shape) != 2 or shape[1] != width:
-        validation.refuse(f"{place.name(height)} has shape {shape}, but every block must be a matrix of {width} columns.")
+        validation.refuse(f"{name} has shape {shape}, but every block must be a matrix of {width} columns.")
 
 
-def require_nonnegative(block: Any, place: Place) -> None:
-    """Refuse NaN, infinite and negative entries, naming the block, the row and the column."""
-    entries = block.data if sp.issparse(block) else block
+def require_nonnegative(chunk: Any, place: Place) -> None:
+    """Refuse NaN, infinite and negative entries, naming the chunk, the row and the column."""
+    entries = chunk.data if sp.issparse(chunk) else chunk
     lowest, highest = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
     if np.isfinite(lowest) and np.isfinite(highest) and lowest >= 0:
         return
@@ -68,14 +75,15 @@ def require_nonnegative(block: Any, place: Place) -> None:
         (entries < 0, "a negative entry", "only nonnegative entries can be factored"),
     ):
         if wrong.any():
-            row, column = _position(block, wrong)
-            validation.refuse(f"{place.name(block.shape[0])} has {words} at row {place.first + row}, column {column}; {advice}.")
+            row, column = _first_position(chunk, wrong)
+            name = place.describe(chunk.shape[0])
+            validation.refuse(f"{name} has {words} at row {place.first + row}, column {column}; {advice}.")
 
 
-def _position(block: Any, wrong: Any) -> tuple[int, int]:
+def _first_position(chunk: Any, wrong: Any) -> tuple[int, int]:
     """Row and column of the first wrong entry."""
-    if sp.issparse(block):
-        place = int(np.argmax(wrong))
-        return int(np.searchsorted(block.indptr, place, side="right")) - 1, int(block.indices[place])
+    if sp.issparse(chunk):
+        entry = int(np.argmax(wrong))
+        return int(np.searchsorted(chunk.indptr, entry, side="right")) - 1, int(chunk.indices[entry])
     row, column = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     return int(row), int(column)

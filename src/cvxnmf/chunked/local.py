@@ -1,4 +1,4 @@
-"""Blocks in this process: rows are read when their turn comes, a few blocks at a time in threads."""
+"""Row chunks in this process: rows are read when their turn comes, a few chunks at a time in threads."""
 
 from __future__ import annotations
 
@@ -9,76 +9,75 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.chunked.entries import Place, numbers, require_nonnegative
-from cvxnmf.chunked.protocol import Function, added, first_of
-from cvxnmf.chunked.rows import Rows
+from cvxnmf.chunked.entries import Place, checked_chunk, float64_chunk
+from cvxnmf.chunked.row_chunks import ChunkFunction, add_part, state_rows
+from cvxnmf.chunked.sources import RowSource
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 
 
-class LocalBlocks:
-    """Blocks of rows that are read from a source in every run, each once.
+class LocalChunks:
+    """Row chunks that are read from a source once per call of `map_reduce`.
 
     Parameters
     ----------
-    rows : Rows
-        The source.
+    source : RowSource
+        Where the rows are read from.
     bounds : list of int
-        First rows of the blocks, and the number of rows.
+        First rows of the chunks, and the number of rows.
     threads : int
-        Blocks that are worked on at a time.
+        Chunks that are worked on at a time.
     """
 
-    def __init__(self, rows: Rows, bounds: list[int], threads: int) -> None:
-        self.rows, self.bounds, self.threads = rows, bounds, threads
-        self.shape = rows.shape
+    def __init__(self, source: RowSource, bounds: list[int], threads: int) -> None:
+        self.source, self.bounds, self.threads = source, bounds, threads
+        self.shape = source.shape
         self._checked = [False] * (len(bounds) - 1)
 
-    def block(self, number: int) -> Any:
-        """One block as float64; its entries are checked when it is first read."""
+    def chunk(self, number: int) -> Any:
+        """One chunk as float64; its entries are checked when it is first read."""
         place = Place(number, self.bounds[number])
-        block = numbers(self.rows.read(place.first, self.bounds[number + 1]), place, self.shape[1])
-        if not self._checked[number]:
-            require_nonnegative(block, place)
-            self._checked[number] = True
-        return block
+        convert = float64_chunk if self._checked[number] else checked_chunk
+        chunk = convert(self.source.read(place.first, self.bounds[number + 1]), place, self.shape[1])
+        self._checked[number] = True
+        return chunk
 
-    def run(self, function: Function, kept: Any, *shared: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Map the function over all blocks."""
-        return mapped(function, self.block, len(self.bounds) - 1, kept, shared, self.threads)
+    def map_reduce(self, function: ChunkFunction, state: Any, *shared: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Map the function over all chunks, and reduce."""
+        return map_reduce(function, self.chunk, len(self.bounds) - 1, state, shared, self.threads)
 
     def scatter(self, X: FloatArray) -> Any:
         """Views of the rows."""
         return [X[first:stop] for first, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
-    def gather(self, kept: Any) -> FloatArray:
+    def gather(self, state: Any) -> FloatArray:
         """A new array."""
-        return np.concatenate([first_of(part) for part in kept])
+        return np.concatenate([state_rows(part) for part in state])
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-def mapped(
-    function: Function, block: Callable[[int], Any], count: int, kept: Any, shared: tuple[Any, ...], threads: int
+def map_reduce(
+    function: ChunkFunction, chunk: Callable[[int], Any], count: int, state: Any, shared: tuple[Any, ...], threads: int
 ) -> tuple[list[Any], tuple[Any, ...]]:
-    """Map the function over numbered blocks in threads, each with one thread of BLAS, and sum in their order."""
+    """Map the function over numbered chunks in threads, each with one thread of BLAS, and add the parts in their order."""
 
     def work(number: int) -> tuple[Any, tuple[Any, ...]]:
         with np.errstate(all="ignore"):  # values are tested for being finite
-            return function(block(number), None if kept is None else kept[number], *shared)
+            return function(chunk(number), None if state is None else state[number], *shared)
 
-    parts: list[Any] = []
+    states: list[Any] = []
     total: tuple[Any, ...] | None = None
     with single_thread():
-        for part, summand in in_order(work, count, threads):
-            parts.append(part)
-            total = added(total, summand)
+        for new, part in ordered_results(work, count, threads):
+            states.append(new)
+            total = add_part(total, part)
     assert total is not None
-    return parts, total
+    return states, total
 
 
-def in_order(work: Callable[[int], Any], count: int, threads: int) -> Iterator[Any]:
+def ordered_results(work: Callable[[int], Any], count: int, threads: int) -> Iterator[Any]:
     """``work(0), work(1), ...`` in this order, a few at a time in threads."""
     if min(threads, count) == 1:
         yield from map(work, range(count))

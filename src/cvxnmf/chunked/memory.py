@@ -1,4 +1,4 @@
-"""How much memory there is, and how it is shared out: factors, Gram matrices, and blocks for what is left."""
+"""How much memory there is, and how it is shared out: factors, Gram matrices, and row chunks for what is left."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from typing import Any, NamedTuple
 
 from cvxnmf import validation
 from cvxnmf.certificates.rank import RANDOM_EXCESS
+from cvxnmf.chunked.settings import DEFAULTS, Settings
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, KRYLOV_PRODUCTS
 
 #: Bytes that libraries, compiled loops and the allocator may take on top of what is planned.
 RESERVE = 72 << 20
 #: Copies of U and of V that a descent and its result hold at most.
 COPIES_OF_U, COPIES_OF_V = 8, 12
-#: Float64 arrays of the size of a block that work on it holds at most, beside the block as it is stored.
-WORKING_BLOCKS = 4
-#: Bytes of a float64 block beyond which caches do not hold it, and below which calls cost more than work.
-LARGEST_BLOCK, SMALLEST_BLOCK = 4 << 20, 1 << 16
-#: Up to this many columns the Gram matrix of the data is formed.
-LARGEST_GRAM = 3000
+#: Float64 arrays of the size of a chunk that work on it holds at most, beside the chunk as it is stored.
+COPIES_OF_CHUNK = 4
 #: Copies of the Gram matrix beside those of the threads: its sum, its eigenvectors, and what their check needs.
 COPIES_OF_GRAM = 6
-#: Copies of a block of the Krylov space beside the space itself.
+#: Copies of one product of the Krylov space beside the space itself.
 COPIES_OF_KRYLOV = 4
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -49,7 +46,7 @@ def limit_in_bytes(memory_limit: Any) -> int:
     return int(size)
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """Bytes of memory that this process holds now; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -59,22 +56,22 @@ def resident() -> int:
 
 
 class Plan(NamedTuple):
-    """How data are worked on: rows of a block, blocks at a time, and bytes of room for Gram matrices."""
+    """How data are worked on: rows of a chunk, chunks at a time, and bytes of room for Gram matrices."""
 
     height: int
     threads: int
     room: float
 
 
-def unlimited(shape: tuple[int, int], threads: int) -> Plan:
+def unlimited_plan(shape: tuple[int, int], threads: int, settings: Settings = DEFAULTS) -> Plan:
     """The plan where memory does not matter."""
-    height = max(1, min(shape[0], LARGEST_BLOCK // (8 * shape[1])))
+    height = max(1, min(shape[0], settings.largest_chunk // (8 * shape[1])))
     return Plan(height, threads, math.inf)
 
 
-def gram_fits(side: int, room: float, threads: int = 1) -> bool:
+def gram_fits(side: int, room: float, threads: int = 1, settings: Settings = DEFAULTS) -> bool:
     """Whether a Gram matrix of this side can be formed, by threads that each sum one."""
-    return side <= LARGEST_GRAM and _gram_bytes(side, threads) <= room
+    return side <= settings.largest_gram and _gram_bytes(side, threads) <= room
 
 
 def _gram_bytes(side: int, threads: int) -> int:
@@ -82,7 +79,16 @@ def _gram_bytes(side: int, threads: int) -> int:
     return (COPIES_OF_GRAM + 2 * threads) * 8 * side * side
 
 
-def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: int, height: int | None = None) -> Plan:
+def memory_plan(
+    shape: tuple[int, int],
+    itemsize: int,
+    k: int,
+    limit: int,
+    threads: int,
+    height: int | None = None,
+    settings: Settings = DEFAULTS,
+    resident: int | None = None,
+) -> Plan:
     """The plan that keeps the process below the limit, or a refusal that says how much is needed.
 
     Parameters
@@ -94,38 +100,43 @@ def planned(shape: tuple[int, int], itemsize: int, k: int, limit: int, threads: 
     limit : int
         Bytes that the whole process may use.
     threads : int
-        Most blocks at a time.
+        Most chunks at a time.
     height : int, optional
-        Rows of a block, where the data come in blocks.
+        Rows of a chunk, where the data come in chunks.
+    settings : Settings
+        Sizes of chunks and Gram matrices.
+    resident : int, optional
+        Bytes that the process holds already; asked of the system if left out.
     """
     m, n = shape
-    held = resident() + RESERVE
+    held = (resident_bytes() if resident is None else resident) + RESERVE
     width = min(n, k + KRYLOV_EXCESS)
-    summand = 8 * n * max(width, min(n, 2 * k + RANDOM_EXCESS))  # of which each thread forms one while another waits for its turn
-    krylov = 8 * n * min(n, width * KRYLOV_PRODUCTS) + COPIES_OF_KRYLOV * summand
+    part = 8 * n * max(width, min(n, 2 * k + RANDOM_EXCESS))  # of which each thread forms one while another waits for its turn
+    krylov = 8 * n * min(n, width * KRYLOV_PRODUCTS) + COPIES_OF_KRYLOV * part
     factors = 8 * k * (COPIES_OF_U * m + COPIES_OF_V * n) + krylov
-    row = n * (itemsize + 8 * WORKING_BLOCKS) + 8 * k * 8
-    least = height or max(1, min(m, SMALLEST_BLOCK // (8 * n)))
-    smallest = least * row + 2 * summand
+    row = n * (itemsize + 8 * COPIES_OF_CHUNK) + 8 * k * 8
+    least = height or max(1, min(m, settings.smallest_chunk // (8 * n)))
+    smallest = least * row + 2 * part
     needed = held + factors + smallest
     if needed > limit:
         validation.refuse(
-            f"A memory limit of {_words(limit)} is too little: the program itself takes {_words(held)}, what stays in memory "
-            f"{_words(factors)} and the smallest block of rows {_words(smallest)}; give at least {_words(needed, up=True)}."
+            f"A memory limit of {_megabytes(limit)} is too little: the program itself takes {_megabytes(held)}, what stays in "
+            f"memory {_megabytes(factors)} and the smallest block of rows {_megabytes(smallest)}; give at least "
+            f"{_megabytes(needed, up=True)}."
         )
     spare = limit - held - factors
     room = spare - threads * smallest
     for side, several in ((n, threads), (m, 1)):
-        if gram_fits(side, room, several):
+        if gram_fits(side, room, several, settings):
             spare -= _gram_bytes(side, several)
             break
     threads = max(1, min(threads, spare // smallest))
-    spare -= 2 * threads * summand
+    spare -= 2 * threads * part
     if height is None:
-        height = max(least, min(m, LARGEST_BLOCK // (8 * n), spare // (threads * row)))
+        height = max(least, min(m, settings.largest_chunk // (8 * n), spare // (threads * row)))
     return Plan(height, threads, room)
 
 
-def _words(size: int, up: bool = False) -> str:
+def _megabytes(size: int, up: bool = False) -> str:
     """A size in MB; rounded up where it is a demand."""
     return f"{-(-size // 10**6) if up else round(size / 1e6):,} MB"

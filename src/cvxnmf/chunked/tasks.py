@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.chunked.entries import Place, joined, numbers, require_nonnegative
-from cvxnmf.chunked.local import mapped
-from cvxnmf.chunked.protocol import Function, first_of
+from cvxnmf.chunked.entries import Place, checked_chunk, join_columns
+from cvxnmf.chunked.local import map_reduce
+from cvxnmf.chunked.row_chunks import ChunkFunction, state_rows
 
 #: Bytes that the addresses of numpy's own arrays are multiples of.
 ALIGNMENT = 16
@@ -23,44 +23,41 @@ class Literal:
 
 
 class Refusal(NamedTuple):
-    """What is wrong with a block; returned, not raised, so that no worker writes a traceback to its log."""
+    """What is wrong with a chunk; returned, not raised, so that no worker writes a traceback to its log."""
 
     sentence: str
 
 
-def prepared(pieces: list[Any], places: Literal, width: int, height: int) -> list[Any] | Refusal:
-    """Checked blocks from the chunks of a dask array, each a list of pieces side by side, and cut to a height."""
-    chunks = _checked([joined(row) for row in pieces], places.value, width)
+def split_dask_chunks(pieces: list[Any], places: Literal, width: int, height: int) -> list[Any] | Refusal:
+    """Checked row chunks from the chunks of a dask array, each a list of pieces side by side, and cut to a height."""
+    chunks = _checked_chunks([join_columns(row) for row in pieces], places.value, width)
     if isinstance(chunks, Refusal):
         return chunks
     return [chunk[first : first + height] for chunk in chunks for first in range(0, chunk.shape[0], height)]
 
 
-def read(raw: Literal, places: Literal, width: int) -> list[Any] | Refusal:
-    """Checked blocks from rows, or from places in a file that this worker reads."""
+def read_chunks(raw: Literal, places: Literal, width: int) -> list[Any] | Refusal:
+    """Checked row chunks from rows, or from places in a file that this worker reads."""
     try:
         found = [part[0].read(*part[1:]) if isinstance(part, tuple) else part for part in raw.value]
     except ValueError as error:
         return Refusal(str(error))
-    return _checked(found, places.value, width)
+    return _checked_chunks(found, places.value, width)
 
 
-def _checked(raw: list[Any], places: list[Place], width: int) -> list[Any] | Refusal:
+def _checked_chunks(raw: list[Any], places: list[Place], width: int) -> list[Any] | Refusal:
     try:
-        blocks = [numbers(part, place, width) for part, place in zip(raw, places, strict=True)]
-        for block, place in zip(blocks, places, strict=True):
-            require_nonnegative(block, place)
+        return [checked_chunk(part, place, width) for part, place in zip(raw, places, strict=True)]
     except ValueError as error:
         return Refusal(str(error))
-    return blocks
 
 
-def group_run(function: Function, blocks: Any, kept: Any, shared: Literal, threads: int) -> tuple[Any, Any]:
-    """Map the function over the blocks of a group: what they keep, and their sum."""
-    if isinstance(blocks, Refusal):
-        return None, blocks
-    parts = None if kept is None else aligned(kept[0])
-    return mapped(function, lambda number: aligned(blocks[number]), len(blocks), parts, aligned(shared.value), threads)
+def reduce_group(function: ChunkFunction, chunks: Any, state: Any, shared: Literal, threads: int) -> tuple[Any, Any]:
+    """Map the function over the chunks of a worker and reduce there: their new state, and the partial sum."""
+    if isinstance(chunks, Refusal):
+        return None, chunks
+    states = None if state is None else aligned(state[0])
+    return map_reduce(function, lambda number: aligned(chunks[number]), len(chunks), states, aligned(shared.value), threads)
 
 
 def aligned(value: Any) -> Any:
@@ -78,26 +75,26 @@ def aligned(value: Any) -> Any:
     return value
 
 
-def same(value: Any) -> Any:
+def broadcast(value: Any) -> Any:
     """The value, which is a part of the task."""
     return value
 
 
-def as_kept(parts: Literal) -> tuple[Any, None]:
-    """Parts in the form of what a run keeps."""
-    return parts.value, None
+def set_state(states: Literal) -> tuple[Any, None]:
+    """States of chunks in the form of what :func:`reduce_group` returns."""
+    return states.value, None
 
 
-def first(done: tuple[Any, Any]) -> Any:
-    """What a run keeps."""
-    return done[0]
+def state(result: tuple[Any, Any]) -> Any:
+    """The state of the chunks after :func:`reduce_group`."""
+    return result[0]
 
 
-def second(done: tuple[Any, Any]) -> Any:
-    """The summand of a run."""
-    return done[1]
+def partial_sum(result: tuple[Any, Any]) -> Any:
+    """The partial sum of :func:`reduce_group`."""
+    return result[1]
 
 
-def rows(done: tuple[Any, Any]) -> Any:
-    """The rows that a run keeps."""
-    return np.concatenate([first_of(part) for part in done[0]])
+def rows(result: tuple[Any, Any]) -> Any:
+    """The rows in the state of the chunks."""
+    return np.concatenate([state_rows(part) for part in result[0]])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.chunked import BlockMatrix
+from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.encoding import encode
 
@@ -15,10 +15,10 @@ from cvxnmf.nmf.encoding import encode
 AT_ONCE = 1 << 19
 
 
-def codes_in_blocks(A: BlockMatrix, H: Any, loss: str, l1: float, l2: float) -> Any:
+def codes_in_blocks(A: ChunkedMatrix, H: Any, loss: str, l1: float, l2: float) -> Any:
     """The codes of all rows for fixed components, in the precision of the data."""
-    kept, _ = A.blocks.run(block_codes, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
-    return A.blocks.gather(kept).astype(np.float32 if A.single else np.float64, copy=False)
+    kept, _ = A.chunks.map_reduce(block_codes, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
+    return A.chunks.gather(kept).astype(np.float32 if A.single else np.float64, copy=False)
 
 
 def block_codes(block: Any, kept: Any, H: FloatArray, loss: str, l1: float, l2: float) -> tuple[FloatArray, tuple[Any, ...]]:

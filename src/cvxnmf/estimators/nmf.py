@@ -192,9 +192,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        in_blocks = chunked.wanted(X, self.memory_limit)
+        in_blocks = chunked.needs_chunks(X, self.memory_limit)
         X = validate_data(self, X, reset=True, skip_check_array=True) if in_blocks else self._checked(X, reset=True)
-        plan = self._plan(chunked.dimensions(X), W)
+        plan = self._plan(chunked.matrix_shape(X), W)
         if plan.start != "custom" and not (W is None and H is None):
             warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
         if in_blocks:
@@ -215,7 +215,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """The same for data in blocks of rows."""
         if plan.n_components is None:
             validation.refuse("The number of components of data in blocks must be given; set n_components.")
-        with chunked.opened(X, plan.n_components, self.memory_limit) as data:
+        with chunked.open_chunked(X, plan.n_components, self.memory_limit) as data:
             result, _ = self._factors(data, plan, W, H)
             k = plan.n_components
             components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0)))
@@ -242,10 +242,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             W.
         """
         check_is_fitted(self)
-        if chunked.wanted(X, self.memory_limit):
+        if chunked.needs_chunks(X, self.memory_limit):
             X = validate_data(self, X, reset=False, skip_check_array=True)
-            plan = self._plan(chunked.dimensions(X), None)
-            with chunked.opened(X, self.n_components_, self.memory_limit) as data:
+            plan = self._plan(chunked.matrix_shape(X), None)
+            with chunked.open_chunked(X, self.n_components_, self.memory_limit) as data:
                 return codes_in_blocks(data, self.components_, plan.loss, plan.l1[0], plan.l2[0])
         X = self._checked(X, reset=False)
         plan = self._plan(X.shape, None)

@@ -79,7 +79,7 @@ def verify(
     effort = validation.integer("effort", effort, minimum=0)
     if isinstance(U, Factorization):
         U, V = U.U, None if U.V is U.U else U.V
-    if chunked.wanted(A, memory_limit, client):
+    if chunked.needs_chunks(A, memory_limit, client):
         return chunked_bounds.verified(A, U, V, loss, memory_limit, client)
     data = validation.partial_matrix(A)
     validation.magnitude(data.data if sp.issparse(data) else data, loss)

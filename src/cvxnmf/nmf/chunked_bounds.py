@@ -9,10 +9,11 @@ import numpy as np
 from cvxnmf import certificates, chunked, validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.certificates.rank import gram_tail, ritz_tail, walked_tail
-from cvxnmf.chunked import BlockMatrix
+from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.evaluation import block_loss, stated
+from cvxnmf.nmf.initialise import leading_gram_pairs
 
 Found = tuple[str, dict[str, FloatArray], certificates.Proof]
 
@@ -21,19 +22,19 @@ def verified(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) 
     """The certificate of anybody's factors of data in chunked."""
     if V is None:
         validation.refuse("Data in blocks cannot be verified as UU'; give V as well, or data in memory.")
-    U, V = validation.nonnegative_factors(U, V, chunked.dimensions(A))
-    with chunked.opened(A, U.shape[1], memory_limit, client) as matrix, np.errstate(all="ignore"):
+    U, V = validation.nonnegative_factors(U, V, chunked.matrix_shape(A))
+    with chunked.open_chunked(A, U.shape[1], memory_limit, client) as matrix, np.errstate(all="ignore"):
         validation.magnitude(np.array([matrix.max()]), loss)
         return block_certificate(matrix, U.shape[1], loss_in_blocks(matrix, U, V, loss), loss)
 
 
-def loss_in_blocks(A: BlockMatrix, U: FloatArray, V: FloatArray, loss: str) -> float:
+def loss_in_blocks(A: ChunkedMatrix, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of factors by one pass over the data."""
-    _, (value, _, _) = A.blocks.run(block_loss, A.blocks.scatter(U), V, loss)
+    _, (value, _, _) = A.chunks.map_reduce(block_loss, A.chunks.scatter(U), V, loss)
     return float(value)
 
 
-def block_certificate(A: BlockMatrix, k: int, value: float, loss: str) -> Certificate:
+def block_certificate(A: ChunkedMatrix, k: int, value: float, loss: str) -> Certificate:
     """The certificate of a value: the tail of the singular values, for Kullback-Leibler 0."""
     statement: dict[str, Any] = {"form": "rank", "loss": loss, "n_components": k, "symmetric": False}
     zero = certificates.Proof(0.0, True, float(A.energy if loss == "mse" else A.total))
@@ -46,11 +47,11 @@ def block_certificate(A: BlockMatrix, k: int, value: float, loss: str) -> Certif
     return stated(*found, value, statement)
 
 
-def _tail(A: BlockMatrix, k: int, statement: dict[str, Any]) -> Found:
+def _tail(A: ChunkedMatrix, k: int, statement: dict[str, Any]) -> Found:
     """The bound from the Gram matrix of either side, rigorous, or else from a few leading vectors."""
     if A.gram_fits and A.shape[0] >= A.shape[1]:
         return "tail", {}, gram_tail(A.gram(), A.energy, A.max(), A.shape[0], statement)
-    if A.turned_gram_fits:
+    if A.transposed_gram_fits:
         return "tail", {}, walked_tail(A.given, statement)
-    Q = np.linalg.qr(A.leading_pairs(k)[1])[0]
+    Q = np.linalg.qr(leading_gram_pairs(A, k)[1])[0]
     return "lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, k)

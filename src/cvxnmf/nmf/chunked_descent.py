@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import validation
-from cvxnmf.chunked import BlockMatrix, Largest, turned_product
+from cvxnmf.chunked import ChunkedMatrix, Maximum, transposed_product
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf import initialise, kernels
 from cvxnmf.nmf.evaluation import block_loss
@@ -58,7 +58,7 @@ def rules_for(method: str, loss: str) -> Rules:
     return rules
 
 
-def starting_point(A: BlockMatrix, k: int, init: Any, rng: Any) -> Factors:
+def starting_point(A: ChunkedMatrix, k: int, init: Any, rng: Any) -> Factors:
     """A start by name, or the user's own, copied."""
     if isinstance(init, str):
         U, V = STARTS[validation.choice("init", init, STARTS)](A, k, StartOptions(False, rng))
@@ -98,7 +98,7 @@ class BlockProblem(Problem):
 
     move: Any
 
-    def __init__(self, data: BlockMatrix, penalty: Penalty) -> None:
+    def __init__(self, data: ChunkedMatrix, penalty: Penalty) -> None:
         self.data: Any = data
         self.penalty = penalty
 
@@ -112,14 +112,14 @@ class BlockProblem(Problem):
 
     def evaluate(self, U: Any, V: FloatArray) -> float:
         """The objective by a pass over the data, entry by entry."""
-        kept = U.kept if isinstance(U, Factor) else self.data.blocks.scatter(U)
-        _, (loss, sums, squares) = self.data.blocks.run(block_loss, kept, V, self.name)
+        kept = U.kept if isinstance(U, Factor) else self.data.chunks.scatter(U)
+        _, (loss, sums, squares) = self.data.chunks.map_reduce(block_loss, kept, V, self.name)
         on_U = self.penalty.l1[0] * sums + self.penalty.l2[0] * squares
         return float(loss + on_U + self.penalty.value(V, 1))
 
     def whole(self, U: Any) -> FloatArray:
         """U in this process."""
-        return np.asarray(self.data.blocks.gather(U.kept))
+        return np.asarray(self.data.chunks.gather(U.kept))
 
 
 class BlockSquaredError(BlockProblem):
@@ -136,7 +136,7 @@ class BlockSquaredError(BlockProblem):
     def move(block: Any, kept: Any, V: FloatArray, terms: Terms) -> tuple[Any, tuple[Any, ...]]:
         """Move the rows of a block: ``P_b = A_b V``, the rule, then ``A_b' U_b`` and ``U_b' U_b``."""
         U, new = _moved(Quadratic(block, V, terms.l1, terms.l2, 0.0), kept, terms)
-        return (U, new), (turned_product(block, U), U.T @ U, U.sum(axis=0), Largest(U.max()), 0.0)
+        return (U, new), (transposed_product(block, U), U.T @ U, U.sum(axis=0), Maximum(U.max()), 0.0)
 
     def half_of_V(self, sums: Sums, V: FloatArray) -> Quadratic:
         """From ``A'U`` and ``U'U``."""
@@ -162,7 +162,7 @@ class BlockKullbackLeibler(BlockProblem):
         """Move the rows of a block, then ``(A_b / U_b V')' U_b`` and the logarithms."""
         U, new = _moved(Entropy(block, V, terms.l1, terms.l2, 0.0), kept, terms)
         pulled, logarithms = _pulled(block, U, V)
-        return (U, new), (pulled, U.T @ U, U.sum(axis=0), Largest(U.max()), logarithms)
+        return (U, new), (pulled, U.T @ U, U.sum(axis=0), Maximum(U.max()), logarithms)
 
     def half_of_V(self, sums: Sums, V: FloatArray) -> Counted:
         """At V, the only place where a pass tells of it."""
@@ -199,7 +199,7 @@ class Spread(Alternating):
     def __init__(self, problem: BlockProblem, rules: Rules, U: FloatArray, V: FloatArray) -> None:
         self.problem, self.rules, self.ahead = problem, rules, rules.ahead
         U, self.V = problem.positive(U), problem.positive(V)
-        self.U = Factor(problem.data.blocks.scatter(U), float(U.max()))
+        self.U = Factor(problem.data.chunks.scatter(U), float(U.max()))
         self.value = problem.evaluate(self.U, self.V)
         self.steps = 0
         self._reset()
@@ -212,7 +212,7 @@ class Spread(Alternating):
         """Put the next point in `candidate`, and return its value (for Kullback-Leibler that before V is moved)."""
         problem, penalty, before = self.problem, self.problem.penalty, self.next_V
         terms = Terms(rules[0], penalty.l1[0], penalty.l2[0], ahead, self.U.top)
-        kept, total = problem.data.blocks.run(problem.move, self.U.kept, before, terms)
+        kept, total = problem.data.chunks.map_reduce(problem.move, self.U.kept, before, terms)
         sums = Sums(*total)
         half = problem.half_of_V(sums, before)
         V = rules[1].update(half, before)
@@ -246,4 +246,4 @@ def _pulled(block: Any, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float
         return np.asarray(sp.csr_array((ratio, block.indices, block.indptr), shape=block.shape).T @ U), logarithms
     W = np.maximum(U @ V.T, np.finfo(np.float64).tiny)
     logarithms = float(kernels.weighted_logarithms(block, W))
-    return turned_product(np.divide(block, W, out=W), U), logarithms
+    return transposed_product(np.divide(block, W, out=W), U), logarithms

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf import chunked, validation
-from cvxnmf.chunked import BlockMatrix
+from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.chunked_bounds import block_certificate, loss_in_blocks
@@ -31,14 +31,14 @@ def factorized(
         n_components = np.shape(given[1])[-1]
     if n_components is None:
         validation.refuse("The number of components of data in blocks must be given; set n_components (-k).")
-    k = validation.components(n_components, chunked.dimensions(A))
-    if isinstance(A, BlockMatrix):
+    k = validation.components(n_components, chunked.matrix_shape(A))
+    if isinstance(A, ChunkedMatrix):
         return _searched(A, k, loss, given, options)
-    with chunked.opened(A, k, memory_limit, client) as matrix:
+    with chunked.open_chunked(A, k, memory_limit, client) as matrix:
         return _searched(matrix, k, loss, given, options)
 
 
-def _searched(A: BlockMatrix, k: int, loss: str, given: Any, options: dict[str, Any]) -> Factorization:
+def _searched(A: ChunkedMatrix, k: int, loss: str, given: Any, options: dict[str, Any]) -> Factorization:
     """The best run with its certificate."""
     best = _best(A, k, loss, [lambda: given] if given is not None else list(_starts(A, k)), options)
     if given is not None:
@@ -47,7 +47,7 @@ def _searched(A: BlockMatrix, k: int, loss: str, given: Any, options: dict[str, 
     return dataclasses.replace(best, certificate=certificate, message=proved_message(best.message, certificate))
 
 
-def _starts(A: BlockMatrix, k: int) -> Iterator[Callable[[], Factors]]:
+def _starts(A: ChunkedMatrix, k: int) -> Iterator[Callable[[], Factors]]:
     """Starts that a few passes over the data give; made one at a time, since each is as large as the factors."""
     yield lambda: initialise.nndsvd(A, k)
     if 1 < k < min(A.shape):
@@ -55,7 +55,7 @@ def _starts(A: BlockMatrix, k: int) -> Iterator[Callable[[], Factors]]:
         yield lambda: initialise.standing_columns(A, k)
 
 
-def _best(A: BlockMatrix, k: int, loss: str, inits: list[Callable[[], Any]], options: dict[str, Any]) -> Factorization:
+def _best(A: ChunkedMatrix, k: int, loss: str, inits: list[Callable[[], Any]], options: dict[str, Any]) -> Factorization:
     """Descend from each start and keep the best run."""
     best: Factorization | None = None
     for init in inits:
@@ -74,7 +74,7 @@ def _best(A: BlockMatrix, k: int, loss: str, inits: list[Callable[[], Any]], opt
     return best
 
 
-def _no_worse(run: Factorization, given: Any, A: BlockMatrix, loss: str) -> Factorization:
+def _no_worse(run: Factorization, given: Any, A: ChunkedMatrix, loss: str) -> Factorization:
     """The run, or the start itself if rounding or the lifting of zeros took the run above it."""
     U, V = validation.nonnegative_factors(given[0], given[1], A.shape)
     value = loss_in_blocks(A, U, V, loss)

@@ -124,11 +124,13 @@ def classical_nmf(
     penalty = Penalty(pair("l1", l1), pair("l2", l2))
     kind = METHODS[method]
     kind.accept(method, loss, bool(symmetric), sparseness)
-    if chunked.wanted(A, memory_limit, client):
+    if chunked.needs_chunks(A, memory_limit, client):
         if symmetric:
             validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
-        rules, k = rules_for(method, loss), components(n_components, chunked.dimensions(A))
-        with nullcontext(A) if isinstance(A, chunked.BlockMatrix) else chunked.opened(A, k, memory_limit, client) as matrix:
+        rules, k = rules_for(method, loss), components(n_components, chunked.matrix_shape(A))
+        with (
+            nullcontext(A) if isinstance(A, chunked.ChunkedMatrix) else chunked.open_chunked(A, k, memory_limit, client) as matrix
+        ):
             return _in_blocks(matrix, k, rules, loss, init, rng, penalty, (max_iter, tol, callback))
     data = Data.from_user(A, bool(symmetric), loss)
     k = components(n_components, data.shape)
@@ -144,7 +146,14 @@ def classical_nmf(
 
 
 def _in_blocks(
-    A: chunked.BlockMatrix, k: int, rules: Rules, loss: str, init: Any, rng: Any, penalty: Penalty, terms: tuple[int, float, Any]
+    A: chunked.ChunkedMatrix,
+    k: int,
+    rules: Rules,
+    loss: str,
+    init: Any,
+    rng: Any,
+    penalty: Penalty,
+    terms: tuple[int, float, Any],
 ) -> Factorization:
     """The same descent on data in blocks of rows."""
     validation.magnitude(np.array([A.max()]), loss)

@@ -109,7 +109,7 @@ def factorize(
     """
     validation.choice("loss", loss, ("mse", "kl"))
     effort = validation.integer("effort", effort, minimum=0)
-    if chunked.wanted(A, memory_limit, client):
+    if chunked.needs_chunks(A, memory_limit, client):
         terms = {"max_iter": max_iter, "tol": tol, "callback": callback}
         return factorized(A, n_components, loss, symmetric, start, memory_limit, client, **terms)
     data = validation.partial_matrix(A)

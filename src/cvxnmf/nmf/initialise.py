@@ -11,14 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from cvxnmf.chunked import BlockMatrix, Turned
+from cvxnmf.chunked import ChunkedMatrix, Transposed
 from cvxnmf.convex import coarsening
 from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
-from cvxnmf.linalg.leading import FULL_GRAM, lanczos_pairs, leading_eigenpairs
+from cvxnmf.linalg.leading import FULL_GRAM, krylov_pairs, lanczos_pairs, leading_eigenpairs
 from cvxnmf.nmf import kernels
 from cvxnmf.results import Solution
 
@@ -77,7 +77,7 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
 
 def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
     """Columns of A that stick out as U, and V by least squares."""
-    turned = A.T if isinstance(A, BlockMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
+    turned = A.T if isinstance(A, ChunkedMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
     V, U = successive_projection(turned, k)
     return U, V
 
@@ -184,11 +184,11 @@ def leading_triples(A: Any, k: int, symmetric: bool = False) -> tuple[FloatArray
     if symmetric:
         values, vectors = leading_eigenpairs(A, k)
         return vectors, np.maximum(values, 0.0), vectors
-    if isinstance(A, Turned) or (m < n and not isinstance(A, BlockMatrix)):
+    if isinstance(A, Transposed) or (m < n and not isinstance(A, ChunkedMatrix)):
         right, values, left = leading_triples(A.T, k)
         return left, values, right
-    if isinstance(A, BlockMatrix):
-        squares, right = A.leading_pairs(k)
+    if isinstance(A, ChunkedMatrix):
+        squares, right = leading_gram_pairs(A, k)
     elif n <= FULL_GRAM or 5 * k >= n:
         gram = A.T @ A
         squares, right = leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
@@ -198,6 +198,11 @@ def leading_triples(A: Any, k: int, symmetric: bool = False) -> tuple[FloatArray
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
     return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
+
+
+def leading_gram_pairs(A: ChunkedMatrix, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of ``A'A``, decreasing, and their vectors: from that matrix, or by a few passes."""
+    return leading_eigenpairs(A.gram(), k) if A.gram_fits else krylov_pairs(A.gram_product, A.shape[1], k)
 
 
 def _parts(A: Any, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:

@@ -47,7 +47,7 @@ class Half(Protocol):
     """The objective in one factor X, the other fixed; constant penalties on the other left out."""
 
     constant: float
-    #: Largest entry of the whole factor, where X is a part of its rows.
+    #: Maximum entry of the whole factor, where X is a part of its rows.
     top: float | None
 
     def value(self, X: FloatArray) -> float:

@@ -16,13 +16,13 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.certificates.row_chunks import copied, is_whole
-from cvxnmf.chunked.entries import joined
+from cvxnmf.chunked.entries import join_columns
 
 #: Modes of memory-mapped files whose changes are those of the file.
 SHARED = ("r", "r+", "w+")
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """A source of rows."""
 
     @property
@@ -90,10 +90,10 @@ class FileRows:
         try:
             if root.mode != "r":
                 root.flush()
-            told = os.stat(path)
-            if told.st_size != pages.size() or _mapped_number(beginning) not in (None, told.st_ino):
+            status = os.stat(path)
+            if status.st_size != pages.size() or _mapped_inode(beginning) not in (None, status.st_ino):
                 return None  # there is another file now
-            identity = told.st_dev, told.st_ino
+            identity = status.st_dev, status.st_ino
         except (OSError, ValueError):  # reading it will say what is wrong
             pass
         page = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
@@ -106,21 +106,21 @@ class FileRows:
         height, width = stop - first, self.shape[1]
         begin = self.offset + first * self.strides[0]
         by_rows = self.strides[1] == self.dtype.itemsize
-        block: Any = np.empty((height, width) if by_rows else (width, height), dtype=self.dtype)
+        chunk: Any = np.empty((height, width) if by_rows else (width, height), dtype=self.dtype)
         step = self.strides[0] if by_rows else self.strides[1]
         try:
             with open(self.path, "rb", buffering=0) as file:
-                told = os.fstat(file.fileno())
-                if self.identity not in (None, (told.st_dev, told.st_ino)):
+                status = os.fstat(file.fileno())
+                if self.identity not in (None, (status.st_dev, status.st_ino)):
                     validation.refuse(f"{self.path} was replaced by another file while it was read; open it again.")
-                if step == block.shape[1] * self.dtype.itemsize:
-                    self._fill(file, begin, memoryview(block).cast("B"), first, stop)
+                if step == chunk.shape[1] * self.dtype.itemsize:
+                    self._fill(file, begin, memoryview(chunk).cast("B"), first, stop)
                 else:
-                    for number, line in enumerate(block):
+                    for number, line in enumerate(chunk):
                         self._fill(file, begin + number * step, memoryview(line).cast("B"), first, stop)
         except OSError as error:
             validation.refuse(f"{self.path} cannot be read: {error.strerror or error}.")
-        return block if by_rows else block.T
+        return chunk if by_rows else chunk.T
 
     def _fill(self, file: Any, begin: int, target: memoryview, first: int, stop: int) -> None:
         """Fill the target from the file."""
@@ -136,37 +136,37 @@ class FileRows:
             done += count
 
 
-def _mapped_number(address: int) -> int | None:
-    """The number (inode) of the file that is mapped at an address; None where the system does not tell.
+def _mapped_inode(address: int) -> int | None:
+    """The inode of the file that is mapped at an address; None where the system does not tell.
 
     The device is left out, since some file systems call it differently here.
     """
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             for line in file:
-                span, _, _, _, number = line.split()[:5]
+                span, _, _, _, inode = line.split()[:5]
                 first, stop = (int(end, 16) for end in span.split("-"))
                 if first <= address < stop:
-                    return int(number) or None
+                    return int(inode) or None
     except (OSError, ValueError):
         pass
     return None
 
 
-class ChunkRows:
+class DaskRows:
     """Rows of a dask array, computed chunk by chunk in this process."""
 
     def __init__(self, A: Any) -> None:
         self.shape, self.dtype = A.shape, A.dtype
-        self.bounds, pieces = chunks_of(A)
+        self.bounds, pieces = dask_chunks(A)
         self._pieces = dict(zip(self.bounds, pieces, strict=False))
 
     def read(self, first: int, stop: int) -> Any:
         """One row of chunks."""
-        return joined(import_module("dask").compute(*self._pieces[first], scheduler="synchronous"))
+        return join_columns(import_module("dask").compute(*self._pieces[first], scheduler="synchronous"))
 
 
-def chunks_of(A: Any) -> tuple[list[int], Any]:
+def dask_chunks(A: Any) -> tuple[list[int], Any]:
     """First rows of the chunks of a dask array and the number of rows, and its delayed pieces; chunks without rows left out."""
     heights = np.array(A.chunks[0])
     return [0, *np.cumsum(heights[heights > 0]).tolist()], A.to_delayed()[heights > 0]

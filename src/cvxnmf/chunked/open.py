@@ -1,0 +1,103 @@
+"""Which data are worked on in row chunks, and where: in this process, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf import validation
+from cvxnmf.certificates.row_chunks import root_of
+from cvxnmf.chunked.local import LocalChunks
+from cvxnmf.chunked.matrix import ChunkedMatrix
+from cvxnmf.chunked.memory import limit_in_bytes, memory_plan, unlimited_plan
+from cvxnmf.chunked.settings import DEFAULTS, Settings
+from cvxnmf.chunked.sources import ArrayRows, DaskRows, FileRows, MappedRows, RowSource
+from cvxnmf.linalg.threads import thread_count
+
+#: Float64 copies of the data that work in memory holds.
+COPIES_IN_MEMORY = 3
+
+
+def needs_chunks(A: Any, memory_limit: Any = None, client: Any = None) -> bool:
+    """Whether data are worked on in row chunks: somebody asks for it, or they are chunks or a file too large for this machine."""
+    return memory_limit is not None or client is not None or isinstance(A, ChunkedMatrix) or is_dask(A) or too_large(A)
+
+
+def is_dask(A: Any) -> bool:
+    """Whether it is a dask array; dask is not imported for the question."""
+    return hasattr(A, "to_delayed") and hasattr(A, "chunks")
+
+
+def too_large(A: Any, memory: float | None = None) -> bool:
+    """Whether it is a file whose working copies would take more than half of the memory."""
+    memory = validation.physical_memory() if memory is None else memory
+    return isinstance(A, np.memmap) and COPIES_IN_MEMORY * 8.0 * A.size > memory / 2
+
+
+def open_chunked(A: Any, k: int, memory_limit: Any = None, client: Any = None, settings: Settings = DEFAULTS) -> ChunkedMatrix:
+    """The data in row chunks, checked by a first pass; to be used in a ``with`` statement.
+
+    Parameters
+    ----------
+    A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
+        Nonnegative and without NaN.
+    k : int
+        Columns of the factors that are to come.
+    memory_limit : int or str, optional
+        Most memory of this process.
+    client : distributed.Client or str, optional
+        A cluster or its address; left out, a dask array is computed on the current client, or in this process.
+    settings : Settings
+        Limits of the work.
+    """
+    limit = None if memory_limit is None else limit_in_bytes(memory_limit)
+    if limit is None and too_large(A):
+        limit = int(validation.physical_memory() / 2)
+    matrix_shape(A)
+    if client is not None or is_dask(A):
+        from cvxnmf.chunked import cluster
+
+        found = cluster.open_cluster(client, settings)
+        if found is not None:
+            return _matrix(found.row_chunks(A if is_dask(A) else _source(A)), A, settings)
+    source = DaskRows(A) if is_dask(A) else _source(A)
+    threads = thread_count() + isinstance(source, FileRows)  # one more, which waits for the file
+    height = None if not is_dask(A) else max(A.chunks[0])
+    if limit is None:
+        plan = unlimited_plan(source.shape, threads, settings)
+    else:
+        plan = memory_plan(source.shape, np.dtype(source.dtype).itemsize, k, limit, threads, height, settings)
+    bounds = source.bounds if isinstance(source, DaskRows) else [*range(0, source.shape[0], plan.height), source.shape[0]]
+    return _matrix(LocalChunks(source, bounds, plan.threads), A, settings, plan.room, plan.threads)
+
+
+def matrix_shape(A: Any) -> tuple[int, int]:
+    """The shape of data that are to be worked on in row chunks, refused where it is none of a matrix."""
+    shape = A.shape if hasattr(A, "shape") else np.shape(A)
+    if len(shape) != 2:
+        validation.refuse(f"A must be a two-dimensional matrix, not an array of shape {shape}.")
+    if any(np.isnan(side) for side in shape):
+        validation.refuse("The chunks of A have unknown sizes; call A.compute_chunk_sizes() first.")
+    if 0 in shape:
+        validation.refuse(f"A is empty (shape {tuple(shape)}); there is nothing to fit.")
+    return int(shape[0]), int(shape[1])
+
+
+def _source(A: Any) -> RowSource:
+    """Rows of a file where there is one, else of an array."""
+    root = None if isinstance(A, np.ma.MaskedArray) else root_of(A)
+    if root is not None:
+        return (FileRows.of(A, root) if isinstance(A, np.memmap) else None) or MappedRows(A, root)
+    return ArrayRows(A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A))
+
+
+def _matrix(chunks: Any, A: Any, settings: Settings, room: float = math.inf, threads: int = 1) -> ChunkedMatrix:
+    dtype = np.dtype(A.dtype) if hasattr(A, "dtype") else np.dtype(np.float64)
+    try:
+        return ChunkedMatrix(chunks, A, dtype.kind == "f" and dtype.itemsize <= 4, room, threads, settings)
+    except BaseException:
+        chunks.close()
+        raise
