@@ -6,6 +6,7 @@ from scipy.optimize import brentq, minimize_scalar
 from builders import random_symmetric
 from cvxnmf.convex.noise import residual_dispersion, spectral_edge
 from cvxnmf.linalg.eigen import eigenpairs_above, smallest_eigenvalue
+from cvxnmf.linalg.leading import krylov_pairs
 
 
 @pytest.mark.parametrize("expected", [None, 3, 1])
@@ -62,3 +63,11 @@ def test_dispersion_leaves_signal_out():
     A = sp.csr_array(noise + 0.5 * np.outer(groups, groups) + 20.0)
     edge = spectral_edge(np.full(n, float(n)))
     assert residual_dispersion(A, np.ones(n), np.full(n, float(n)), edge) == pytest.approx(phi, rel=0.03)
+
+
+def test_leading_pairs_by_few_products():
+    A = np.random.default_rng(0).random((300, 80)) * np.linspace(1, 0.1, 80) ** 4
+    gram = A.T @ A
+    values, vectors = krylov_pairs(lambda X: gram @ X, 80, 3)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(gram)[::-1][:3], rtol=1e-9)
+    np.testing.assert_allclose(gram @ vectors, vectors * values, atol=1e-4 * values[0])

@@ -133,10 +133,9 @@ class Connection:
                 raise ConnectionError(GONE)
             now = time.monotonic()
             alone = None if self.client.nthreads() else now if alone is None else alone
-            if alone is not None and now - alone > self.settings.workerless_seconds:
-                raise ConnectionError(
-                    f"The Dask cluster has had no workers for {self.settings.workerless_seconds} seconds; start some and try again."
-                )
+            patience = self.settings.workerless_seconds
+            if alone is not None and now - alone > patience:
+                raise ConnectionError(f"The Dask cluster has had no workers for {patience} seconds; start some and try again.")
 
 
 @contextmanager

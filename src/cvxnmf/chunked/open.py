@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,10 @@ def too_large(A: Any, memory: float | None = None) -> bool:
     return isinstance(A, np.memmap) and COPIES_IN_MEMORY * 8.0 * A.size > memory / 2
 
 
-def open_chunked(A: Any, k: int, memory_limit: Any = None, client: Any = None, settings: Settings = DEFAULTS) -> ChunkedMatrix:
-    """The data in row chunks, checked by a first pass; to be used in a ``with`` statement.
+def open_chunked(
+    A: Any, k: int, memory_limit: Any = None, client: Any = None, settings: Settings = DEFAULTS
+) -> AbstractContextManager[ChunkedMatrix]:
+    """The data in row chunks, checked by a first pass; to be used in a ``with`` statement, which leaves open what is open.
 
     Parameters
     ----------
@@ -53,6 +56,8 @@ def open_chunked(A: Any, k: int, memory_limit: Any = None, client: Any = None, s
     settings : Settings
         Limits of the work.
     """
+    if isinstance(A, ChunkedMatrix):
+        return nullcontext(A)
     limit = None if memory_limit is None else limit_in_bytes(memory_limit)
     if limit is None and too_large(A):
         limit = int(validation.physical_memory() / 2)

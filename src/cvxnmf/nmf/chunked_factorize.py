@@ -32,8 +32,6 @@ def factorized(
     if n_components is None:
         validation.refuse("The number of components of data in blocks must be given; set n_components (-k).")
     k = validation.components(n_components, chunked.matrix_shape(A))
-    if isinstance(A, ChunkedMatrix):
-        return _searched(A, k, loss, given, options)
     with chunked.open_chunked(A, k, memory_limit, client) as matrix:
         return _searched(matrix, k, loss, given, options)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -128,9 +127,7 @@ def classical_nmf(
         if symmetric:
             validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
         rules, k = rules_for(method, loss), components(n_components, chunked.matrix_shape(A))
-        with (
-            nullcontext(A) if isinstance(A, chunked.ChunkedMatrix) else chunked.open_chunked(A, k, memory_limit, client) as matrix
-        ):
+        with chunked.open_chunked(A, k, memory_limit, client) as matrix:
             return _in_blocks(matrix, k, rules, loss, init, rng, penalty, (max_iter, tol, callback))
     data = Data.from_user(A, bool(symmetric), loss)
     k = components(n_components, data.shape)
