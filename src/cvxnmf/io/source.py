@@ -104,19 +104,19 @@ class Source:
             raise FileError(f"{self.name} cannot be read as {kind}{reason}.") from None
 
 
-def expansion_limit(size: int) -> int:
+def expansion_limit(size: int, modest: int = MODEST) -> int:
     """Bytes of memory that the content of a file of this size may take."""
-    return max(MODEST, EXPANSION * size)
+    return max(modest, EXPANSION * size)
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
     """Read a file, or standard input for ``-``, and unpack it."""
     shown = os.fspath(path)
     if shown == "-":
-        return _unpack("standard input", _standard_input(), "")
+        return unpack("standard input", _standard_input(), "")
     with open_file(shown) as stream:
         data = _read_all(stream, shown, _largest())
-    return _unpack(shown, data, "".join(PurePath(shown).suffixes[-2:]).lower())
+    return unpack(shown, data, "".join(PurePath(shown).suffixes[-2:]).lower())
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def open_file(shown: str) -> Iterator[BinaryIO]:
         raise error if isinstance(error, FileError) else FileError(f"{shown!r} is not the name of a file.") from None
 
 
-def _unpack(name: str, data: bytes, endings: str) -> Source:
+def unpack(name: str, data: bytes, endings: str, modest: int = MODEST) -> Source:
     """A source from bytes; what is packed with gzip is unpacked."""
     ending = PurePath(f"x{endings.removesuffix('.gz')}").suffix
     if not data.startswith(GZIP):
@@ -144,7 +144,7 @@ def _unpack(name: str, data: bytes, endings: str) -> Source:
         return Source(name, data, ending)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            return Source(name, _read_all(stream, name, min(_largest(), expansion_limit(len(data)))), ending)
+            return Source(name, _read_all(stream, name, min(_largest(), expansion_limit(len(data), modest))), ending)
     except (OSError, EOFError, zlib.error):
         raise FileError(f"{name} is a damaged or incomplete gzip file; pack or fetch it again.") from None
 
