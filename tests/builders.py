@@ -1,11 +1,14 @@
-"""Graphs, tables and factors that the tests build their cases from; the same seed gives the same data."""
+"""Graphs, tables, factors and forged certificates that the tests build their cases from; the same seed gives the same data."""
 
+import dataclasses
 import os
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+
+from cvxnmf.certificates import parse_statement
 
 # Graphs ------------------------------------------------------------------------------------------------------------------------
 
@@ -95,3 +98,21 @@ def random_factors(shape, k, seed=1):
     """Positive factors U, m by k, and V, n by k."""
     rng = np.random.default_rng(seed)
     return rng.random((shape[0], k)) + 0.1, rng.random((shape[1], k)) + 0.1
+
+
+# Certificates ------------------------------------------------------------------------------------------------------------------
+
+
+def prove(A, kind, terms, witness):
+    """What the check proves, with the statement given by its terms."""
+    return parse_statement(terms).prove(A, kind, witness)
+
+
+def altered(certificate, **changes):
+    """The certificate with other entries, its old digest kept."""
+    return dataclasses.replace(certificate, **changes)
+
+
+def forged(certificate, **changes):
+    """The certificate with other entries and a digest to match: only the proof can tell."""
+    return dataclasses.replace(certificate, digest="", **changes)

@@ -1,4 +1,3 @@
-import dataclasses
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -8,8 +7,7 @@ from hypothesis import strategies as st
 
 import cvxnmf
 import naive
-from builders import random_counts, random_graph
-from cvxnmf import certificates
+from builders import altered, forged, prove, random_counts, random_graph
 from cvxnmf.convex import certify
 from cvxnmf.convex.effects import balancing_effects
 
@@ -19,6 +17,7 @@ FORMS = [
     for cone in ("conditional", "psd")
     for rest in ({}, {"trace": 1.5}, {"trace": 1.5, "diagonal": "ignore"}, {"trace": 1.5, "metric": "uniform"})
 ]
+PLAIN = {"form": "symmetric", "loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "uniform"}
 
 
 def names(form):
@@ -129,16 +128,6 @@ def test_a_contradiction_is_loud():
 @pytest.fixture
 def certified(karate):
     return karate, cvxnmf.solve(cvxnmf.symmetric(karate, trace="auto"), tol=1e-6).certificate
-
-
-def altered(certificate, **changes):
-    """The certificate with other entries, its old digest kept."""
-    return dataclasses.replace(certificate, **changes)
-
-
-def forged(certificate, **changes):
-    """The certificate with other entries and a digest to match: only the proof can tell."""
-    return dataclasses.replace(certificate, digest="", **changes)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=names)
@@ -252,14 +241,13 @@ def test_the_cholesky_test_never_accepts_an_indefinite_matrix(shift):
     B = rng.standard_normal((12, 11))
     Y = B @ B.T - shift * np.eye(12)
     Z = Y + A - min(0.0, (Y + A).min())
-    statement = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "uniform"}
     lowest = np.linalg.eigvalsh(Z - A)[0]
     witness = {"Z": Z - (lowest + shift) * np.eye(12), "metric": np.ones(12)}
     with pytest.raises(cvxnmf.CertificateError, match="not positive semidefinite|leaves its domain"):
-        certificates.prove(A, "dual", statement, witness)
+        prove(A, "dual", PLAIN, witness)
     witness["Z"] = witness["Z"] + (shift + 1e-9) * np.eye(12)
     if witness["Z"].min() >= 0:
-        assert certificates.prove(A, "dual", statement, witness).rigorous
+        assert prove(A, "dual", PLAIN, witness).rigorous
 
 
 class TestRounding:
@@ -285,14 +273,13 @@ class TestRounding:
             problem = cvxnmf.symmetric(A, cone=cone)
             certificate = cvxnmf.solve(problem, tol=1e-3).certificate
             exact = self.exact_bound(problem.A, certificate.witness["Z"], cone == "conditional")
-            proved = certificates.prove(A, "dual", certificate.statement, certificate.witness).bound
+            proved = prove(A, "dual", certificate.statement, certificate.witness).bound
             assert Decimal(proved) <= exact
             assert float(exact) - proved <= 1e-10 * certificate.scale
 
     def test_what_only_rounding_makes_definite_is_refused(self):
         """GG' with integers G of deficient rank is singular; one ulp less on the diagonal makes it indefinite."""
         n, missed = 30, 0
-        terms = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "uniform"}
         A = np.zeros((n, n))
         A[0, 1] = A[1, 0] = 1.0
         for seed in range(60):
@@ -306,7 +293,7 @@ class TestRounding:
                 continue
             missed += 1
             with pytest.raises(cvxnmf.CertificateError, match="semidefinite"):
-                certificates.prove(A, "dual", terms, {"Z": Y + A, "metric": np.ones(n)})
+                prove(A, "dual", PLAIN, {"Z": Y + A, "metric": np.ones(n)})
         assert missed > 0
 
     def test_tiny_entries_with_an_ignored_diagonal_are_not_called_rigorous(self):
@@ -346,9 +333,9 @@ class TestForgeries:
     """Witnesses made to deceive the check."""
 
     def refused(self, A, witness, **statement):
-        terms = {"loss": "kl", "cone": "psd", "diagonal": "fit", "trace": 0.0, "metric": "own"} | statement
+        terms = PLAIN | {"metric": "own"} | statement
         with pytest.raises(cvxnmf.CertificateError):
-            certificates.prove(A, "dual", terms, witness)
+            prove(A, "dual", terms, witness)
 
     def test_a_penalty_that_overflows(self):
         A = np.array([[1, 1, 1], [1, 0.9, 0.1], [1, 0.1, 0.9]])
@@ -367,8 +354,15 @@ class TestForgeries:
         tiny = 5e-324
         A = np.array([[0.5, tiny], [tiny, 0.5]])
         witness = {"Z": np.array([[1.125, -1], [-1, 1.125]]), "metric": np.ones(2)}
-        terms = {"loss": "mse-paper", "cone": "conditional", "diagonal": "fit", "trace": 0.0, "metric": "own"}
-        assert certificates.prove(A, "dual", terms, witness).bound == 0.0
+        terms = {
+            "form": "symmetric",
+            "loss": "mse-paper",
+            "cone": "conditional",
+            "diagonal": "fit",
+            "trace": 0.0,
+            "metric": "own",
+        }
+        assert prove(A, "dual", terms, witness).bound == 0.0
 
     def test_nan_and_other_types(self):
         A, Z, s = np.eye(3) + 1, np.ones((3, 3)), np.ones(3)

@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxnmf
-from builders import planted_graph
-from cvxnmf import certificates
+from builders import planted_graph, prove
 from cvxnmf.certificates import matrix_free
 from cvxnmf.convex import symmetric
 from cvxnmf.convex.matrix_free import MatrixFreeComponent
@@ -263,7 +262,7 @@ def test_a_metric_that_is_nearly_the_named_one_is_refused():
     for factor in (1 + 9e-10, 1e-300, 1e300):
         witness = dict(certificate.witness) | {"metric": certificate.witness["metric"] * factor}
         with pytest.raises(cvxnmf.CertificateError, match="metric"):
-            certificates.prove(A, "dual", certificate.statement, witness)
+            prove(A, "dual", certificate.statement, witness)
 
 
 def test_an_altered_scale_is_found():
@@ -349,13 +348,7 @@ def test_large_graphs_are_proved_without_dense_matrices(monkeypatch):
         {"W": 1.2 * streamed.witness["W"]},
     ):
         with pytest.raises(cvxnmf.CertificateError):
-            matrix_free.prove_streamed(A, _terms(streamed), dict(streamed.witness) | change)
-
-
-def _terms(certificate):
-    from cvxnmf.certificates.symmetric import _terms as terms
-
-    return terms(certificate.statement)
+            matrix_free.prove_streamed(A, streamed.statement, dict(streamed.witness) | change)
 
 
 def test_ritz_values_find_the_top_of_the_spectrum():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cvxnmf
 import naive
 import oracles
-from cvxnmf import certificates
+from builders import prove
 from cvxnmf.convex.noise import rectangular_spectral_edge
 
 FORMS = [
@@ -368,7 +368,7 @@ class TestForgeries:
     def refused(self, A, witness, sentence, **statement):
         terms = {"form": "nonsymmetric", "loss": "kl", "penalty": "nuclear", "effects": False, "trace": 1.0} | statement
         with pytest.raises(cvxnmf.CertificateError, match=sentence):
-            certificates.prove(A, "dual", terms, witness)
+            prove(A, "dual", terms, witness)
 
     def test_a_dual_point_that_is_too_large(self):
         A = counts()

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 import cvxnmf
+from builders import prove
 from cvxnmf import certificates
 from cvxnmf.nmf import bounds
 
@@ -181,7 +182,7 @@ class TestForgeries:
     def refused(self, witness, sentence, kind="dual", A=None, **statement):
         terms = {"form": "rank", "loss": "mse", "n_components": 2, "symmetric": False} | statement
         with pytest.raises(cvxnmf.CertificateError, match=sentence):
-            certificates.prove(self.A if A is None else A, kind, terms, witness)
+            prove(self.A if A is None else A, kind, terms, witness)
 
     def test_forged_witnesses(self):
         self.refused({"N": -np.ones((6, 5))}, "negative")
@@ -241,9 +242,9 @@ def test_absurd_witnesses_are_refused():
     A = np.random.default_rng(0).random((5, 6))
     for N in (np.full((5, 6), 1e200), np.full((5, 6), np.longdouble("1e400"))):
         with pytest.raises(cvxnmf.CertificateError):
-            certificates.prove(A, "dual", statement, {"N": N})
+            prove(A, "dual", statement, {"N": N})
     with pytest.raises(cvxnmf.CertificateError, match="not understood"):
-        certificates.prove(A, "tail", {**statement, "n_components": 2.9}, {})
+        prove(A, "tail", {**statement, "n_components": 2.9}, {})
 
 
 def test_a_factorization_can_be_verified_as_it_is():
@@ -260,10 +261,10 @@ def test_vectors_that_leave_out_leading_ones_prove_no_more(shape, seed):
     values, right = np.linalg.svd(A, full_matrices=True)[1:]
     tail = float(np.sum(values[3:] ** 2))
     statement = {"form": "rank", "loss": "mse", "n_components": 3, "symmetric": False}
-    honest = certificates.prove(A, "lanczos", statement, {"vectors": right[:3].T})
+    honest = prove(A, "lanczos", statement, {"vectors": right[:3].T})
     assert honest.bound == pytest.approx(tail, rel=1e-6)
     for forged in (right[-3:], right[1:4], right[[0, 2, 3]], right[3:9]):
-        proof = certificates.prove(A, "lanczos", statement, {"vectors": np.ascontiguousarray(forged.T)})
+        proof = prove(A, "lanczos", statement, {"vectors": np.ascontiguousarray(forged.T)})
         assert not proof.rigorous
         assert proof.bound <= tail * (1 + 1e-9)
 
@@ -272,8 +273,5 @@ def test_vectors_of_data_whose_singular_values_are_equal():
     A = np.kron(np.eye(6), np.random.default_rng(0).random((7, 5)))
     right = np.linalg.svd(A)[2]
     statement = {"form": "rank", "loss": "mse", "n_components": 6, "symmetric": False}
-    bounds = [
-        certificates.prove(data, "lanczos", statement, {"vectors": right[:6].T}).bound
-        for data in (A, sp.csr_array(A), A[::-1].copy())
-    ]
+    bounds = [prove(data, "lanczos", statement, {"vectors": right[:6].T}).bound for data in (A, sp.csr_array(A), A[::-1].copy())]
     assert bounds == pytest.approx([bounds[0]] * 3, abs=1e-11 * np.sum(A * A))

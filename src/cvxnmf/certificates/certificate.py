@@ -1,4 +1,4 @@
-"""The certificate: what it states, how it is kept, and its check."""
+"""The certificate: what it states, how it is kept in a file, and its check."""
 
 from __future__ import annotations
 
@@ -10,33 +10,41 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from cvxnmf.certificates import coarse, doubly_nonnegative, nonsymmetric, rank, symmetric
-from cvxnmf.certificates.rounding import Array, CertificateError, Proof, safe_bound
+from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
+from cvxnmf.certificates.grouped import GroupedStatement
+from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
+from cvxnmf.certificates.rank import RankStatement
+from cvxnmf.certificates.statement import CertificateError, Proof, Statement, Witness, not_understood
+from cvxnmf.certificates.symmetric import SymmetricStatement
 
+#: The forms of problems that bounds are known for.
+FORMS: tuple[type[Statement], ...] = (
+    SymmetricStatement,
+    GroupedStatement,
+    NonsymmetricStatement,
+    DoublyNonnegativeStatement,
+    RankStatement,
+)
 #: What reading a file that is not a certificate may raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, EOFError, OSError, RuntimeError)
 #: Values below this share of the data's scale count as zero in a relative gap.
 NEGLIGIBLE = 1e-9
-#: Who proves what: each module has a scope, ``scale(A, statement)`` and for every kind of bound ``prove(A, statement, witness)``.
-FORMS: dict[str, ModuleType] = {
-    "symmetric": symmetric,
-    "nonsymmetric": nonsymmetric,
-    "doubly-nonnegative": doubly_nonnegative,
-    "rank": rank,
-}
-#: What the kinds of bounds rest on.
-KINDS = {
-    "zero": "the loss cannot be negative",
-    "dual": "a dual point",
-    "tail": "the singular values that no matrix of this rank can have",
-    "lanczos": "singular values found by Lanczos iterations, which might miss one",
-    "independence": "the best model of rank one is the product of the margins",
-}
+
+
+def parse_statement(terms: object) -> Statement:
+    """Read a statement from the dictionary that a file holds; the class is the one with this form and these very terms."""
+    if isinstance(terms, Statement):
+        return terms
+    if isinstance(terms, Mapping):
+        rest = {name: value for name, value in terms.items() if name != "form"}
+        for statement in FORMS:
+            if terms.get("form") == statement.form and statement.has_terms(set(rest)):
+                return statement(**rest)
+    raise not_understood()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +72,9 @@ class Certificate:
         Whether the point lay outside the cone and was projected first.
     scale : float
         Size of the data, for the relative gap of vanishing values.
-    statement : mapping
-        The problem the bound is about: its form ("symmetric", "nonsymmetric" or "doubly-nonnegative") and its terms.
+    statement : Statement
+        The problem the bound is about: its form ("symmetric", "nonsymmetric", "doubly-nonnegative" or "rank") and its terms;
+        reads like a dictionary, and may be given as one.
     witness : mapping of arrays
         The dual point, on the nodes that carry data: ``Z`` and the metric; ``Z`` (and ``p``, ``q`` for the paper's penalty) for
         nonsymmetric problems; ``S`` and ``N`` for doubly nonnegative ones.
@@ -80,21 +89,38 @@ class Certificate:
     rigorous: bool
     restored: bool
     scale: float
-    statement: Mapping[str, Any] = field(repr=False)
-    witness: Mapping[str, Array] = field(repr=False)
+    statement: Statement = field(repr=False)
+    witness: Witness = field(repr=False)
     digest: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "statement", parse_statement(self.statement))
         if not self.digest:
             object.__setattr__(self, "digest", self._computed_digest())
 
-    def _facts(self) -> dict[str, Any]:
-        """Everything but the arrays and the digest."""
+    @classmethod
+    def of_proof(
+        cls, value: float, kind: str, proof: Proof, statement: Statement, witness: Witness | None = None, restored: bool = False
+    ) -> Certificate:
+        """The certificate of a value and what is proved about it; a bound above the value by rounding is lowered to it."""
+        bound, witness = min(proof.bound, value), {} if witness is None else witness
+        return cls(value, bound, statement.scope, kind, proof.rigorous, restored, proof.scale, statement, witness)
+
+    def facts(self) -> dict[str, Any]:
+        """Everything but the arrays and the digest, as JSON keeps it."""
         names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
         return {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
 
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any], witness: Witness) -> Certificate:
+        """Read a certificate from its facts, its digest among them, and its arrays."""
+        numbers: dict[str, Any] = {name: float(facts[name]) for name in ("value", "bound", "scale")}
+        if not all(isinstance(facts[name], kind) for name, kind in FACTS.items()):
+            raise CertificateError("The certificate holds entries of another type than it should.")
+        return cls(**dict(facts) | numbers, witness=witness)
+
     def _computed_digest(self) -> str:
-        seal = hashlib.sha256(json.dumps(self._facts(), sort_keys=True, default=str).encode())
+        seal = hashlib.sha256(json.dumps(self.facts(), sort_keys=True, default=str).encode())
         for name in sorted(self.witness):
             array = np.ascontiguousarray(self.witness[name])
             seal.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -114,12 +140,7 @@ class Certificate:
     @property
     def explanation(self) -> str:
         """What the bound rests on, or why there is none better than 0."""
-        if self.kind == "zero" and self.scope == "rank-k":
-            if self.statement.get("loss") == "kl":
-                return "for KL of a rank above one no bound better than 0 is known"
-            return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
-        groups = self.statement.get("groups")
-        return KINDS.get(self.kind, self.kind) + (f", for positions that nodes share in {groups:,} groups" if groups else "")
+        return self.statement.explain(self.kind)
 
     def __str__(self) -> str:
         """Value, bound and gap in a few words."""
@@ -141,7 +162,7 @@ class Certificate:
         Parameters
         ----------
         A : array-like or scipy.sparse matrix of shape (m, n)
-            The data the certificate was made for. Memory-mapped files and dask arrays are looked at piece by piece where the
+            The data the certificate was made for. Memory-mapped files and dask arrays are read in row chunks where the
             witness is not as large as they are.
 
         Returns
@@ -157,7 +178,7 @@ class Certificate:
         if self.digest != self._computed_digest():
             raise CertificateError("The certificate was altered after it was made: its digest does not match.")
         try:
-            proof = prove(A, self.kind, self.statement, self.witness)
+            proof = self.statement.prove(A, self.kind, self.witness)
         except CertificateError as error:
             raise CertificateError(f"The certificate does not hold for these data. {error}") from None
         if not abs(proof.bound - self.bound) <= 1e-11 * max(proof.scale, abs(proof.bound)):
@@ -171,7 +192,7 @@ class Certificate:
             raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
         if not self.bound <= self.value:
             raise CertificateError(f"The stated bound {self.bound:.12g} exceeds the stated value {self.value:.12g}.")
-        if self.scope != FORMS[self.statement.get("form", "symmetric")].SCOPE:
+        if self.scope != self.statement.scope:
             raise CertificateError(f"A witness of this kind cannot prove anything of scope {self.scope!r}.")
         return min(proof.bound, self.bound)
 
@@ -180,7 +201,7 @@ class Certificate:
 
         The witness is a dense matrix of the size of the data.
         """
-        meta = self._facts() | {"digest": self.digest}
+        meta = self.facts() | {"digest": self.digest}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         with open(path, "wb") as file:
             arrays: dict[str, Any] = {"meta": text, **self.witness}
@@ -194,13 +215,15 @@ class Certificate:
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-            meta = json.loads(bytes(arrays.pop("meta")).decode())
-            numbers: dict[str, Any] = {name: float(meta.pop(name)) for name in ("value", "bound", "scale")}
-            return cls(**numbers, **meta, witness=arrays)
-        except FileNotFoundError:
+            return cls.from_facts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
+        except (FileNotFoundError, CertificateError):
             raise
         except (*UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
             raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
+
+
+#: Types of the other entries of a file.
+FACTS = {"scope": str, "kind": str, "rigorous": bool, "restored": bool, "digest": str}
 
 
 def relative_gap(value: float, bound: float, scale: float) -> float:
@@ -208,29 +231,3 @@ def relative_gap(value: float, bound: float, scale: float) -> float:
     if value == math.inf:
         return math.inf
     return (value - bound) / max(value, NEGLIGIBLE * scale, np.finfo(np.float64).tiny)
-
-
-def prove(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """Return the bound that `witness` proves for `A`, or raise CertificateError."""
-    form = statement.get("form", "symmetric") if isinstance(statement, Mapping) else None
-    if not isinstance(form, str) or form not in FORMS:
-        raise CertificateError("The certificate's statement of the problem is not understood.")
-    if "groups" in statement:
-        return _prove_grouped(A, kind, statement, witness)
-    room = FORMS[form]
-    with np.errstate(all="ignore"):  # every test fails on what is not finite
-        if kind == "zero":
-            return Proof(0.0, True, room.scale(A, statement))
-        if kind not in room.KINDS:
-            raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
-        proof: Proof = room.KINDS[kind](A, statement, witness)
-        return proof
-
-
-def _prove_grouped(A: Any, kind: str, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
-    with np.errstate(all="ignore"):
-        sums = coarse.summed(A, statement, witness)
-    proof = prove(sums.A, kind, sums.statement, sums.witness)
-    bound = safe_bound(proof.bound + sums.constant, sums.lost)
-    return Proof(bound, proof.rigorous and sums.exact, proof.scale)

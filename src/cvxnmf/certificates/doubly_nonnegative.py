@@ -10,51 +10,52 @@ With ``l1 = trace = 0`` no ``UU'``, ``U >= 0``, of whatever rank, is nearer to A
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cvxnmf.certificates.rounding import (
-    LARGEST,
-    UNIT,
-    UNITS_PER_TERM,
-    Array,
-    CertificateError,
-    Proof,
-    is_psd,
-    of_moderate_size,
-    safe_bound,
-    square_matrix,
-    witness_arrays,
-)
-
-#: What the bounds speak of.
-SCOPE = "model"
+from cvxnmf.certificates.data import square_matrix, witness_arrays
+from cvxnmf.certificates.losses import SQUARED_ERROR, of_moderate_size
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_psd, safe_bound
+from cvxnmf.certificates.statement import ZERO, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
-def _weights(statement: Mapping[str, Any]) -> tuple[float, float]:
-    try:
-        l1, trace = float(statement["l1"]), float(statement["trace"])
-        known = 0 <= l1 <= LARGEST and 0 <= trace <= LARGEST
-    except (KeyError, TypeError, ValueError, OverflowError):
-        known = False
-    if not known:
-        raise CertificateError("The certificate's statement of the problem is not understood.")
-    return l1, trace
+@dataclass(frozen=True, eq=False)
+class DoublyNonnegativeStatement(Statement):
+    """Minimise ``||A - X||^2 + l1 sum |X| + trace Tr X`` over X positive semidefinite and nonnegative.
+
+    Attributes
+    ----------
+    l1, trace : float
+        Weights of the penalties.
+    """
+
+    l1: float
+    trace: float
+
+    form = "doubly-nonnegative"
+    scope = "model"
+
+    def is_understood(self) -> bool:
+        """Whether both are weights."""
+        return is_weight(self.l1) and is_weight(self.trace)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A dual point."""
+        return ZERO | {"dual": Kind("a dual point", prove_dual)}
+
+    def scale(self, A: Any) -> float:
+        """Squared norm of the data."""
+        data = square_matrix(A)
+        return float(np.vdot(data, data))
 
 
-def scale(A: Any, statement: Mapping[str, Any]) -> float:
-    """Size of the data, against which rounding is judged."""
-    _weights(statement)
-    data = square_matrix(A)
-    return float(np.vdot(data, data))
-
-
-def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+def prove_dual(A: Any, statement: DoublyNonnegativeStatement, witness: Witness) -> Proof:
     """Return the bound that S and N prove."""
-    data, (l1, trace) = square_matrix(A), _weights(statement)
-    of_moderate_size(data, "mse")
+    data, l1, trace = square_matrix(A), statement.l1, statement.trace
+    of_moderate_size(data, SQUARED_ERROR)
     S, N = witness_arrays(witness, "S", "N")
     if S.shape != data.shape or N.shape != data.shape:
         raise CertificateError(f"The witness of shape {S.shape} does not match data of shape {data.shape}.")
@@ -71,7 +72,3 @@ def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) ->
     rounding = UNITS_PER_TERM * UNIT * (norm + energy + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size)))
     bound = float(np.ascontiguousarray((data - Z) * (data + Z)).sum())  # ||A||^2 - ||Z||^2, summed pairwise
     return Proof(safe_bound(bound, rounding), True, norm)
-
-
-#: Kinds of bounds, and who proves them.
-KINDS = {"dual": prove}

@@ -8,26 +8,20 @@ bound is not rigorous.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from cvxnmf.certificates.rounding import (
-    LARGEST,
-    UNIT,
-    UNITS_PER_TERM,
-    Array,
-    CertificateError,
-    Proof,
-    is_finite,
-    log,
-    of_moderate_size,
-    safe_bound,
-    witness_arrays,
-)
+from cvxnmf.certificates.data import sparse_data, witness_arrays
+from cvxnmf.certificates.losses import KL, LOSSES, log
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, row_slices, safe_bound
+from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates.symmetric import SymmetricStatement
 
 #: Graphs with more nodes are not proved by dense matrices.
 LARGEST_DENSE = 8000
@@ -48,20 +42,7 @@ def large(A: Any) -> bool:
     return bool(np.count_nonzero(carrying) > LARGEST_DENSE)
 
 
-def stated_metric(metric: Array, name: str, degrees: Array) -> Array:
-    """The metric that a proof is about: the one that the name stands for, recomputed, or the user's own."""
-    if not np.all((metric >= 1 / LARGEST) & (metric <= LARGEST)):
-        raise CertificateError("The metric of the witness must be positive and of moderate size.")
-    if name == "own":
-        return metric
-    raised = degrees + degrees.sum() / len(degrees)
-    named = np.ones(len(degrees)) if name == "uniform" else np.sqrt(raised / np.sqrt(raised.sum()))
-    if not np.allclose(metric, named, rtol=1e-12, atol=0.0):
-        raise CertificateError(f"The metric is not the {name!r} metric of these data.")
-    return named
-
-
-def factors(witness: Mapping[str, Array], n: int) -> tuple[Array, Array, Array, float, Array]:
+def factors(witness: Witness, n: int) -> tuple[Array, Array, Array, float, Array]:
     """Metric, v, W, share and diagonal of a witness for n nodes."""
     metric, v, W, share, diagonal = witness_arrays(witness, "metric", "v", "W", "share", "diagonal")
     if any(part.shape != (n,) for part in (metric, v, diagonal)) or W.ndim != 2 or len(W) != n or share.shape != (1,):
@@ -71,45 +52,21 @@ def factors(witness: Mapping[str, Array], n: int) -> tuple[Array, Array, Array, 
     return metric, v, W, float(share[0]), diagonal
 
 
-def prove_streamed(A: Any, terms: Any, witness: Mapping[str, Array]) -> Proof:
+def prove_streamed(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
     """The bound of a large graph, not rigorous; the diagonal of the witness is found anew."""
     data = sparse_data(A)
     degrees = np.asarray(data.sum(axis=1)).ravel()
     metric, v, W, share, _ = factors(witness, data.shape[0])
-    if terms.loss != "kl" or terms.cone != "conditional" or not terms.fits_diagonal or not terms.trace > 0:
+    known = LOSSES[statement.loss] is KL and statement.conditional and statement.fits_diagonal and statement.trace > 0
+    if not known:
         raise CertificateError("Factors of a large graph prove bounds for KL on the conditional cone with a penalty only.")
-    metric = stated_metric(metric, terms.metric, degrees)
+    metric = statement.metric_of(degrees, metric)
     point = _Streamed(data, degrees, v, W, share)
     if not np.all(np.abs(point.residual) <= BALANCED * degrees):
         raise CertificateError("The rows of the dual point do not sum to zero.")
-    if not point.least_eigenvalue(metric, terms.trace) >= 0:
+    if not point.least_eigenvalue(metric, statement.trace) >= 0:
         raise CertificateError("The dual point is not positive semidefinite.")
     return Proof(point.bound(), False, float(degrees.sum()))
-
-
-def sparse_data(A: Any) -> Any:
-    """The data in compressed rows, on the nodes that carry any."""
-    try:
-        raw = A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A)
-        if raw.dtype.kind not in "fiub" or isinstance(raw, np.ma.MaskedArray) or raw.ndim != 2:
-            raise TypeError
-        data = sp.csr_array(raw, dtype=np.float64)
-        data = sp.csr_array((data + data.T) / 2)
-    except (TypeError, ValueError):
-        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.") from None
-    data.eliminate_zeros()
-    if not (data.nnz and is_finite(data.data) and data.data.min() > 0):
-        raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
-    of_moderate_size(data.data, "kl")
-    kept = np.flatnonzero(np.diff(data.indptr))
-    return data[kept][:, kept].tocsr()
-
-
-class _Rows(NamedTuple):
-    """Some rows of the model."""
-
-    rows: slice
-    E: Array
 
 
 class _Streamed:
@@ -122,15 +79,14 @@ class _Streamed:
             sums[rows] = E.sum(axis=1)
         self.residual = share * (sums - degrees)  # what the diagonal takes
 
-    def _blocks(self) -> Iterator[_Rows]:
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Row chunks of the model."""
         n = len(self.v)
-        height = max(1, ENTRIES_AT_ONCE // n)
-        for first in range(0, n, height):
-            rows = slice(first, min(n, first + height))
+        for rows in row_slices(n, n, ENTRIES_AT_ONCE):
             E = self.W[rows] @ self.W.T
             E += self.v[rows, None]
             E += self.v[None, :]
-            yield _Rows(rows, np.exp(E, out=E))
+            yield rows, np.exp(E, out=E)
 
     def least_eigenvalue(self, s: Array, trace: float) -> float:
         """Lower end of the spectrum of Y in the metric, less the residual of its vector."""

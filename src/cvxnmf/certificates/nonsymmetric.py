@@ -18,66 +18,63 @@ With the paper's penalty ``trace (sum e^{Y_ii} + sum e^{Z_jj})`` on the diagonal
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxnmf.certificates.rounding import (
-    BLOCK_ENTRIES,
-    LARGEST,
-    UNIT,
-    UNITS_PER_TERM,
-    Array,
-    CertificateError,
-    Proof,
-    conjugate_terms,
-    data_matrix,
-    domain_edge,
-    is_contraction,
-    log,
-    of_moderate_size,
-    row_sums,
-    safe_bound,
-    witness_arrays,
-)
-
-#: What the bounds speak of.
-SCOPE = "model"
+from cvxnmf.certificates.data import data_matrix, witness_arrays
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, log, of_moderate_size
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_contraction, row_slices, row_sums, safe_bound
+from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
-class _Terms(NamedTuple):
-    """The problem that a bound is about."""
+@dataclass(frozen=True, eq=False)
+class NonsymmetricStatement(Statement):
+    """Minimise ``loss(A, exp(X))`` and a penalty over all X of the shape of A.
+
+    Attributes
+    ----------
+    loss : {"kl", "mse"}
+        The loss.
+    penalty : {"nuclear", "paper"}
+        ``2 trace ||X||_*`` (of X less its effects, where these are free), or the paper's, for KL without effects.
+    effects : bool
+        Whether ``a1' + 1b'`` is free of the penalty.
+    trace : float
+        Weight of the penalty.
+    """
 
     loss: str
-    trace: float
-    effects: bool
     penalty: str
+    effects: bool
+    trace: float
+
+    form = "nonsymmetric"
+    scope = "model"
+
+    def is_understood(self) -> bool:
+        """Whether loss and penalty are known and go together, and the trace is a positive weight."""
+        if not (self.loss in FACTOR_LOSSES and isinstance(self.effects, bool) and is_weight(self.trace, positive=True)):
+            return False
+        return self.penalty == "nuclear" or (self.penalty == "paper" and LOSSES[self.loss] is KL and not self.effects)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A dual point."""
+        return ZERO | {"dual": Kind("a dual point", prove_dual)}
+
+    def scale(self, A: Any) -> float:
+        """Sum of the entries, or of their squares."""
+        return float(LOSSES[self.loss].magnitudes(data_matrix(A)).sum())
 
 
-def _terms(statement: Mapping[str, Any]) -> _Terms:
-    try:
-        terms = _Terms(statement["loss"], float(statement["trace"]), statement["effects"], statement["penalty"])
-        known = terms.loss in ("kl", "mse") and isinstance(terms.effects, bool) and 0 < terms.trace <= LARGEST
-        known = known and (terms.penalty == "nuclear" or (terms.penalty == "paper" and terms.loss == "kl" and not terms.effects))
-    except (KeyError, TypeError, ValueError, OverflowError):
-        known = False
-    if not known:
-        raise CertificateError("The certificate's statement of the problem is not understood.")
-    return terms
-
-
-def scale(A: Any, statement: Mapping[str, Any]) -> float:
-    """Size of the data, against which rounding is judged."""
-    data = data_matrix(A)
-    return float(data.sum() if _terms(statement).loss == "kl" else np.vdot(data, data))
-
-
-def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+def prove_dual(A: Any, statement: NonsymmetricStatement, witness: Witness) -> Proof:
     """Return the bound that the witness proves."""
-    data, terms = data_matrix(A), _terms(statement)
-    of_moderate_size(data, terms.loss)
-    if terms.effects:
+    data = data_matrix(A)
+    of_moderate_size(data, LOSSES[statement.loss])
+    if statement.effects:
         data = data[np.ix_(data.any(axis=1), data.any(axis=0))]
     Z = witness_arrays(witness, "Z")[0]
     if Z.shape != data.shape or not Z.size:
@@ -85,28 +82,29 @@ def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) ->
     if not Z.min() >= 0:
         i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
         raise CertificateError(f"The dual point leaves its domain at row {i}, column {j}.")
-    if terms.penalty == "paper":
+    if statement.penalty == "paper":
         p, q = witness_arrays(witness, "p", "q")
-        bound = _paper_bound(data, terms.trace, Z, p, q)
+        bound = _paper_bound(data, statement.trace, Z, p, q)
     else:
-        bound = _nuclear_bound(data, terms, Z)
-    return Proof(bound, True, scale(A, statement))
+        bound = _nuclear_bound(data, statement, Z)
+    return Proof(bound, True, statement.scale(A))
 
 
-def _nuclear_bound(A: Array, terms: _Terms, Z: Array) -> float:
+def _nuclear_bound(A: Array, statement: NonsymmetricStatement, Z: Array) -> float:
     """The bound of Z once its margins are put right and its spectral norm is proved."""
-    floor = domain_edge(terms.loss, A)
-    mended = _mended(floor, Z) if terms.effects else _Mended(0.0, 0.0)
+    loss = LOSSES[statement.loss]
+    floor = loss.domain_edge(A)
+    mended = _mended(floor, Z) if statement.effects else _Mended(0.0, 0.0)
     error = 4 * UNIT * float(np.linalg.norm(Z + floor)) + 2 * mended.share * float(np.linalg.norm(Z)) + mended.mass
-    if not is_contraction(Z - floor, 2 * terms.trace, error):
+    if not is_contraction(Z - floor, 2 * statement.trace, error):
         raise CertificateError("The dual point is larger than the penalty allows.")
     totals, lost, steepest = [], 0.0, 0.0
     for data, block in _row_blocks(A, Z):
-        values, weight, slope = conjugate_terms(terms.loss, data, block)
+        values, weight, slope = loss.conjugate(data, block)
         totals.append(float(values.sum()))
         lost += UNITS_PER_TERM * UNIT * float(weight.sum())
         lost += 2 * mended.share * float((block * (np.abs(slope) + 1.0)).sum())
-        raised = conjugate_terms(terms.loss, data.max(keepdims=True), block.max(keepdims=True) + mended.mass)[2]
+        raised = loss.conjugate(data.max(keepdims=True), block.max(keepdims=True) + mended.mass)[2]
         steepest = max(steepest, float(raised[0, 0]))
     return safe_bound(math.fsum(totals), lost + mended.mass * (steepest + 1.0))
 
@@ -143,7 +141,7 @@ def _paper_bound(A: Array, trace: float, T: Array, p: Array, q: Array) -> float:
         raise CertificateError("The dual point is not positive semidefinite.")
     totals, lost = [], 0.0
     for data, block in _row_blocks(A, T):
-        values, weight, _ = conjugate_terms("kl", data, block)
+        values, weight, _ = KL.conjugate(data, block)
         totals.append(float(values.sum()))
         lost += UNITS_PER_TERM * UNIT * float(weight.sum())
     for part in (p, q):
@@ -155,10 +153,5 @@ def _paper_bound(A: Array, trace: float, T: Array, p: Array, q: Array) -> float:
 
 def _row_blocks(A: Array, Z: Array) -> Iterator[tuple[Array, Array]]:
     """Blocks of rows of both."""
-    height = max(1, BLOCK_ENTRIES // A.shape[1])
-    for first in range(0, len(A), height):
-        yield A[first : first + height], Z[first : first + height]
-
-
-#: Kinds of bounds, and who proves them.
-KINDS = {"dual": prove}
+    for rows in row_slices(*A.shape):
+        yield A[rows], Z[rows]

@@ -12,72 +12,100 @@ part of the witness. For KL and rank one the best model is the product of the ma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackError, eigsh, svds
 
-from cvxnmf.certificates.rounding import (
-    UNIT,
-    UNITS_PER_TERM,
-    Array,
-    CertificateError,
-    Proof,
-    is_finite,
-    largest_eigenvalues,
-    log,
-    of_moderate_size,
-    safe_bound,
-    witness_arrays,
-)
-from cvxnmf.certificates.row_chunks import in_pieces, is_chunked, pieces, walked
-
-#: What the bounds speak of.
-SCOPE = "rank-k"
-#: Inner products of vectors that count as orthonormal may be off by this much.
-ORTHONORMAL = 1e-10
-#: Random vectors beyond the rank that join given ones, and steps that all of them take towards the leading ones.
-RANDOM_EXCESS, POWER_STEPS = 5, 3
-
-#: Up to this many nodes eigenvalues are iterated to the last bit, and beyond to this share.
-LARGEST_EXACT, LOOSE = 20_000, 1e-5
+from cvxnmf.certificates.data import observed_matrix, witness_arrays
+from cvxnmf.certificates.leading import prove_lanczos
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, of_moderate_size
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, largest_eigenvalues, safe_bound
+from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
+from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_count
 
 
-class _Terms(NamedTuple):
-    """The factorisations that a bound is about."""
+@dataclass(frozen=True, eq=False)
+class RankStatement(Statement):
+    """Minimise ``loss(A, UV')`` over nonnegative U and V with so many columns.
+
+    Attributes
+    ----------
+    loss : {"mse", "kl"}
+        Over the observed entries.
+    n_components : int
+        Number of columns.
+    symmetric : bool
+        Whether V = U.
+    scaling : {"degree"} or None
+        For symmetric factors and squared error: the loss is ``sum (A - UU')_ij^2 / (d_i d_j)`` with the row sums d.
+    """
 
     loss: str
     n_components: int
     symmetric: bool
     scaling: str | None = None
 
+    form = "rank"
+    scope = "rank-k"
 
-def _terms(statement: Mapping[str, Any]) -> _Terms:
-    try:
-        terms = _Terms(statement["loss"], statement["n_components"], statement["symmetric"], statement.get("scaling"))
-        whole = isinstance(terms.n_components, int) and not isinstance(terms.n_components, bool)
-        known = terms.loss in ("mse", "kl") and whole and terms.n_components >= 1 and isinstance(terms.symmetric, bool)
-        known = known and (terms.scaling is None or (terms.scaling == "degree" and terms.symmetric and terms.loss == "mse"))
-    except (KeyError, TypeError, ValueError, OverflowError):
-        known = False
-    if not known:
-        raise CertificateError("The certificate's statement of the problem is not understood.")
-    return terms
+    def is_understood(self) -> bool:
+        """Whether loss and scaling are known and go together, and the number of columns is one."""
+        if not (self.loss in FACTOR_LOSSES and is_count(self.n_components) and isinstance(self.symmetric, bool)):
+            return False
+        return self.scaling is None or (self.scaling == "degree" and self.symmetric and self.has_squared_error)
 
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A matrix N, singular values of the data, rigorous or not, and for KL of rank one the margins."""
+        return ZERO | {
+            "dual": Kind("a dual point", prove_dual),
+            "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
+            "lanczos": Kind("singular values found by Lanczos iterations, which might miss one", prove_lanczos),
+            "independence": Kind("the best model of rank one is the product of the margins", prove_independence),
+        }
 
-def _data(A: Any, terms: _Terms) -> Any:
-    """The data as a float64 array, NaN where entries are missing, or as a sparse matrix; scaled as the terms say."""
-    data = _given_data(A, terms.symmetric)
-    return data if terms.scaling is None else _degree_scaled(data)
+    def explain(self, kind: str) -> str:
+        """What a bound of this kind rests on, or why none better than 0 is known."""
+        if kind != "zero":
+            return super().explain(kind)
+        if not self.has_squared_error:
+            return "for KL of a rank above one no bound better than 0 is known"
+        return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
+
+    @property
+    def has_squared_error(self) -> bool:
+        """Whether the loss is squared error."""
+        return LOSSES[self.loss] is SQUARED_ERROR
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is about factors U and V of the data as they are."""
+        return not (self.symmetric or self.scaling)
+
+    def scale(self, A: Any) -> float:
+        """Sum of the observed entries, or of their squares."""
+        loss = LOSSES[self.loss]
+        if is_read_in_chunks(A) and self.is_plain:
+            return summarise(A, loss).total
+        data = self.data(A)
+        return float(np.nansum(loss.magnitudes(data.data if sp.issparse(data) else data)))
+
+    def data(self, A: Any) -> Any:
+        """The data as a float64 array, NaN where entries are missing, or as a sparse matrix; scaled as the statement says."""
+        data = observed_matrix(A, self.symmetric)
+        return data if self.scaling is None else _degree_scaled(data)
+
+    def scaling_error(self, A: Any) -> float:
+        """Bound on the relative error of every scaled entry."""
+        return 0.0 if self.scaling is None else (A.shape[0] + 16) * UNIT
 
 
 def _degree_scaled(A: Any) -> Any:
     """``A_ij / sqrt(d_i d_j)`` with the row sums d; rows without entries stay as they are.
 
-    Each entry is off by the roundings of a row sum, a root, a quotient and two products, which `_scaling_error` allows for.
+    Each entry is off by the roundings of a row sum, a root, a quotient and two products, which `scaling_error` allows for.
     """
     sums = np.asarray(A.sum(axis=1)).ravel()
     if not (is_finite(sums) and sums.max(initial=0.0) > 0):
@@ -88,39 +116,7 @@ def _degree_scaled(A: Any) -> Any:
     return A * inverse[:, None] * inverse[None, :]
 
 
-def _scaling_error(A: Any, terms: _Terms) -> float:
-    """Bound on the relative error of every scaled entry."""
-    return 0.0 if terms.scaling is None else (A.shape[0] + 16) * UNIT
-
-
-def _given_data(A: Any, symmetric: bool) -> Any:
-    """The data as they are, made symmetric to the last bit."""
-    A = A.compute() if is_chunked(A) else A
-    try:
-        real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
-        data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
-    except (TypeError, ValueError, OverflowError):
-        data = None
-    entries: Any = np.full(1, np.inf) if data is None else (data.data if sp.issparse(data) else data)
-    if data is None or data.ndim != 2 or 0 in data.shape or np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
-        raise CertificateError("The data must be a matrix of nonnegative numbers.")
-    if symmetric and data.shape[0] != data.shape[1]:
-        raise CertificateError("The data must be a square matrix.")
-    return (data + data.T) / 2 if symmetric else data
-
-
-def scale(A: Any, statement: Mapping[str, Any]) -> float:
-    """Size of the observed data, against which rounding is judged."""
-    terms = _terms(statement)
-    if in_pieces(A) and not (terms.symmetric or terms.scaling):
-        walk = walked(A)
-        return walk.total if terms.loss == "kl" else walk.energy
-    data = _data(A, terms)
-    entries = data.data if sp.issparse(data) else data
-    return float(np.nansum(entries) if terms.loss == "kl" else np.nansum(entries * entries))
-
-
-def _observed_part(data: Any, witness: Mapping[str, Array], symmetric: bool) -> Array:
+def _observed_part(data: Any, witness: Witness, symmetric: bool) -> Array:
     """The rows and columns that the witness names, all of them if it names none."""
     dense = np.asarray(data.toarray() if sp.issparse(data) else data)
     if "rows" in witness:
@@ -135,44 +131,42 @@ def _observed_part(data: Any, witness: Mapping[str, Array], symmetric: bool) -> 
     return dense
 
 
-def _prove_dual(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The bound of the witness N."""
-    terms = _terms(statement)
-    data = _data(A, terms)
-    part = _observed_part(data, witness, terms.symmetric)
+    data = statement.data(A)
+    part = _observed_part(data, witness, statement.symmetric)
     (N,) = witness_arrays(witness, "N") if "N" in witness else (np.zeros_like(part),)
-    if terms.loss != "mse":
+    if not statement.has_squared_error:
         raise CertificateError("A bound of this kind is known for squared error only.")
     if N.shape != part.shape or not N.min() >= 0:
         raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {part.shape}, or is negative.")
-    if terms.symmetric and not np.array_equal(N, N.T):
+    if statement.symmetric and not np.array_equal(N, N.T):
         raise CertificateError("The witness is not symmetric.")
-    of_moderate_size(part, terms.loss)
+    of_moderate_size(part, SQUARED_ERROR)
     norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
-    error = _scaling_error(data, terms)
-    taken = _taken_energy(part + N, terms, error * np.sqrt(norm))
+    error = statement.scaling_error(data)
+    taken = _taken_energy(part + N, statement, error * np.sqrt(norm))
     lost = UNITS_PER_TERM * UNIT * (norm + taken) + 4 * error * norm
-    return Proof(safe_bound(norm - taken, lost), True, scale(A, statement))
+    return Proof(safe_bound(norm - taken, lost), True, statement.scale(A))
 
 
-def _prove_tail(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """The tail of the singular values of the data; of files and dask arrays piece by piece."""
-    terms = _terms(statement)
-    if in_pieces(A) and "rows" not in witness and not (terms.symmetric or terms.scaling):
-        return walked_tail(A, statement)
-    return _prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
+def prove_tail(A: Any, statement: RankStatement, witness: Witness) -> Proof:
+    """The tail of the singular values of the data; of files and dask arrays in row chunks."""
+    if is_read_in_chunks(A) and "rows" not in witness and statement.is_plain:
+        return chunked_tail(A, statement)
+    return prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
 
 
-def walked_tail(A: Any, statement: Mapping[str, Any]) -> Proof:
-    """The same in bounded memory, from the smaller Gram matrix summed over pieces of the data."""
-    walk = walked(A, gram=True)
-    if not walk.complete:
+def chunked_tail(A: Any, statement: RankStatement) -> Proof:
+    """The same in bounded memory, from the smaller Gram matrix summed over row chunks of the data."""
+    summary = summarise(A, SQUARED_ERROR, gram=True)
+    if not summary.complete:
         raise CertificateError("The data have missing entries where the witness needs them.")
-    assert walk.gram is not None
-    return gram_tail(walk.gram, walk.energy, walk.largest, max(A.shape), statement)
+    assert summary.gram is not None
+    return gram_tail(summary.gram, summary.total, summary.largest, max(A.shape), statement)
 
 
-def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Mapping[str, Any]) -> Proof:
+def gram_tail(G: Array, energy: float, largest: float, count: int, statement: RankStatement) -> Proof:
     """The tail of the singular values from a Gram matrix.
 
     Parameters
@@ -180,17 +174,16 @@ def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Ma
     G : ndarray
         ``A'A`` or ``AA'``, whichever is smaller, its entries sums of `count` products in any order.
     energy, largest : float
-        ``||A||²``, summed pairwise in pieces and exactly over them, and the largest entry.
+        ``||A||²``, summed pairwise in row chunks and exactly over them, and the largest entry.
     count : int
         The larger side of A.
-    statement : mapping
+    statement : RankStatement
         What the bound is about.
     """
-    terms = _terms(statement)
-    if terms.loss != "mse" or terms.symmetric or terms.scaling:
+    if not (statement.has_squared_error and statement.is_plain):
         raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")
-    of_moderate_size(np.array([largest]), terms.loss)
-    taken = _gram_energy(G, count, float(np.sqrt(energy)), terms.n_components)
+    of_moderate_size(np.array([largest]), SQUARED_ERROR)
+    taken = _gram_energy(G, count, float(np.sqrt(energy)), statement.n_components)
     return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), True, energy)
 
 
@@ -201,111 +194,26 @@ def _gram_energy(G: Array, count: int, norm: float, k: int) -> float:
     return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values))
 
 
-def _taken_energy(Y: Array, terms: _Terms, error: float) -> float:
+def _taken_energy(Y: Array, statement: RankStatement, error: float) -> float:
     """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, of the positive eigenvalues if symmetric; Y is off by `error` in norm."""
     norm = float(np.linalg.norm(Y))
-    if terms.symmetric:
-        values = largest_eigenvalues(Y, terms.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
+    if statement.symmetric:
+        values = largest_eigenvalues(Y, statement.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
         return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y))
     thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
-    return _gram_energy(thin.T @ thin, len(thin), norm, terms.n_components)
+    return _gram_energy(thin.T @ thin, len(thin), norm, statement.n_components)
 
 
-def lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array, Array]:
-    """The largest singular values (positive eigenvalues) of a sparse matrix, and the norms of their residuals."""
-    start = np.ones(min(data.shape)) / min(data.shape) ** 0.5
-    if symmetric:
-        tol = 0.0 if data.shape[0] <= LARGEST_EXACT else LOOSE  # what is lost is added as residuals
-        values, V = eigsh(data, k=n_components, which="LA", v0=start, tol=tol)
-        return np.maximum(values, 0.0), np.linalg.norm(data @ V - V * values, axis=0)
-    U, values, Vt = svds(data, k=n_components, v0=start)
-    return values, np.linalg.norm(data @ Vt.T - U * values, axis=0) + np.linalg.norm(data.T @ U - Vt.T * values, axis=0)
-
-
-def _prove_lanczos(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
-    """The tail of the singular values of a large matrix, from Lanczos iterations or from given vectors: not rigorous."""
-    terms = _terms(statement)
-    if "vectors" in witness:
-        return _prove_ritz(A, terms, witness)
-    data = _data(A, terms)
-    if terms.loss != "mse" or not sp.issparse(data) or np.isnan(data.data).any():
-        raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
-    try:
-        values, residuals = lanczos_values(data, terms.n_components, terms.symmetric)
-    except (ArpackError, TypeError, ValueError):
-        raise CertificateError("The singular values of the data could not be computed.") from None
-    reached = np.sort(values + residuals)[::-1]
-    if terms.scaling is not None:  # 1 is an eigenvalue once for every component, of which iterations see a single one
-        parts = connected_components(data, directed=False)[0] - int(np.count_nonzero(np.diff(data.indptr) == 0))
-        reached[:parts] = np.maximum(reached[:parts], 1.0)
-    norm, taken = float(data.data @ data.data), float(np.sum(reached**2))
-    return Proof(safe_bound(norm - taken, UNITS_PER_TERM * UNIT * (norm + taken)), False, norm)
-
-
-def _prove_ritz(A: Any, terms: _Terms, witness: Mapping[str, Array]) -> Proof:
-    """The tail of the singular values from vectors that span nearly all of the leading ones, in a few walks over the data."""
-    (Z,) = witness_arrays(witness, "vectors")
-    if terms.loss != "mse" or terms.symmetric or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < terms.n_components:
-        raise CertificateError("The vectors of the witness do not match the data.")
-    skew = float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max())
-    if not skew < ORTHONORMAL:
-        raise CertificateError("The vectors of the witness are not orthonormal.")
-    data = None if in_pieces(A) else _given_data(A, symmetric=False)
-
-    def product(Q: Array) -> Array:
-        image = np.zeros(Q.shape)
-        for piece in pieces(A) if data is None else [data]:
-            image += piece.T @ (piece @ Q)
-        return image
-
-    energy = walked(A).energy if data is None else float(np.square(data.data if sp.issparse(data) else data).sum())
-    return ritz_tail(Z, product, energy, terms.n_components)
-
-
-def ritz_tail(Z: Array, product: Callable[[Array], Array], energy: float, k: int) -> Proof:
-    """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; not rigorous.
-
-    Vectors that leave leading ones out would prove too much, so fixed random ones join them, and all take a few steps towards
-    the leading ones. On the span of the result Q the eigenvalues of ``A'A`` are those of ``Q'A'AQ`` up to their residuals.
-    """
-    count = max(0, min(len(Z) - Z.shape[1], k + RANDOM_EXCESS))
-    Q = np.hstack([Z, np.random.default_rng(0).standard_normal((len(Z), count))])
-    for _ in range(POWER_STEPS):
-        Q = _finite(product(np.linalg.qr(Q)[0]))
-    Q = np.linalg.qr(Q)[0]
-    image = _finite(product(Q))
-    T = Q.T @ image
-    values, W = np.linalg.eigh((T + T.T) / 2)
-    values, W = values[::-1][:k], W[:, ::-1][:, :k]
-    residual = float(np.linalg.norm(image @ W - (Q @ W) * values))  # of all, so that equal values may be rotated
-    taken = float(np.sum(np.maximum(values, 0.0))) + math.sqrt(k) * residual
-    if not math.isfinite(energy):
-        raise CertificateError("The data have missing entries, or are too large.")
-    return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), False, energy)
-
-
-def _finite(X: Array) -> Array:
-    if not is_finite(X):
-        raise CertificateError("The data have missing entries, or are too large.")
-    return X
-
-
-def _prove_independence(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+def prove_independence(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """KL of rank one: ``KL(A || rc'/sum A)``."""
-    terms = _terms(statement)
-    if terms.loss != "kl" or terms.n_components != 1:
+    if LOSSES[statement.loss] is not KL or statement.n_components != 1:
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
-    data = _data(A, terms)
-    part = _observed_part(data, witness, terms.symmetric)
-    of_moderate_size(part, terms.loss)
+    part = _observed_part(statement.data(A), witness, statement.symmetric)
+    of_moderate_size(part, KL)
     rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())
     if not 0 < total < math.inf:
         raise CertificateError("The bound is not a finite number.")
-    pieces = [(part, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
-    terms_sum = sum(sign * float(np.sum(x * log(x))) for x, sign in pieces)
-    size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in pieces)
-    return Proof(safe_bound(terms_sum, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size), True, scale(A, statement))
-
-
-#: Kinds of bounds, and who proves them.
-KINDS = {"dual": _prove_dual, "tail": _prove_tail, "lanczos": _prove_lanczos, "independence": _prove_independence}
+    entropies = [(part, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
+    bound = sum(sign * float(np.sum(x * log(x))) for x, sign in entropies)
+    size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in entropies)
+    return Proof(safe_bound(bound, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size), True, statement.scale(A))

@@ -15,61 +15,115 @@ right, in thought, on the diagonal of W; what that may change is taken off the b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from cvxnmf.certificates.matrix_free import factors, large, prove_streamed, stated_metric
+from cvxnmf.certificates.data import square_matrix, witness_arrays
+from cvxnmf.certificates.losses import KL, LOSSES, Loss, of_moderate_size
+from cvxnmf.certificates.matrix_free import factors, large, prove_streamed
 from cvxnmf.certificates.rounding import (
-    BLOCK_ENTRIES,
-    LARGEST,
     UNIT,
     UNITS_PER_TERM,
-    Array,
-    CertificateError,
-    Proof,
-    conjugate_terms,
-    domain_edge,
     is_finite,
     is_mirrored,
     is_psd,
-    of_moderate_size,
+    row_slices,
     safe_bound,
-    square_matrix,
-    witness_arrays,
 )
-
-#: What the bounds speak of.
-SCOPE = "model"
+from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
-def scale(A: Any, statement: Mapping[str, Any]) -> float:
-    """Size of the data, against which rounding is judged."""
-    terms = _terms(statement)
-    if large(A) and sp.issparse(A) and terms.loss == "kl" and terms.fits_diagonal:
-        return float(A.sum())
-    return terms.size(square_matrix(A))
+@dataclass(frozen=True, eq=False)
+class SymmetricStatement(Statement):
+    """Minimise ``loss(A, exp(X)) + trace <N, X>`` over X in a cone.
+
+    Attributes
+    ----------
+    loss : {"kl", "mse", "mse-paper"}
+        The loss; "mse-paper" with the constraint ``X >= log(A/2)``.
+    cone : {"conditional", "psd"}
+        Conditionally positive semidefinite, with free effects, or positive semidefinite.
+    diagonal : {"fit", "ignore"}
+        Whether the diagonal of A counts.
+    trace : float
+        Weight of the penalty.
+    metric : {"degree", "uniform", "own"}
+        What N measures X by; "own" is the witness's.
+    """
+
+    loss: str
+    cone: str
+    diagonal: str
+    trace: float
+    metric: str
+
+    form = "symmetric"
+    scope = "model"
+
+    def is_understood(self) -> bool:
+        """Whether loss, cone, diagonal and metric are known, and the trace is a weight."""
+        known = self.loss in tuple(LOSSES) and self.cone in ("psd", "conditional") and self.diagonal in ("fit", "ignore")
+        return known and self.metric in ("degree", "uniform", "own") and is_weight(self.trace)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A dual point."""
+        return ZERO | {"dual": Kind("a dual point", prove_dual)}
+
+    @property
+    def fits_diagonal(self) -> bool:
+        """Whether the diagonal of A counts."""
+        return self.diagonal == "fit"
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the cone is the conditional one, with free effects."""
+        return self.cone == "conditional"
+
+    def scale(self, A: Any) -> float:
+        """Sum of the entries that count, or of their squares."""
+        if large(A) and sp.issparse(A) and LOSSES[self.loss] is KL and self.fits_diagonal:
+            return float(A.sum())
+        return self.size(square_matrix(A))
+
+    def size(self, A: Array) -> float:
+        """The same of a symmetric matrix."""
+        counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
+        return float(LOSSES[self.loss].magnitudes(counted).sum())
+
+    def metric_of(self, degrees: Array, stated: Array) -> Array:
+        """The metric that a proof is about: the one that the name stands for, recomputed, or the user's own."""
+        if not np.all((stated >= 1 / LARGEST) & (stated <= LARGEST)):
+            raise CertificateError("The metric of the witness must be positive and of moderate size.")
+        if self.metric == "own":
+            return stated
+        raised = degrees + degrees.sum() / len(degrees)
+        named = np.ones(len(degrees)) if self.metric == "uniform" else np.sqrt(raised / np.sqrt(raised.sum()))
+        if not np.allclose(stated, named, rtol=1e-12, atol=0.0):
+            raise CertificateError(f"The metric is not the {self.metric!r} metric of these data.")
+        return named
 
 
-def prove(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Proof:
+def prove_dual(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
     """Return the bound that ``Z`` and the metric prove; Z may be given by factors."""
-    terms, in_factors = _terms(statement), isinstance(witness, Mapping) and "W" in witness
-    if in_factors and large(A):
-        return prove_streamed(A, terms, witness)
+    if "W" in witness and large(A):
+        return prove_streamed(A, statement, witness)
     data = square_matrix(A)
-    of_moderate_size(data, terms.loss)
-    metric, Z = _from_factors(data, witness) if in_factors else witness_arrays(witness, "metric", "Z")
-    dual = _DualPoint(data, terms, Z, metric.astype(np.float64))
+    of_moderate_size(data, LOSSES[statement.loss])
+    metric, Z = _from_factors(data, witness) if "W" in witness else witness_arrays(witness, "metric", "Z")
+    dual = _DualPoint(data, statement, Z, metric)
     dual.in_domain()
     dual.in_dual_cone()
-    return Proof(dual.bound(), dual.rigorous, terms.size(data))
+    return Proof(dual.bound(), dual.rigorous, statement.size(data))
 
 
-def _from_factors(A: Array, witness: Mapping[str, Array]) -> tuple[Array, Array]:
+def _from_factors(A: Array, witness: Witness) -> tuple[Array, Array]:
     """The metric, and ``Z = (1 - share) A + share exp(v1' + 1v' + WW') + Diag(diagonal)`` on the nodes that carry data.
 
     Whatever rounding does to these numbers, they are the dual point that is proved.
@@ -78,40 +132,10 @@ def _from_factors(A: Array, witness: Mapping[str, Array]) -> tuple[Array, Array]
     metric, v, W, share, diagonal = factors(witness, int(np.count_nonzero(kept)))
     part = A if kept.all() else A[np.ix_(kept, kept)]
     Z = np.ascontiguousarray(W @ W.T)
-    height = max(1, BLOCK_ENTRIES // max(1, len(Z)))
-    for first in range(0, len(Z), height):  # in blocks, which saves a second matrix
-        rows = slice(first, first + height)
+    for rows in row_slices(*Z.shape):  # which saves a second matrix
         Z[rows] = share * np.exp(Z[rows] + np.add.outer(v[rows], v)) + (1.0 - share) * part[rows]
     Z.flat[:: len(Z) + 1] += diagonal
     return metric, Z if is_mirrored(Z) else (Z + Z.T) / 2
-
-
-class _Terms(NamedTuple):
-    """The problem that a bound is about."""
-
-    loss: str
-    cone: str
-    trace: float
-    fits_diagonal: bool
-    metric: str
-
-    def size(self, A: Array) -> float:
-        """Size of the data, against which rounding is judged."""
-        counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
-        return float(counted.sum() if self.loss == "kl" else np.vdot(counted, counted))
-
-
-def _terms(statement: Mapping[str, Any]) -> _Terms:
-    try:
-        fits, metric = statement["diagonal"] == "fit", statement["metric"]
-        terms = _Terms(statement["loss"], statement["cone"], float(statement["trace"]), fits, metric)
-        known = terms.loss in ("kl", "mse", "mse-paper") and terms.cone in ("psd", "conditional")
-        known = known and metric in ("degree", "uniform", "own")
-        if known and 0 <= terms.trace <= LARGEST and statement["diagonal"] in ("fit", "ignore"):
-            return terms
-    except (KeyError, TypeError, ValueError, OverflowError):
-        pass
-    raise CertificateError("The certificate's statement of the problem is not understood.")
 
 
 class _DualPoint:
@@ -120,11 +144,12 @@ class _DualPoint:
     Only one further matrix, Y, is formed; everything else is taken in blocks of rows.
     """
 
-    def __init__(self, A: Array, terms: _Terms, Z: Array, metric: Array) -> None:
-        self.loss, self.cone, self.trace, self.fits_diagonal, metric_name = terms
+    def __init__(self, A: Array, statement: SymmetricStatement, Z: Array, metric: Array) -> None:
+        self.loss: Loss = LOSSES[statement.loss]
+        self.conditional, self.trace, self.fits_diagonal = statement.conditional, statement.trace, statement.fits_diagonal
         if not self.fits_diagonal and np.diag(A).any():
             A = A - np.diag(np.diag(A))
-        kept = A.any(axis=1) if self.cone == "conditional" else np.ones(len(A), dtype=bool)
+        kept = A.any(axis=1) if self.conditional else np.ones(len(A), dtype=bool)
         self.A = A if kept.all() else A[np.ix_(kept, kept)]
         self.Z = Z
         n = len(self.A)
@@ -132,22 +157,20 @@ class _DualPoint:
             raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
         if not (is_finite(Z) and is_mirrored(Z)):
             raise CertificateError("The witness is not a finite symmetric matrix.")
-        self.s = stated_metric(metric, metric_name, self.A.sum(axis=1))
+        self.s = statement.metric_of(self.A.sum(axis=1), metric)
         self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
         self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
         self.rigorous = True
         self._sum_rows()
-        if not self.fits_diagonal and (self.diagonal != domain_edge(self.loss, np.diag(self.A))).any():
+        if not self.fits_diagonal and (self.diagonal != self.loss.domain_edge(np.diag(self.A))).any():
             raise CertificateError("The diagonal is ignored, so the dual point must vanish there.")
-        if self.cone == "conditional":
+        if self.conditional:
             self._absorb_row_sums()
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Blocks of rows: which rows, their data, and Z with the mended diagonal."""
         n = len(self.A)
-        height = max(1, BLOCK_ENTRIES // n)
-        for first in range(0, n, height):
-            rows = slice(first, min(n, first + height))
+        for rows in row_slices(n, n):
             Z = self.Z[rows].copy()
             Z[np.arange(len(Z)), np.arange(n)[rows]] = self.diagonal[rows]
             yield rows, self.A[rows], Z
@@ -156,7 +179,7 @@ class _DualPoint:
         """Row sums of W, and of the absolute values behind them."""
         self.row_sums, self.rows = np.zeros(len(self.A)), np.zeros(len(self.A))
         for rows, A, Z in self._blocks():
-            floor = domain_edge(self.loss, A)
+            floor = self.loss.domain_edge(A)
             W = Z - floor
             self.row_sums[rows] = W.sum(axis=1)
             self.rows[rows] = np.abs(W).sum(axis=1) + 2 * floor.sum(axis=1)
@@ -178,15 +201,14 @@ class _DualPoint:
         """The conjugate must be finite at every entry of W, and stay so within the slack."""
         smallest = np.inf
         for rows, A, Z in self._blocks():
-            if self.loss == "mse-paper":
-                Z[A > 0] = np.inf
+            Z = self.loss.inside_domain(A, Z)
             on_diagonal = (np.arange(len(Z)), np.arange(len(self.A))[rows])
             Z[on_diagonal] = Z[on_diagonal] - 2 * self.slack[rows] if self.fits_diagonal else np.inf
             smallest = min(smallest, float(Z.min()))
             if not smallest >= 0:
                 i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
                 raise CertificateError(f"The dual point leaves its domain at row {rows.start + i}, column {j}.")
-        if not self.fits_diagonal and self.cone == "conditional":
+        if not self.fits_diagonal and self.conditional:
             self.rigorous = bool(smallest > 4 * self.slack[0])
 
     def in_dual_cone(self) -> None:
@@ -196,7 +218,7 @@ class _DualPoint:
         slack = 0.0 if self.fits_diagonal else float(self.slack.max())
         for nodes in groups:
             square = np.ix_(nodes, nodes)
-            if not is_psd(Y[square] if len(groups) > 1 else Y, size[nodes], slack, self.cone == "conditional"):
+            if not is_psd(Y[square] if len(groups) > 1 else Y, size[nodes], slack, self.conditional):
                 raise CertificateError("The dual point is not positive semidefinite.")
 
     def _dual_matrix(self) -> tuple[Array, Array]:
@@ -205,15 +227,15 @@ class _DualPoint:
         size = self.rows + 2 * self.trace * t
         Y = np.empty_like(self.Z)
         for rows, A, Z in self._blocks():
-            Y[rows] = Z - domain_edge(self.loss, A)
-            if self.cone == "conditional" and self.trace:
+            Y[rows] = Z - self.loss.domain_edge(A)
+            if self.conditional and self.trace:
                 Y[rows] -= np.outer(self.trace * t[rows], t / t.sum())
         Y.flat[:: len(Y) + 1] += self.trace * t
         return Y, size
 
     def _groups(self, Y: Array) -> list[NDArray[np.intp]]:
         """Blocks of Y: without a penalty, separate components of the data stay separate."""
-        if self.cone == "psd" or self.trace:
+        if not self.conditional or self.trace:
             return [np.arange(len(Y))]
         count, labels = connected_components(sp.csr_array(Y != 0), directed=False)
         return [np.flatnonzero(labels == c) for c in range(count)]
@@ -222,20 +244,16 @@ class _DualPoint:
         """``-sum phi*(W)``, lowered by all that rounding may have added, and never below 0."""
         totals, rounding, moved, n = [], 0.0, 0.0, len(self.A)
         for rows, A, Z in self._blocks():
-            terms, weight, slope = conjugate_terms(self.loss, A, Z)
+            terms, weight, slope = self.loss.conjugate(A, Z)
             on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
             if self.fits_diagonal:
-                raised = conjugate_terms(self.loss, A[on_diagonal], Z[on_diagonal] + self.slack[rows])[2]
+                raised = self.loss.conjugate(A[on_diagonal], Z[on_diagonal] + self.slack[rows])[2]
                 steepest = np.maximum(np.abs(slope[on_diagonal]), np.abs(raised)) + 1.0
                 moved += float(np.sum(self.slack[rows] * steepest))
             else:
                 terms[on_diagonal] = weight[on_diagonal] = 0.0
-                if self.cone == "conditional":
+                if self.conditional:
                     moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
             totals.append(float(terms.sum()))
             rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
         return safe_bound(math.fsum(totals), rounding + moved)
-
-
-#: Kinds of bounds, and who proves them.
-KINDS = {"dual": prove}

@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from cvxnmf import validation
-from cvxnmf.certificates.rank import RANDOM_EXCESS
+from cvxnmf.certificates.leading import RANDOM_EXCESS
 from cvxnmf.chunked.settings import DEFAULTS, Settings
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, KRYLOV_PRODUCTS
 

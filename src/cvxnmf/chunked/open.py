@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import validation
-from cvxnmf.certificates.row_chunks import root_of
+from cvxnmf.certificates.row_chunks import mapped_file
 from cvxnmf.chunked.local import LocalChunks
 from cvxnmf.chunked.matrix import ChunkedMatrix
 from cvxnmf.chunked.memory import limit_in_bytes, memory_plan, unlimited_plan
@@ -93,7 +93,7 @@ def matrix_shape(A: Any) -> tuple[int, int]:
 
 def _source(A: Any) -> RowSource:
     """Rows of a file where there is one, else of an array."""
-    root = None if isinstance(A, np.ma.MaskedArray) else root_of(A)
+    root = None if isinstance(A, np.ma.MaskedArray) else mapped_file(A)
     if root is not None:
         return (FileRows.of(A, root) if isinstance(A, np.memmap) else None) or MappedRows(A, root)
     return ArrayRows(A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import validation
-from cvxnmf.certificates.row_chunks import copied, is_whole
+from cvxnmf.certificates.row_chunks import copy_mapped, file_is_complete
 from cvxnmf.chunked.entries import join_columns
 
 #: Modes of memory-mapped files whose changes are those of the file.
@@ -58,9 +58,9 @@ class MappedRows:
 
     def read(self, first: int, stop: int) -> Any:
         """A copy of a slice; a file that has become too short is refused in a sentence."""
-        if not is_whole(self.root):
+        if not file_is_complete(self.root):
             validation.refuse(f"{self.root.filename} is incomplete, so fetch or write it again.")
-        return copied(self.A[first:stop], self.root)
+        return copy_mapped(self.A[first:stop], self.root)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate, CertificateError
+from cvxnmf.certificates import Certificate, CertificateError, Proof
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.threads import single_thread
@@ -64,9 +64,9 @@ def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], resto
         raise CertificateError(f"The bound {bound:.12g} exceeds the value {value:.12g}: please report this as a bug.")
     if bound > value + 1e-12 * max(value, scale):  # the value is mostly rounding: claim nothing from it
         return _zero_bound(problem, value, restored)
-    return Certificate(value, min(bound, value), "model", "dual", rigorous, restored, scale, problem.statement, witness)
+    return Certificate.of_proof(value, "dual", Proof(bound, rigorous, scale), problem.statement, witness, restored)
 
 
 def _zero_bound(problem: Problem, value: float, restored: bool) -> Certificate:
     """The certificate that claims no more than that a loss is never negative."""
-    return Certificate(value, 0.0, "model", "zero", True, restored, problem.scale, problem.statement, {})
+    return Certificate.of_proof(value, "zero", Proof(0.0, True, problem.scale), problem.statement, restored=restored)

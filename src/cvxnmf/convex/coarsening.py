@@ -19,8 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf import certificates
-from cvxnmf.certificates import Certificate
+from cvxnmf.certificates import Certificate, parse_statement
 from cvxnmf.convex.noise import Noise, degree_metric, leading_directions, noise_level
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
@@ -93,13 +92,12 @@ class Coarse:
 
     def _certificate(self, coarse: Certificate) -> Certificate:
         """The certificate of the sums as one of the graph: both its numbers are higher by the same constant."""
-        statement = dict(coarse.statement) | {"metric": "degree", "groups": len(self.metric)}
+        statement = parse_statement(dict(coarse.statement) | {"metric": "degree", "groups": len(self.metric)})
         witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
         if coarse.kind == "zero":
             witness |= {"metric": self.metric}
-        value = coarse.value + self.constant
-        bound, rigorous, scale = certificates.prove(self.A, coarse.kind, statement, witness)
-        return Certificate(value, min(value, bound), "model", coarse.kind, rigorous, coarse.restored, scale, statement, witness)
+        proof = statement.prove(self.A, coarse.kind, witness)
+        return Certificate.of_proof(coarse.value + self.constant, coarse.kind, proof, statement, witness, coarse.restored)
 
     @cached_property
     def degrees(self) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxnmf.certificates import Statement
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.geometry import Geometry
@@ -165,7 +166,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     ----------
     loss : Loss
         Bound to the data of the component.
-    statement : mapping
+    statement : Statement
         What its dual points prove, in the words of a certificate.
     """
 
@@ -173,7 +174,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     loss: Loss
     cone: C
     trace: float
-    statement: Mapping[str, Any]
+    statement: Statement
 
     @property
     @abstractmethod

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
+from cvxnmf.certificates import DoublyNonnegativeStatement
 from cvxnmf.convex.component import Certified, Component
 from cvxnmf.convex.dual import Dual, Witness, accepted
 from cvxnmf.convex.methods import Method, ProjectionSplitting
@@ -39,7 +40,7 @@ class ProjectionComponent(Component[MatrixPoint]):
     A: FloatArray
     l1: float
     trace: float
-    statement: Mapping[str, Any]
+    statement: DoublyNonnegativeStatement
 
     entries = ...
 
@@ -159,9 +160,9 @@ class DoublyNonnegativeProblem(Problem):
         return len(self.A)
 
     @property
-    def statement(self) -> dict[str, Any]:
+    def statement(self) -> DoublyNonnegativeStatement:
         """The problem in the words of a certificate."""
-        return _statement(self.l1, self.trace)
+        return DoublyNonnegativeStatement(self.l1, self.trace)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a finite symmetric matrix."""
@@ -242,10 +243,5 @@ def _assemble(A: FloatArray, l1: float, trace: Any) -> DoublyNonnegativeProblem:
     if max(l1, weight) > 1e50:
         validation.refuse("l1 and trace must not exceed 1e50; beyond the largest entry of A the solution is 0 anyway.")
     A.flags.writeable = False  # a certificate is about these very numbers
-    component = ProjectionComponent(A, l1, weight, _statement(l1, weight))
+    component = ProjectionComponent(A, l1, weight, DoublyNonnegativeStatement(l1, weight))
     return DoublyNonnegativeProblem(A, l1, weight, np.ones(len(A)), (component,))
-
-
-def _statement(l1: float, trace: float) -> dict[str, Any]:
-    """The problem in the words of a certificate."""
-    return {"form": "doubly-nonnegative", "l1": l1, "trace": trace}

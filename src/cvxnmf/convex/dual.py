@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cvxnmf import certificates
-from cvxnmf.certificates import CertificateError
+from cvxnmf.certificates import CertificateError, Statement
 from cvxnmf.linalg.arrays import FloatArray
 
 #: Smallest shift beyond the computed one, per row; it grows tenfold until the check accepts.
@@ -29,7 +28,7 @@ class Dual(NamedTuple):
 
 def accepted(
     A: FloatArray,
-    statement: Mapping[str, Any],
+    statement: Statement,
     least: float,
     family: Callable[[float], Witness],
     pad: float,
@@ -39,7 +38,7 @@ def accepted(
     while least + pad <= largest:
         witness = family(least + pad)
         try:
-            proof = certificates.prove(A, "dual", statement, witness)
+            proof = statement.prove(A, "dual", witness)
         except CertificateError:
             pad *= 10.0
             continue

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as spl
 
+from cvxnmf.certificates import Statement
 from cvxnmf.certificates.matrix_free import large
 from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
@@ -50,7 +51,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     ----------
     A : csr_array
         The data on these nodes.
-    statement : mapping
+    statement : Statement
         What its dual points prove, in the words of a certificate.
     first_single : bool
         Whether the first descent works in single precision; nothing else does.
@@ -60,7 +61,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     A: Any
     cone: Cone
     trace: float
-    statement: Mapping[str, Any]
+    statement: Statement
     first_single: bool = False
 
     certifies_start = False  # a certificate costs as much as a step, which is needed anyway

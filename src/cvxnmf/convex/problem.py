@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
+from cvxnmf.certificates import Statement
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.dual import Dual
 from cvxnmf.linalg.arrays import FloatArray
@@ -53,7 +54,7 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def statement(self) -> dict[str, Any]:
+    def statement(self) -> Statement:
         """The problem in the words of a certificate."""
 
     @abstractmethod

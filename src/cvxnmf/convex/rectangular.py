@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
+from cvxnmf.certificates import NonsymmetricStatement
 from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
 from cvxnmf.convex.dual import Dual
@@ -97,9 +98,9 @@ class NonsymmetricProblem(Problem):
         return int(min(self.A.shape))
 
     @property
-    def statement(self) -> dict[str, Any]:
+    def statement(self) -> NonsymmetricStatement:
         """The problem in the words of a certificate."""
-        return _statement(self.loss_name, self.penalty_name, self.effects, self.trace)
+        return NonsymmetricStatement(self.loss_name, self.penalty_name, self.effects, self.trace)
 
     @cached_property
     def gamma_max(self) -> float:
@@ -280,17 +281,12 @@ def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects:
         weight = validation.number("trace", trace, minimum=0.0, strict=True)
     _refuse_weight(weight, isinstance(trace, str))
     A.flags.writeable = s.flags.writeable = False  # a certificate is about these very numbers
-    statement = _statement(loss, penalty, effects, weight)
+    statement = NonsymmetricStatement(loss, penalty, effects, weight)
     if penalty == "paper":
         paired = PairedComponent(nodes, PairedKullbackLeibler(data, weight), PSD(np.ones(len(nodes))), 0.0, statement)
         return PaperNonsymmetricProblem(A, loss, effects, weight, s, (paired,))
     component = NuclearComponent(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight, statement, rows, columns)
     return NonsymmetricProblem(A, loss, effects, weight, s, (component,))
-
-
-def _statement(loss: str, penalty: str, effects: bool, trace: float) -> dict[str, Any]:
-    """The problem in the words of a certificate."""
-    return {"form": "nonsymmetric", "loss": loss, "penalty": penalty, "effects": effects, "trace": trace}
 
 
 def _refuse_weight(weight: float, automatic: bool) -> None:

@@ -7,11 +7,9 @@ balanced first, so that the margins of ``g + f`` are those of f; what is left of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from cvxnmf.certificates import Statement
 from cvxnmf.convex.component import DenseComponent
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
 from cvxnmf.convex.effects import balancing_effects
@@ -65,7 +63,7 @@ def _column_sums(M: FloatArray) -> FloatArray:
     return np.asarray(np.ascontiguousarray(M.T).sum(axis=1))
 
 
-def paper_dual_point(A: FloatArray, trace: float, statement: Mapping[str, Any], X: FloatArray) -> Dual | None:
+def paper_dual_point(A: FloatArray, trace: float, statement: Statement, X: FloatArray) -> Dual | None:
     """Return a dual point for the paper's penalty: ``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
     m = len(A)
     diagonal = trace * np.exp(np.diag(X))

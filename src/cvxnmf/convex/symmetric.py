@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from cvxnmf import certificates, validation
-from cvxnmf.certificates import CertificateError
+from cvxnmf import validation
+from cvxnmf.certificates import CertificateError, SymmetricStatement
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.cones import CONES
 from cvxnmf.convex.dual import Dual
@@ -103,7 +103,7 @@ class SymmetricProblem(Problem):
             Z[np.ix_(here, here)] = laplacian_dual(component) if dual is None else dual.witness["Z"]
         witness = {"Z": Z, "metric": self.metric[kept]}
         try:
-            proof = certificates.prove(self.A, "dual", self.statement, witness)
+            proof = self.statement.prove(self.A, "dual", witness)
         except CertificateError:  # a component without a dual point may fail within rounding
             return None
         return Dual(witness, proof.bound, proof.rigorous)
@@ -114,9 +114,9 @@ class SymmetricProblem(Problem):
         return np.sort(np.concatenate([component.nodes for component in self.components]))
 
     @property
-    def statement(self) -> dict[str, Any]:
+    def statement(self) -> SymmetricStatement:
         """The problem in the words of a certificate."""
-        return _statement(self.loss_name, self.cone_name, self.diagonal, self.trace, self.metric_name)
+        return SymmetricStatement(self.loss_name, self.cone_name, self.diagonal, self.trace, self.metric_name)
 
     def value(self, X: ArrayLike) -> float:
         """Objective at X, shape (n, n): loss plus ``trace <N, X>``.
@@ -246,7 +246,7 @@ def _assemble(
     if diagonal == "ignore":
         _refuse_unbounded(A, weight, free_effects)
     metric_name = metric if isinstance(metric, str) else "own"
-    statement = _statement(loss, cone, diagonal, weight, metric_name)
+    statement = SymmetricStatement(loss, cone, diagonal, weight, metric_name)
     possible = LOSSES[loss].by_products and free_effects and diagonal == "fit" and weight > 0
     components: tuple[Any, ...]
     if matrix_free and possible and _matrix_free_pays(A, kept):
@@ -260,21 +260,16 @@ def _assemble(
     return SymmetricProblem(A, loss, cone, diagonal, weight, metric_name, s, components)
 
 
-def _statement(loss: str, cone: str, diagonal: str, trace: float, metric: str) -> dict[str, Any]:
-    """The problem in the words of a certificate."""
-    return {"form": "symmetric", "loss": loss, "cone": cone, "diagonal": diagonal, "trace": trace, "metric": metric}
-
-
 def _matrix_free_pays(A: Any, kept: Index) -> bool:
     """Whether products with the model beat dense matrices: many nodes, and not too many entries."""
     entries = int(A.nnz if sp.issparse(A) else np.count_nonzero(A))
     return len(kept) >= MATRIX_FREE_FROM and entries <= MATRIX_FREE_DENSITY * len(kept) ** 2
 
 
-def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: dict[str, Any]) -> SymmetricComponent:
+def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricStatement) -> SymmetricComponent:
     """The dense component of some nodes; its own metric is cut out of the whole one."""
-    loss = LOSSES[statement["loss"]](_part(A, nodes), statement["diagonal"] == "ignore")
-    cone, trace, own = CONES[statement["cone"]](s[nodes]), statement["trace"], statement | {"metric": "own"}
+    loss = LOSSES[statement.loss](_part(A, nodes), not statement.fits_diagonal)
+    cone, trace, own = CONES[statement.cone](s[nodes]), statement.trace, replace(statement, metric="own")
     if isinstance(loss, LimitedSquaredError):
         return LimitedComponent(nodes, loss, cone, trace, own)
     return SymmetricComponent(nodes, loss, cone, trace, own)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf import certificates, validation
-from cvxnmf.certificates import Certificate
+from cvxnmf import validation
+from cvxnmf.certificates import Certificate, RankStatement
 from cvxnmf.convex.cones import PSD, ConditionallyPSD
 from cvxnmf.convex.doubly_nonnegative import sparse
 from cvxnmf.convex.losses import LOSSES
@@ -242,9 +242,8 @@ class _Recursion:
             bound = solve(sparse(self.A), tol=1e-3, max_iter=BOUND_STEPS).certificate
             return dataclasses.replace(bound, value=value, bound=min(bound.bound, value), restored=False, digest="")
         columns = max(1, self.U.shape[1])
-        statement = {"form": "rank", "loss": self.loss, "n_components": columns, "symmetric": True}
-        scale = certificates.prove(self.A, "zero", statement, {}).scale
-        return Certificate(value, 0.0, "rank-k", "zero", True, False, scale, statement, {})
+        statement = RankStatement(self.loss, columns, symmetric=True)
+        return Certificate.of_proof(value, "zero", statement.prove(self.A, "zero", {}), statement)
 
 
 def _nonnegative_factors(point: Point) -> FloatArray:

@@ -43,7 +43,6 @@ from cvxnmf.results import (
 Result = Solution | Factorization | CPFactor | Partition
 #: Number of the format, raised when old files can no longer be read.
 FORMAT = 1
-CERTIFICATE_FACTS = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
 ITERATE_TYPES = {"iteration": int, "seconds": float, "value": float, "bound": float, "rank": int, "stage": str, "share": float}
 PARTITION_NUMBERS = ("performance", "off_diagonal_performance", "modularity", "noise_edge")
 PARTITION_ARRAYS = ("labels", "memberships", "order", "spectrum")
@@ -162,22 +161,17 @@ def load_source(source: Source) -> Any:
 
 
 def _put_certificate(parts: Parts, certificate: Certificate) -> None:
-    facts = {name: getattr(certificate, name) for name in (*CERTIFICATE_FACTS, "digest")}
-    parts.facts["certificate"] = facts | {"statement": dict(certificate.statement)}
+    parts.facts["certificate"] = certificate.facts() | {"digest": certificate.digest}
     parts.arrays.update({f"witness.{name}": np.asarray(array) for name, array in certificate.witness.items()})
 
 
 def _certificate(parts: Parts) -> Certificate:
     """The certificate, if its digest shows that it is the one that was kept."""
     witness = {name.removeprefix("witness."): array for name, array in parts.arrays.items() if name.startswith("witness.")}
-    facts = dict(parts.facts["certificate"])
-    digest = facts.pop("digest")
-    certificate = Certificate(**facts, witness=witness)
-    numbers = (certificate.value, certificate.bound, certificate.scale)
-    _require(digest == certificate.digest, "its certificate was altered")
-    _require(
-        all(isinstance(number, float) for number in numbers) and certificate.bound <= certificate.value, "its bound is wrong"
-    )
+    facts = parts.facts["certificate"]
+    certificate = Certificate.from_facts(facts | {"digest": ""}, witness)
+    _require(facts["digest"] == certificate.digest, "its certificate was altered")
+    _require(certificate.bound <= certificate.value, "its bound is wrong")
     return certificate
 
 

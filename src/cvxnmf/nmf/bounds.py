@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import certificates, chunked, validation
-from cvxnmf.certificates import Certificate
+from cvxnmf.certificates import Certificate, RankStatement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.linalg.threads import single_thread
@@ -106,14 +106,12 @@ def rank_certificate(
 
     With ``scaling="degree"`` the value and the bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
     """
-    statement: dict[str, Any] = {"form": "rank", "loss": loss, "n_components": k, "symmetric": symmetric}
-    data = A
-    if scaling is not None:
-        statement["scaling"], data = scaling, degree_scaled(A)[0]
-    best: tuple[str, dict[str, FloatArray], certificates.Proof] = ("zero", {}, certificates.prove(A, "zero", statement, {}))
+    statement = RankStatement(loss, k, symmetric, scaling)
+    data = A if scaling is None else degree_scaled(A)[0]
+    best: tuple[str, dict[str, FloatArray], certificates.Proof] = ("zero", {}, statement.prove(A, "zero", {}))
     for kind, witness in _candidates(data, k, value, loss, symmetric, effort):
         try:
-            proof = certificates.prove(A, kind, statement, witness)
+            proof = statement.prove(A, kind, witness)
         except certificates.CertificateError:  # an observed part that is all zero, for instance: nothing is gained
             continue
         if proof.bound > best[2].bound:

@@ -8,7 +8,8 @@ import numpy as np
 
 from cvxnmf import certificates, chunked, validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.certificates.rank import gram_tail, ritz_tail, walked_tail
+from cvxnmf.certificates.leading import ritz_tail
+from cvxnmf.certificates.rank import RankStatement, chunked_tail, gram_tail
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
@@ -36,7 +37,7 @@ def loss_in_blocks(A: ChunkedMatrix, U: FloatArray, V: FloatArray, loss: str) ->
 
 def block_certificate(A: ChunkedMatrix, k: int, value: float, loss: str) -> Certificate:
     """The certificate of a value: the tail of the singular values, for Kullback-Leibler 0."""
-    statement: dict[str, Any] = {"form": "rank", "loss": loss, "n_components": k, "symmetric": False}
+    statement = RankStatement(loss, k, symmetric=False)
     zero = certificates.Proof(0.0, True, float(A.energy if loss == "mse" else A.total))
     found: Found = ("zero", {}, zero)
     if loss == "mse" and k < min(A.shape):
@@ -47,11 +48,11 @@ def block_certificate(A: ChunkedMatrix, k: int, value: float, loss: str) -> Cert
     return stated(*found, value, statement)
 
 
-def _tail(A: ChunkedMatrix, k: int, statement: dict[str, Any]) -> Found:
+def _tail(A: ChunkedMatrix, k: int, statement: RankStatement) -> Found:
     """The bound from the Gram matrix of either side, rigorous, or else from a few leading vectors."""
     if A.gram_fits and A.shape[0] >= A.shape[1]:
         return "tail", {}, gram_tail(A.gram(), A.energy, A.max(), A.shape[0], statement)
     if A.transposed_gram_fits:
-        return "tail", {}, walked_tail(A.given, statement)
+        return "tail", {}, chunked_tail(A.given, statement)
     Q = np.linalg.qr(leading_gram_pairs(A, k)[1])[0]
     return "lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, k)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf import chunked, validation
-from cvxnmf.certificates import NEGLIGIBLE, Certificate
+from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import chunked_descent
@@ -215,8 +215,8 @@ class _Run:
             U, V = U.astype(np.float32), (V if V is U else V.astype(np.float32))
         V = U if self.symmetric else V
         value = self.problem.evaluate(*(np.ascontiguousarray(X, dtype=np.float64) for X in (U, V)))
-        statement = {"form": "rank", "loss": self.problem.name, "n_components": U.shape[1], "symmetric": self.symmetric}
-        certificate = Certificate(value, 0.0, "rank-k", "zero", True, False, self.problem.scale, statement, {})
+        statement = RankStatement(self.problem.name, U.shape[1], self.symmetric)
+        certificate = Certificate.of_proof(value, "zero", Proof(0.0, True, self.problem.scale), statement)
         return Factorization(U, V, value, certificate, tuple(self.history), status, self._message(status))
 
     def _message(self, status: Status) -> str:

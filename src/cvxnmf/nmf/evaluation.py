@@ -62,7 +62,7 @@ def _sparse_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
 
 
 def stated(
-    kind: str, witness: dict[str, FloatArray], proof: certificates.Proof, value: float, statement: dict[str, Any]
+    kind: str, witness: dict[str, FloatArray], proof: certificates.Proof, value: float, statement: certificates.Statement
 ) -> Certificate:
     """The certificate of a value and a proof; a bound above the value beyond rounding would be a bug."""
     if proof.bound > value + 1e-7 * max(value, proof.scale):
@@ -71,7 +71,7 @@ def stated(
         )
     if proof.bound > value + 1e-12 * proof.scale:  # the value is mostly rounding: claim nothing from it
         kind, witness, proof = "zero", {}, certificates.Proof(0.0, True, proof.scale)
-    return Certificate(value, min(proof.bound, value), "rank-k", kind, proof.rigorous, False, proof.scale, statement, witness)
+    return Certificate.of_proof(value, kind, proof, statement, witness)
 
 
 def proved_message(message: str, certificate: Certificate) -> str:

@@ -12,27 +12,65 @@ group is the sum of those of its nodes, so that the penalty is the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.certificates.matrix_free import sparse_data
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Array, CertificateError, log, witness_arrays
+from cvxnmf.certificates.data import sparse_data, witness_arrays
+from cvxnmf.certificates.losses import KL, LOSSES, log
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, safe_bound
+from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness, is_count
+from cvxnmf.certificates.symmetric import SymmetricStatement
 
 #: Whole numbers up to this one are exact, and so are their sums.
 LARGEST_WHOLE = 2.0**53
 
 
-class Sums(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GroupedStatement(SymmetricStatement):
+    """The symmetric problem restricted to positions that nodes share in groups, for KL on the conditional cone.
+
+    Attributes
+    ----------
+    groups : int
+        Number of groups; the witness holds the group of each node.
+    """
+
+    groups: int
+
+    def is_understood(self) -> bool:
+        """Whether the terms are those for which sums over groups are known."""
+        if not (super().is_understood() and is_count(self.groups)):
+            return False
+        if LOSSES[self.loss] is not KL or not self.conditional or not self.fits_diagonal or self.metric != "degree":
+            raise CertificateError("Groups of nodes are known for KL on the conditional cone in the degree metric only.")
+        return True
+
+    def explain(self, kind: str) -> str:
+        """What a bound of this kind rests on, and what it is restricted to."""
+        return f"{super().explain(kind)}, for positions that nodes share in {self.groups:,} groups"
+
+    def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
+        """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
+        with np.errstate(all="ignore"):
+            sums = _summed(A, self.groups, witness)
+        terms = {field.name: getattr(self, field.name) for field in dataclasses.fields(SymmetricStatement)}
+        proof = SymmetricStatement(**terms | {"metric": "own"}).prove(sums.A, kind, sums.witness)
+        bound = safe_bound(proof.bound + sums.constant, sums.lost)
+        return Proof(bound, proof.rigorous and sums.exact, proof.scale)
+
+
+class _Sums(NamedTuple):
     """The problem of the sums.
 
     Attributes
     ----------
     A : csr_array
         Sums of the data over pairs of groups.
-    statement, witness : mapping
+    witness : mapping
         Of the problem of the sums.
     constant, lost : float
         What its values are below those of the graph, and a bound on the rounding in that.
@@ -41,24 +79,18 @@ class Sums(NamedTuple):
     """
 
     A: Any
-    statement: dict[str, Any]
-    witness: dict[str, Array]
+    witness: Witness
     constant: float
     lost: float
     exact: bool
 
 
-def summed(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -> Sums:
-    """Sum data over the groups of the witness; they must be those of KL on the conditional cone, in the degree metric."""
-    terms = {"form": "symmetric", "loss": "kl", "cone": "conditional", "diagonal": "fit", "metric": "degree"}
-    if any(statement.get(name, "symmetric" if name == "form" else None) != value for name, value in terms.items()):
-        raise CertificateError("Groups of nodes are known for KL on the conditional cone in the degree metric only.")
+def _summed(A: Any, count: int, witness: Witness) -> _Sums:
+    """Sum data over the groups of the witness."""
     data = sparse_data(A)
     n = data.shape[0]
     groups, metric = witness_arrays(witness, "groups", "metric")
-    count = statement["groups"]
-    known = isinstance(count, int) and not isinstance(count, bool) and groups.shape == (n,)
-    if not (known and 1 <= count <= n and np.array_equal(np.unique(groups), np.arange(count))):
+    if not (groups.shape == (n,) and np.array_equal(np.unique(groups), np.arange(count))):
         raise CertificateError("The groups of the witness do not match the data.")
     numbers = groups.astype(np.intp)
     degrees = np.asarray(data.sum(axis=1)).ravel()
@@ -74,8 +106,7 @@ def summed(A: Any, statement: Mapping[str, Any], witness: Mapping[str, Array]) -
     units = UNITS_PER_TERM if exact else UNITS_PER_TERM + n
     lost = units * UNIT * float(sum(abs(sign) * np.sum(np.abs(x * log(x)) + x) for x, sign in parts))
     inner = {name: array for name, array in witness.items() if name != "groups"}
-    outer = {name: value for name, value in statement.items() if name != "groups"} | {"metric": "own"}
-    return Sums(sums, outer, inner, constant, lost, exact)
+    return _Sums(sums, inner, constant, lost, exact)
 
 
 def _squared_metric(degrees: Array) -> Array:

@@ -1,0 +1,144 @@
+"""The losses that bounds are about: how they enter a proof.
+
+For a loss ``sum phi(X_ij)`` of ``E = exp(X)`` every bound rests on ``- sum phi*(W)`` with Fenchel's conjugate
+
+    KL:             phi*(w) = z log z - z - a log a + a,     z = w + a,
+    squared error:  phi*(w) = w log u - (u - a)^2,           u = (a + sqrt(2 z)) / 2,   z = w + a^2 / 2,
+
+which is finite where z, the distance of w from the edge -f of the domain, is not negative.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cvxnmf.certificates.statement import Array, CertificateError
+
+
+class Conjugate(NamedTuple):
+    """The conjugate entry by entry.
+
+    Attributes
+    ----------
+    terms : ndarray
+        ``-phi*(w)``.
+    size : ndarray
+        Absolute values of all that was summed in them.
+    slope : ndarray
+        Derivative of phi*.
+    """
+
+    terms: Array
+    size: Array
+    slope: Array
+
+
+class Loss(Protocol):
+    """What a proof asks of a loss.
+
+    Attributes
+    ----------
+    largest_entry : float
+        Data whose largest entry is above this, or below its inverse, are refused: products would overflow or vanish unnoticed.
+    """
+
+    largest_entry: float
+
+    def magnitudes(self, A: Array) -> Array:
+        """What sums to the scale of the data: entries, or their squares."""
+
+    def domain_edge(self, A: Array) -> Array:
+        """The edge f of the dual domain, rounded: ``w >= -f``.
+
+        Where ``Z - f`` is computed as 0, W is read as exactly 0, elsewhere as ``Z`` less the exact edge: both lie in the
+        domain, and within the rounding that the proofs allow for.
+        """
+
+    def conjugate(self, A: Array, Z: Array) -> Conjugate:
+        """``-phi*(w)`` for ``w = Z - f``."""
+
+    def inside_domain(self, A: Array, Z: Array) -> Array:
+        """How far the entries of Z lie inside the domain; Z may be overwritten."""
+
+
+class KullbackLeibler:
+    """``a log(a / e) - a + e``."""
+
+    largest_entry = 1e100
+
+    def magnitudes(self, A: Array) -> Array:
+        """The entries."""
+        return A
+
+    def domain_edge(self, A: Array) -> Array:
+        """``f = A``."""
+        return A
+
+    def conjugate(self, A: Array, Z: Array) -> Conjugate:
+        """``a log a - a + z - z log z``."""
+        Z = np.maximum(Z, 0.0)
+        log_A, log_Z = log(A), log(Z)
+        size = np.abs(A * log_A) + A + Z + np.abs(Z * log_Z)
+        return Conjugate(A * log_A - A + Z - Z * log_Z, size, log_Z)
+
+    def inside_domain(self, A: Array, Z: Array) -> Array:
+        """Z itself."""
+        return Z
+
+
+class SquaredError:
+    """``(a - e)^2``."""
+
+    largest_entry = 1e50
+
+    def magnitudes(self, A: Array) -> Array:
+        """The squares of the entries."""
+        return A * A
+
+    def domain_edge(self, A: Array) -> Array:
+        """``f = A∘A / 2``."""
+        return 0.5 * A * A
+
+    def conjugate(self, A: Array, Z: Array) -> Conjugate:
+        """``(u - a)^2 - w log u``."""
+        W = Z - self.domain_edge(A)
+        Z = np.maximum(Z, 0.0)
+        u = 0.5 * (A + np.sqrt(2.0 * Z))  # Z < 0 only under the constraint X >= log(A/2), where u stays A/2
+        log_u = np.where((Z == 0) & (A > 0), log(A) - math.log(2.0), log(u))  # A/2 may underflow
+        size = (np.abs(W) + A * A) * (np.abs(log_u) + 1.0) + (u - A) ** 2
+        return Conjugate((u - A) ** 2 - W * log_u, size, log_u)
+
+    def inside_domain(self, A: Array, Z: Array) -> Array:
+        """Z itself."""
+        return Z
+
+
+class ConstrainedSquaredError(SquaredError):
+    """The same under the paper's constraint ``X >= log(A/2)``, which makes the conjugate finite wherever ``A > 0``."""
+
+    def inside_domain(self, A: Array, Z: Array) -> Array:
+        """Z where A vanishes; there is no edge elsewhere."""
+        Z[A > 0] = np.inf
+        return Z
+
+
+KL, SQUARED_ERROR = KullbackLeibler(), SquaredError()
+#: The losses by their names in statements.
+LOSSES: dict[str, Loss] = {"kl": KL, "mse": SQUARED_ERROR, "mse-paper": ConstrainedSquaredError()}
+#: Those of factors U and V.
+FACTOR_LOSSES = ("kl", "mse")
+
+
+def of_moderate_size(A: Array, loss: Loss) -> None:
+    """Refuse data so small or large that products of them would vanish or overflow unnoticed."""
+    largest, limit = float(np.nanmax(A, initial=0.0)), loss.largest_entry
+    if not 1 / limit <= largest <= limit:
+        raise CertificateError(f"The largest entry of the data is {largest:g}, where no bound is safe against rounding.")
+
+
+def log(values: Array) -> Array:
+    """Logarithm with log 0 read as 0, for products ``0 log 0``."""
+    return np.asarray(np.log(np.where(values > 0, values, 1.0)))

@@ -1,0 +1,143 @@
+"""What a bound is about: the base of all statements, the kinds of bounds, and what a check hands back.
+
+A statement is a frozen dataclass, one class per form of problem, that knows what differs between the forms: the scope of its
+bounds, the scale of the data, and the kinds of bounds with the functions that prove them. A new form of problem is a module with
+its class and an entry in ``certificate.FORMS``; a new kind of bound is a function and an entry in the `kinds` of its form.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Witness = Mapping[str, Array]
+
+#: A weight, and the entries of a metric and their inverses, may not exceed this: no product in a proof overflows.
+LARGEST = 1e120
+
+
+class CertificateError(ValueError):
+    """A certificate does not prove what it states."""
+
+
+class Proof(NamedTuple):
+    """What a check has proved.
+
+    Attributes
+    ----------
+    bound : float
+        No admissible point of the stated problem has a lower value.
+    rigorous : bool
+        Whether that holds including all rounding errors.
+    scale : float
+        Size of the data.
+    """
+
+    bound: float
+    rigorous: bool
+    scale: float
+
+
+class Kind(NamedTuple):
+    """A kind of bound.
+
+    Attributes
+    ----------
+    basis : str
+        What the bound rests on, in a few words.
+    prove : callable
+        Takes the data, the statement and the witness; returns a Proof or raises CertificateError.
+    """
+
+    basis: str
+    prove: Callable[[Any, Any, Witness], Proof]
+
+
+@dataclass(frozen=True, eq=False)
+class Statement(Mapping[str, Any]):
+    """The problem that a bound is about, checked when it is made.
+
+    It also reads like the dictionary that a saved file holds, as in ``statement["loss"]``; terms that are None are left out.
+    """
+
+    form: ClassVar[str]
+    scope: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not self.is_understood():
+            raise not_understood()
+
+    @abstractmethod
+    def is_understood(self) -> bool:
+        """Whether every term has a type and a value that the proofs know."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> dict[str, Kind]:
+        """The kinds of bounds that can be proved for this form, by name."""
+
+    @abstractmethod
+    def scale(self, A: Any) -> float:
+        """Size of the data, against which rounding is judged."""
+
+    def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
+        """Return the bound that the witness proves for the data, or raise CertificateError."""
+        if kind not in self.kinds:
+            raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
+        if not isinstance(witness, Mapping):
+            raise CertificateError("The certificate lacks its witness.")
+        with np.errstate(all="ignore"):  # every test fails on what is not finite
+            return self.kinds[kind].prove(A, self, witness)
+
+    def explain(self, kind: str) -> str:
+        """What a bound of this kind rests on."""
+        return self.kinds[kind].basis if kind in self.kinds else kind
+
+    @classmethod
+    def has_terms(cls, names: set[str]) -> bool:
+        """Whether these are the names of all its terms, and of no others; those with a default may be left out."""
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        return needed <= names <= {field.name for field in fields(cls)}
+
+    def _terms(self) -> dict[str, Any]:
+        terms = {"form": self.form} | {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in terms.items() if value is not None}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._terms()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terms())
+
+    def __len__(self) -> int:
+        return len(self._terms())
+
+
+def not_understood() -> CertificateError:
+    """The error for a statement that is not one of the forms known here."""
+    return CertificateError("The certificate's statement of the problem is not understood.")
+
+
+def is_weight(value: object, positive: bool = False) -> bool:
+    """Whether a term is a number from 0, or above it, to the largest weight."""
+    real = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+    return real and (0 < value if positive else 0 <= value) and value <= LARGEST  # type: ignore[operator]
+
+
+def is_count(value: object) -> bool:
+    """Whether a term is a whole number of at least 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _prove_zero(A: Any, statement: Statement, witness: Witness) -> Proof:
+    return Proof(0.0, True, statement.scale(A))
+
+
+#: The bound that every loss has.
+ZERO = {"zero": Kind("the loss cannot be negative", _prove_zero)}

@@ -1,0 +1,111 @@
+"""Statements: what they hold, how they are read, and what is refused."""
+
+import json
+
+import pytest
+
+import cvxnmf
+from builders import forged
+from cvxnmf.certificates import (
+    DoublyNonnegativeStatement,
+    GroupedStatement,
+    NonsymmetricStatement,
+    RankStatement,
+    Statement,
+    SymmetricStatement,
+    parse_statement,
+)
+from cvxnmf.certificates.certificate import FORMS
+
+STATEMENTS = [
+    SymmetricStatement("kl", "conditional", "fit", 1.5, "degree"),
+    SymmetricStatement("mse-paper", "psd", "ignore", 0.0, "own"),
+    GroupedStatement("kl", "conditional", "fit", 1.5, "degree", groups=7),
+    NonsymmetricStatement("kl", "nuclear", True, 1.0),
+    NonsymmetricStatement("kl", "paper", False, 1.0),
+    DoublyNonnegativeStatement(0.1, 0.0),
+    RankStatement("kl", 3, symmetric=False),
+    RankStatement("mse", 3, symmetric=True, scaling="degree"),
+]
+
+
+def name(statement):
+    return "-".join(map(str, statement.values()))
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_a_statement_goes_to_a_file_and_back(statement):
+    again = parse_statement(json.loads(json.dumps(dict(statement))))
+    assert type(again) is type(statement)
+    assert again == statement
+
+
+def test_every_form_is_tried():
+    assert {type(statement) for statement in STATEMENTS} == set(FORMS)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_a_statement_lacks_no_term_and_has_no_other(statement):
+    optional = {"scaling", "groups"}
+    for term in set(statement) - optional:
+        with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+            parse_statement({key: value for key, value in statement.items() if key != term})
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        parse_statement({**statement, "weights": "own"})
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+@pytest.mark.parametrize("wrong", [None, [], "another", -1.0, float("nan"), float("inf"), 1e200, {"a": 1}])
+def test_terms_of_another_type_or_value_are_refused(statement, wrong):
+    for term in set(statement) - {"scaling"}:
+        with pytest.raises(cvxnmf.CertificateError):
+            parse_statement({**statement, term: wrong})
+
+
+@pytest.mark.parametrize("terms", [{}, None, [], "symmetric", {"form": "cubic"}, {"form": ["rank"]}, {1: 2}])
+def test_what_is_no_statement_is_refused(terms):
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        parse_statement(terms)
+
+
+def test_terms_that_do_not_go_together_are_refused():
+    for make in (
+        lambda: RankStatement("kl", 3, symmetric=True, scaling="degree"),
+        lambda: RankStatement("mse", 3, symmetric=False, scaling="degree"),
+        lambda: RankStatement("mse", True, symmetric=False),
+        lambda: RankStatement("mse-paper", 3, symmetric=False),
+        lambda: NonsymmetricStatement("mse", "paper", False, 1.0),
+        lambda: NonsymmetricStatement("kl", "nuclear", True, 0.0),
+        lambda: DoublyNonnegativeStatement(True, 0.0),
+    ):
+        with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+            make()
+    with pytest.raises(cvxnmf.CertificateError, match="Groups of nodes"):
+        GroupedStatement("mse", "conditional", "fit", 1.0, "degree", groups=3)
+
+
+def test_a_statement_reads_like_a_dictionary():
+    statement = RankStatement("mse", 3, symmetric=False)
+    assert statement["loss"] == "mse"
+    assert statement.get("scaling") is None
+    assert "scaling" not in statement
+    assert {**statement} == {"form": "rank", "loss": "mse", "n_components": 3, "symmetric": False} == statement
+    with pytest.raises(AttributeError):
+        statement.loss = "kl"
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_every_kind_of_bound_says_what_it_rests_on(statement):
+    assert {"zero", "dual"} <= set(statement.kinds)
+    assert all(statement.explain(kind) for kind in statement.kinds)
+    with pytest.raises(cvxnmf.CertificateError, match="kind 'guess'"):
+        Statement.prove(statement, [[1.0]], "guess", {})
+
+
+def test_a_certificate_takes_its_statement_as_a_dictionary(karate):
+    certificate = cvxnmf.solve(cvxnmf.symmetric(karate, trace="auto")).certificate
+    again = forged(certificate, statement=dict(certificate.statement))
+    assert again.digest == certificate.digest
+    assert isinstance(again.statement, SymmetricStatement)
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        forged(certificate, statement={"form": "symmetric"})
