@@ -22,14 +22,14 @@ def planted(n=300, k=4, degree=12, mixing=0.2, seed=0, weights=False):
 def coarse_of(A, count, seed=1):
     groups = np.random.default_rng(seed).integers(0, count, A.shape[0])
     groups[:count] = np.arange(count)
-    return coarsening.coarsened(A, degree_metric(np.asarray(A.sum(axis=1)).ravel()), groups)
+    return coarsening.coarsen(A, degree_metric(np.asarray(A.sum(axis=1)).ravel()), groups)
 
 
 def test_the_value_is_that_of_the_whole_problem_at_the_prolonged_point():
     A, _ = planted()
     for weights in (False, True):
         A, _ = planted(weights=weights)
-        solution = coarse_of(A, 40).solution(2.0)
+        solution = coarse_of(A, 40).solve(2.0)
         whole = cvxnmf.symmetric(A.toarray(), trace=2.0).value(solution.X)
         assert solution.value == pytest.approx(whole, rel=1e-10)
         assert solution.certificate.relative_gap <= 1e-4
@@ -40,7 +40,7 @@ def test_the_value_is_that_of_the_whole_problem_at_the_prolonged_point():
 def test_no_model_with_these_groups_is_below_the_bound():
     A, _ = planted(n=120)
     coarse = coarse_of(A, 15)
-    bound = coarse.solution(1.0, tol=1e-8).certificate.bound
+    bound = coarse.solve(1.0, tol=1e-8).certificate.bound
     problem, rng = cvxnmf.symmetric(A.toarray(), trace=1.0), np.random.default_rng(2)
     degrees = np.asarray(A.sum(axis=1)).ravel()
     for scale in (0.0, 0.1, 0.5, 1.0):
@@ -54,7 +54,7 @@ def test_as_many_groups_as_nodes_is_the_problem_itself():
     own = coarse_of(A, 150)
     trace = cvxnmf.symmetric(A, trace="auto").trace
     direct = cvxnmf.solve(cvxnmf.symmetric(A, trace=trace), tol=1e-7)
-    assert own.solution(trace, tol=1e-7).value == pytest.approx(direct.value, rel=1e-6)
+    assert own.solve(trace, tol=1e-7).value == pytest.approx(direct.value, rel=1e-6)
 
 
 def test_fewer_groups_are_never_better():
@@ -63,7 +63,7 @@ def test_fewer_groups_are_never_better():
     values = []
     for count in (60, 30, 15):
         s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
-        values.append(coarsening.coarsened(A, s, groups % count).solution(1.0, tol=1e-7).certificate)
+        values.append(coarsening.coarsen(A, s, groups % count).solve(1.0, tol=1e-7).certificate)
     direct = cvxnmf.solve(cvxnmf.symmetric(A, trace=1.0), tol=1e-7).certificate
     for finer, coarser in zip([direct, *values], values, strict=False):
         assert finer.bound <= coarser.value * (1 + 1e-9)
@@ -88,7 +88,7 @@ def test_fewer_groups_are_never_better():
 )
 def test_an_altered_certificate_of_groups_is_refused(break_it):
     A, _ = planted(n=120)
-    good = coarse_of(A, 20).solution(1.0).certificate
+    good = coarse_of(A, 20).solve(1.0).certificate
     statement, witness = break_it(dict(good.statement), dict(good.witness))
     facts = (good.value, good.bound, good.scope, good.kind, good.rigorous, good.restored, good.scale)
     with pytest.raises(cvxnmf.CertificateError):
@@ -97,7 +97,7 @@ def test_an_altered_certificate_of_groups_is_refused(break_it):
 
 def test_a_certificate_of_groups_is_about_its_own_data():
     A, _ = planted(n=120)
-    certificate = coarse_of(A, 20).solution(1.0).certificate
+    certificate = coarse_of(A, 20).solve(1.0).certificate
     other = A.toarray()
     other[0, 60] = other[60, 0] = other[0, 60] + 3
     with pytest.raises(cvxnmf.CertificateError):
@@ -109,7 +109,7 @@ def test_a_certificate_of_groups_is_about_its_own_data():
 
 def test_a_certificate_of_groups_goes_to_a_file_and_back(tmp_path):
     A, _ = planted(n=120)
-    certificate = coarse_of(A, 20).solution(1.0).certificate
+    certificate = coarse_of(A, 20).solve(1.0).certificate
     certificate.save(tmp_path / "proof.npz")
     assert cvxnmf.Certificate.load(tmp_path / "proof.npz").check(A) == certificate.bound
 
@@ -117,7 +117,7 @@ def test_a_certificate_of_groups_goes_to_a_file_and_back(tmp_path):
 def test_history_and_callback_speak_of_the_whole_graph():
     A, _ = planted(n=120)
     heard = []
-    solution = coarse_of(A, 20).solution(1.0, callback=heard.append)
+    solution = coarse_of(A, 20).solve(1.0, callback=heard.append)
     assert heard == list(solution.history)
     assert min(line.value for line in heard) == pytest.approx(solution.value, rel=1e-3)
 
@@ -125,18 +125,18 @@ def test_history_and_callback_speak_of_the_whole_graph():
 def test_points_are_divided_into_near_ones():
     rng = np.random.default_rng(0)
     Y = np.repeat(rng.standard_normal((6, 3)), 10, axis=0) + 1e-3 * rng.standard_normal((60, 3))
-    groups = coarsening.divided(Y, np.ones(60), 6)
+    groups = coarsening.group_near_points(Y, np.ones(60), 6)
     assert len(np.unique(groups)) == 6
     assert all(len(np.unique(groups[i : i + 10])) == 1 for i in range(0, 60, 10))
     order = rng.permutation(60)
-    again = coarsening.divided(Y[order], np.ones(60), 6)
+    again = coarsening.group_near_points(Y[order], np.ones(60), 6)
     assert len(np.unique(np.stack([groups[order], again]), axis=1).T) == 6
 
 
 def test_points_that_do_not_differ_make_few_groups():
     Y = np.repeat(np.arange(3.0), 5)[:, None]
-    assert len(np.unique(coarsening.divided(Y, np.ones(15), 10))) == 3
-    assert np.bincount(coarsening.divided(np.ones((7, 2)), np.ones(7), 5)).tolist() == [4, 3]
+    assert len(np.unique(coarsening.group_near_points(Y, np.ones(15), 10))) == 3
+    assert np.bincount(coarsening.group_near_points(np.ones((7, 2)), np.ones(7), 5)).tolist() == [4, 3]
 
 
 @pytest.mark.parametrize("below", [0.0, 0.2])

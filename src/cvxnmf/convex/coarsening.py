@@ -1,4 +1,4 @@
-"""Large graphs by groups of nodes that share a position.
+"""Large graphs coarsened: groups of nodes share a position in the convex problem.
 
 If ``w_i`` is the same for all nodes i of a group g, the best effects are ``v_i = v_g + log(d_i / D_g)`` with the degrees d and
 their sums D, and KL of the graph is KL of the sums of its entries over pairs of groups plus a constant. With the squared metric
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +43,7 @@ FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 
 
 @dataclass(frozen=True, eq=False)
-class Coarse:
+class Coarsening:
     """A graph without empty rows and its sums over groups of nodes.
 
     Attributes
@@ -59,35 +60,35 @@ class Coarse:
         Metric of the groups, its square a sum.
     """
 
-    A: Any
+    A: sp.csr_array
     s: FloatArray
     groups: Groups
-    sums: Any
+    sums: sp.csr_array
     metric: FloatArray
 
     def problem(self, trace: float) -> SymmetricProblem:
         """The problem of the graph, restricted to positions that are the same within groups."""
         return symmetric(self.sums, metric=self.metric, trace=trace)
 
-    def solution(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
-        """The restricted problem solved, as a solution on the nodes of the graph."""
-        lifted = None if callback is None else lambda iterate: callback(self._raised(iterate))
-        with keep_best(lambda solution: solution and self.prolonged(solution)):
-            return self.prolonged(solve(self.problem(trace), callback=lifted, **options))
+    def solve(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
+        """Solve the restricted problem; the solution is one on the nodes of the graph."""
+        prolonged = None if callback is None else lambda iterate: callback(self._prolong_iterate(iterate))
+        with keep_best(lambda solution: solution and self.prolong(solution)):
+            return self.prolong(solve(self.problem(trace), callback=prolonged, **options))
 
-    def prolonged(self, solution: Solution) -> Solution:
+    def prolong(self, solution: Solution) -> Solution:
         """A solution on groups as one on nodes, its certificate about the graph."""
         v = (solution.v - np.log(np.bincount(self.groups, self.degrees)))[self.groups] + np.log(self.degrees)
         return dataclasses.replace(
             solution,
             point=Point(v, solution.W[self.groups]),
             certificate=self._certificate(solution.certificate),
-            history=tuple(map(self._raised, solution.history)),
+            history=tuple(map(self._prolong_iterate, solution.history)),
             groups=None,
         )
 
-    def _raised(self, iterate: Iterate) -> Iterate:
-        """An iterate of the sums as one of the graph."""
+    def _prolong_iterate(self, iterate: Iterate) -> Iterate:
+        """An iterate on groups as one on nodes."""
         return dataclasses.replace(iterate, value=iterate.value + self.constant, bound=iterate.bound + self.constant)
 
     def _certificate(self, coarse: Certificate) -> Certificate:
@@ -112,8 +113,8 @@ class Coarse:
         return float(sum(sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms))
 
 
-def coarsened(A: Any, s: FloatArray, groups: Groups) -> Coarse:
-    """A graph with its sums over groups, which are numbered from 0 without a gap.
+def coarsen(A: sp.csr_array, s: FloatArray, groups: Groups) -> Coarsening:
+    """Sum a graph over groups of its nodes, which are numbered from 0 without a gap.
 
     Parameters
     ----------
@@ -128,11 +129,11 @@ def coarsened(A: Any, s: FloatArray, groups: Groups) -> Coarse:
     member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
     sums = sp.csr_array(member.T @ (A @ member))
     sums = sp.csr_array((sums + sums.T) / 2)
-    return Coarse(A, s, groups, sums, np.sqrt(np.bincount(groups, s * s)))
+    return Coarsening(A, s, groups, sums, np.sqrt(np.bincount(groups, s * s)))
 
 
-def grouped(A: Any, k: int, n_groups: int) -> tuple[Coarse, float]:
-    """A graph without empty rows in groups of nodes that are near in its k - 1 leading directions, and a trace that admits them.
+def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coarsening, float]:
+    """Coarsen a graph to groups of nodes that are near in its k - 1 leading directions; also the trace that admits them.
 
     Parameters
     ----------
@@ -145,9 +146,8 @@ def grouped(A: Any, k: int, n_groups: int) -> tuple[Coarse, float]:
     """
     s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
     edge = floored_noise_level(A, s).edge
-    values, vectors = directions_at_least(A, s, edge, k + 1, k - 1)
-    Y = vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
-    return coarsened(A, s, divided(Y, s * s, n_groups)), admitting_trace(edge, values, k, k)
+    values, positions = leading_positions(A, s, edge, k, k + 1)
+    return coarsen(A, s, group_near_points(positions, s * s, n_groups)), admitting_trace(edge, values, k, k)
 
 
 def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None) -> float:
@@ -161,16 +161,18 @@ def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None)
     return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 
-def floored_noise_level(A: Any, s: FloatArray) -> Noise:
+def floored_noise_level(A: sp.csr_array, s: FloatArray) -> Noise:
     """The noise of a graph without empty rows, its edge never below rounding."""
     level = noise_level(A, s)
     return level._replace(edge=max(level.edge, ROUNDING * float(np.max(np.asarray(A.sum(axis=1)).ravel() / (s * s)))))
 
 
-def directions_at_least(
-    A: Any, s: FloatArray, edge: float, count: int, wanted: int, heard: Callable[[int], Any] | None = None
+def leading_positions(
+    A: sp.csr_array, s: FloatArray, edge: float, k: int | None, most: int, report: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Leading directions: those above the noise edge, and where fewer than wanted are, the highest of the noise itself.
+    """Eigenvalues of the modularity matrix above the noise edge, and positions of the nodes in their directions.
+
+    Positions are eigenvectors over the metric, times the roots of their eigenvalues.
 
     Parameters
     ----------
@@ -178,33 +180,34 @@ def directions_at_least(
         A graph without empty rows, and its metric.
     edge : float
         The noise edge.
-    count : int
-        How many directions to look for, at least `wanted`.
-    wanted : int
-        How many are needed, wherever they stand.
-    heard : callable, optional
+    k : int or None
+        If given, there are at least k - 1 directions, where fewer stand above the noise the highest of the noise itself.
+    most : int
+        Most directions that are looked for.
+    report : callable, optional
         Told the number of every round.
     """
-    values, vectors = leading_directions(A, s, edge, count, heard)
-    if int(np.count_nonzero(values > edge)) < wanted:
-        values, vectors = leading_directions(A, s, WITHIN_NOISE * edge, count, heard)
-    kept = max(1, wanted, int(np.count_nonzero(values > edge)))
-    return values[:kept], vectors[:, :kept]
-
-
-def directions_above_noise(A: Any, most: int) -> int:
-    """In how many directions a graph without empty rows differs from noise, counted up to `most`."""
-    s, count = degree_metric(np.asarray(A.sum(axis=1)).ravel()), min(FIRST_DIRECTIONS, most)
-    edge = floored_noise_level(A, s).edge
+    wanted, count = (0, FIRST_DIRECTIONS) if k is None else (k - 1, k + 1)
     while True:
-        values, _ = leading_directions(A, s, edge, count)
-        if values[-1] <= edge or count == most:
-            return int(np.count_nonzero(values > edge))
-        count = min(2 * count, most)
+        count = min(count, most)
+        values, vectors = leading_directions(A, s, edge, count, report)
+        if np.count_nonzero(values > edge) < wanted:
+            values, vectors = leading_directions(A, s, WITHIN_NOISE * edge, count, report)
+        kept = max(1, wanted, int(np.count_nonzero(values > edge)))
+        if k is not None or kept < count or count == most:
+            return values[:kept], vectors[:, :kept] / s[:, None] * np.sqrt(np.maximum(values[:kept], 0.0))
+        count *= 2
 
 
-def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
-    """Divide points into groups of near ones: the group with the largest scatter is cut in two, again and again.
+def directions_above_noise(A: sp.csr_array, most: int) -> int:
+    """In how many directions a graph without empty rows differs from noise, counted up to `most`."""
+    s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
+    edge = floored_noise_level(A, s).edge
+    return int(np.count_nonzero(leading_positions(A, s, edge, None, most)[0] > edge))
+
+
+def group_near_points(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
+    """Bisect points into groups of near ones: the group with the largest scatter is cut in two, again and again.
 
     A group is cut at its mean along the direction in which it is widest.
 
@@ -217,10 +220,10 @@ def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
     count : int
         Number of groups, at least 2; fewer if fewer points differ, and two halves if none do.
     """
-    counter = 0
     whole = np.arange(len(Y))
-    heap = [(-_scatter(Y, weights), counter, whole)]
-    done: list[NDArray[np.intp]] = []
+    heap = [(-_scatter(Y, weights), 0, whole)]
+    done: list[Groups] = []
+    numbers = itertools.count(1)  # of equal scatters the older group is cut first
     while heap and len(heap) + len(done) < count:
         scatter, _, nodes = heapq.heappop(heap)
         sides = _cut(Y[nodes], weights[nodes]) if scatter < 0 else None
@@ -228,12 +231,12 @@ def divided(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
             done.append(nodes)
             continue
         for side in (nodes[sides], nodes[~sides]):
-            counter += 1
-            heapq.heappush(heap, (-_scatter(Y[side], weights[side]), counter, side))
-    if len(done) + len(heap) == 1:  # nothing tells the points apart
+            heapq.heappush(heap, (-_scatter(Y[side], weights[side]), next(numbers), side))
+    done += [nodes for _, _, nodes in heap]
+    if len(done) == 1:  # nothing tells the points apart
         return np.asarray(whole >= (len(Y) + 1) // 2, dtype=np.intp)
     groups = np.empty(len(Y), dtype=np.intp)
-    for number, nodes in enumerate(sorted([*done, *(nodes for _, _, nodes in heap)], key=lambda part: int(part[0]))):
+    for number, nodes in enumerate(sorted(done, key=lambda nodes: int(nodes[0]))):
         groups[nodes] = number
     return groups
 

@@ -14,15 +14,12 @@ import scipy.sparse as sp
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.convex.coarsening import (
-    FIRST_DIRECTIONS,
     MOST_DIRECTIONS,
-    Coarse,
-    coarsened,
-    directions_at_least,
-    divided,
-    floored_noise_level,
+    Coarsening,
+    coarsen,
+    group_near_points,
+    leading_positions,
 )
-from cvxnmf.convex.noise import degree_metric
 from cvxnmf.graphs.block_model import Clusters, PlantedPartition
 from cvxnmf.graphs.embedding import Embedding, centred_positions
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_labels
@@ -56,52 +53,40 @@ class GroupEmbedding(Embedding):
     """
 
     def __init__(self, A: sp.csr_array, k: int | None, n_groups: int, callback: Callback) -> None:
-        self.n, self.n_groups, self.progress = A.shape[0], n_groups, Progress(callback, A.shape[0])
-        self.kept = np.flatnonzero(np.diff(A.indptr))
-        self.part = A if len(self.kept) == self.n else A[self.kept][:, self.kept].tocsr()
-        self.s = degree_metric(np.asarray(self.part.sum(axis=1)).ravel())
+        self.n_groups, self.progress = n_groups, Progress(callback, A.shape[0])
+        super().__init__(A)
         with single_thread():
             self.order = canonical_order(self.part, self.s * self.s, np.zeros((len(self.kept), 0)))
-            self.noise = floored_noise_level(self.part, self.s)
-            self.spectrum, self.directions = self._leading(k)
+            most = min(MOST_DIRECTIONS + 1, max(1, len(self.kept) // 2))
+            report = lambda step: self.progress.tell("directions", step / 6)  # noqa: E731
+            s = self.s[self.order]
+            self.spectrum, self.directions = leading_positions(self.ordered, s, self.noise.edge, k, most, report)
 
     @cached_property
     def ordered(self) -> sp.csr_array:
         """The graph on nodes with edges, in canonical order."""
         return self.part[self.order][:, self.order].tocsr()
 
-    def _leading(self, k: int | None) -> tuple[FloatArray, FloatArray]:
-        """Leading eigenvalues of the modularity matrix, and positions in those directions, in canonical order."""
-        s, wanted = self.s[self.order], 0 if k is None else k - 1
-        most = min(MOST_DIRECTIONS + 1, max(1, len(s) // 2))
-        count = min(FIRST_DIRECTIONS if k is None else k + 1, most)
-        report = lambda step: self.progress.tell("directions", step / 6)  # noqa: E731
-        while True:
-            values, vectors = directions_at_least(self.ordered, s, self.noise.edge, count, wanted, report)
-            if k is not None or len(values) < count or count == most:
-                return values, vectors / s[:, None] * np.sqrt(np.maximum(values, 0.0))
-            count = min(2 * count, most)
-
     @cached_property
-    def coarse(self) -> Coarse:
+    def coarse(self) -> Coarsening:
         """The graph and its groups."""
         self.progress.tell("groups", 0.0)
         with single_thread():
             groups = np.empty(len(self.kept), dtype=np.intp)
-            groups[self.order] = divided(self.directions, self.s[self.order] ** 2, self.n_groups)
-            return coarsened(self.part, self.s, groups)
+            groups[self.order] = group_near_points(self.directions, self.s[self.order] ** 2, self.n_groups)
+            return coarsen(self.part, self.s, groups)
 
     def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
         """The solution with positions of groups, on all nodes."""
         options = options | {"callback": lambda iterate: self.progress.tell("convex problem", None, iterate)}
         with keep_best(lambda solution: solution and self._on_all_nodes(solution)):
-            solution = self.coarse.solution(terms["trace"], **options)
+            solution = self.coarse.solve(terms["trace"], **options)
         self.progress.certificate = solution.certificate
         return self._on_all_nodes(solution)
 
     def _on_all_nodes(self, solution: Solution) -> Solution:
         """A solution on all nodes, those without edges too."""
-        v, W = np.full(self.n, -np.inf), np.zeros((self.n, solution.W.shape[1]))
+        v, W = np.full(self.A.shape[0], -np.inf), np.zeros((self.A.shape[0], solution.W.shape[1]))
         v[self.kept], W[self.kept] = solution.v, solution.W
         return dataclasses.replace(solution, point=Point(v, W))
 
@@ -133,7 +118,7 @@ class GroupEmbedding(Embedding):
     def _with_isolated_nodes(self, found: Clusters) -> Clusters:
         """Clusters of all nodes: those without edges belong to all clusters in proportion to their sizes."""
         sizes = np.bincount(found.labels, minlength=found.memberships.shape[1])
-        labels, q = np.zeros(self.n, dtype=np.intp), np.tile(sizes / sizes.sum(), (self.n, 1))
+        labels, q = np.zeros(self.A.shape[0], dtype=np.intp), np.tile(sizes / sizes.sum(), (self.A.shape[0], 1))
         labels[self.kept], q[self.kept] = found.labels, found.memberships
         return Clusters(labels, q, found.filled)
 

@@ -31,16 +31,32 @@ SHOWN = 20
 class Embedding(ABC):
     """Positions of the nodes of a graph.
 
+    Parameters
+    ----------
+    A : csr_array of shape (n, n)
+        Symmetric adjacency matrix with at least one edge.
+
     Attributes
     ----------
+    kept : ndarray of int
+        Nodes with edges.
+    part, s : csr_array, ndarray
+        The graph on those, and its degree metric.
     noise : Noise
         Edge and dispersion of the noise.
     spectrum : ndarray
-        Largest eigenvalues of the modularity matrix in the degree metric, decreasing.
+        Largest eigenvalues of the modularity matrix in the metric, decreasing.
     """
 
     noise: Noise
     spectrum: FloatArray
+
+    def __init__(self, A: sp.csr_array) -> None:
+        self.A, self.kept = A, np.flatnonzero(np.diff(A.indptr))
+        self.part = A if len(self.kept) == A.shape[0] else A[self.kept][:, self.kept].tocsr()
+        self.s = degree_metric(np.asarray(self.part.sum(axis=1)).ravel())
+        with single_thread():
+            self.noise = floored_noise_level(self.part, self.s)
 
     @property
     def above_noise(self) -> int:
@@ -68,26 +84,16 @@ class NodeEmbedding(Embedding):
     """
 
     def __init__(self, A: sp.csr_array, k: int | None) -> None:
-        self.A = A
+        super().__init__(A)
+        n, count = len(self.kept), (k or 0) + SHOWN
         with single_thread():
-            self.noise, self.spectrum, self.directions = self._leading(k or 0)
-
-    def _leading(self, k: int) -> tuple[Noise, FloatArray, FloatArray]:
-        """Noise, leading eigenvalues of the modularity matrix in the degree metric, and positions in those directions.
-
-        Positions are eigenvectors over the metric, times the roots of their eigenvalues.
-        """
-        kept = np.flatnonzero(np.diff(self.A.indptr))
-        part = self.A[kept][:, kept].tocsr()
-        s = degree_metric(np.asarray(part.sum(axis=1)).ravel())
-        noise, count = floored_noise_level(part, s), min(k + SHOWN, len(kept))
-        spectrum, vectors = modularity_pairs(part, s, count)
-        while count < len(kept) and spectrum[-1] > noise.edge:
-            count = min(2 * count, len(kept))
-            spectrum, vectors = modularity_pairs(part, s, count)
-        directions = np.zeros((self.A.shape[0], count))
-        directions[kept] = vectors / s[:, None] * np.sqrt(np.maximum(spectrum, 0.0))
-        return _plausible_noise(noise, spectrum, len(kept)), spectrum, directions
+            self.spectrum, vectors = modularity_pairs(self.part, self.s, min(count, n))
+            while count < n and self.spectrum[-1] > self.noise.edge:
+                count *= 2
+                self.spectrum, vectors = modularity_pairs(self.part, self.s, min(count, n))
+        self.noise = _plausible_noise(self.noise, self.spectrum, n)
+        self.directions = np.zeros((A.shape[0], len(self.spectrum)))
+        self.directions[self.kept] = vectors / self.s[:, None] * np.sqrt(np.maximum(self.spectrum, 0.0))
 
     def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
         """The solution of the convex problem with these terms."""

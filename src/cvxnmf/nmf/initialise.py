@@ -127,8 +127,8 @@ def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatA
     """The same for a large symmetric graph, whose nodes share positions in groups; the convex solution comes along."""
     kept = np.flatnonzero(np.diff(A.indptr))
     part = A if len(kept) == A.shape[0] else sp.csr_array(A[kept][:, kept])
-    coarse, trace = coarsening.grouped(part, k, n_groups)
-    solution = coarse.solution(trace, tol=START_TOLERANCE)
+    coarse, trace = coarsening.coarsen_by_directions(part, k, n_groups)
+    solution = coarse.solve(trace, tol=START_TOLERANCE)
     first = np.unique(coarse.groups, return_index=True)[1]
     centres = _centres(solution.W[first], k)
     shift = -0.5 * np.sum(centres**2, axis=1)
