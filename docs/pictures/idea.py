@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 
 import cvxnmf
-from cvxnmf.display.page import colours
+from cvxnmf.display import palette as colours
 
 #: Ground, writing, faint writing, lines, cells between clusters, and the colours of clusters.
 LOOKS = {

@@ -3,24 +3,18 @@
 import dataclasses
 import io
 import math
+import subprocess
 import sys
 
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import cvxnmf
 from cvxnmf.results import Iterate
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
 from cvxnmf import plots
-
-
-@pytest.fixture(scope="module")
-def club():
-    return cvxnmf.partition(nx.karate_club_graph(), 2)
 
 
 def saved(figure):
@@ -64,7 +58,24 @@ HISTORIES = {
 @pytest.mark.parametrize("name", HISTORIES)
 @pytest.mark.parametrize("bound", [None, 4.5])
 def test_the_gap_closing_is_drawn_for_every_history(name, bound):
-    assert saved(plots.gap_closing(HISTORIES[name], bound)).startswith(b"\x89PNG")
+    figure = plots.gap_closing(HISTORIES[name], bound)
+    assert saved(figure) == saved(figure)
+    finite = [step.value for step in HISTORIES[name] if math.isfinite(step.value)]
+    assert np.array_equal(figure.axes[0].lines[0].get_ydata(), finite)
+
+
+def test_a_few_steps_have_a_bar_each_and_many_a_line():
+    bars, line = (plots.gap_closing(HISTORIES[name], 4.5).axes[1] for name in ("three", "many"))
+    assert [text.get_text() for text in bars.get_yticklabels()] == ["step 1", "step 2", "step 3"]
+    assert np.allclose(bars.lines[0].get_xdata(), [2 / 6, 1 / 5.5, (2 / 3) / (5 + 1 / 3)])
+    assert len(line.lines[0].get_ydata()) == 59
+
+
+def test_bounds_far_below_do_not_squeeze_the_values():
+    steps = [Iterate(i, 0.1, 5.0 + 1 / i, -1000.0 if i < 10 else 4.0, 1) for i in range(1, 30)]
+    axes = plots.gap_closing(steps).axes[0]
+    assert 3.5 < axes.get_ylim()[0] < 4.0
+    assert axes.lines[1].get_ydata().min() == axes.get_ylim()[0]
 
 
 def test_a_bound_proved_at_the_end_stands_in_for_steps_without(club):
@@ -98,8 +109,12 @@ def test_pictures_of_a_partition_can_be_saved_and_are_the_same_twice(club, draw)
     assert saved(draw(club)) == saved(draw(club))
 
 
-def test_pyplot_stays_out():
-    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+def test_pyplot_stays_out(tmp_path):
+    code = (
+        "import sys; from cvxnmf import Iterate, plots; plots.gap_closing([Iterate(1, 0.1, 5.0, 4.0, 1)]).savefig(sys.argv[1])\n"
+    )
+    code += "sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "gap.png")], check=False).returncode == 0
 
 
 def test_without_matplotlib_one_sentence_says_what_to_do(club, monkeypatch):
@@ -109,4 +124,8 @@ def test_without_matplotlib_one_sentence_says_what_to_do(club, monkeypatch):
 
 
 def test_notebooks_show_a_picture_without_pyplot(club):
-    assert plots.spectrum(club)._repr_png_().startswith(b"\x89PNG")
+    from matplotlib.image import imread
+
+    shown = imread(io.BytesIO(plots.spectrum(club)._repr_png_()))
+    assert shown.shape == (540, 960, 4)
+    assert len(np.unique(shown.reshape(-1, 4), axis=0)) > 10

@@ -20,6 +20,11 @@ def number(value: float, digits: int = 7) -> str:
     return written.replace("-", "−")
 
 
+def power_of_ten(exponent: int) -> str:
+    """Return a power of ten for an axis: 0.01 to 1,000 in full, others as in 10⁻⁸."""
+    return number(10.0**exponent) if -2 <= exponent <= 3 else _scientific(10.0**exponent, 1).removeprefix("1·")
+
+
 def _scientific(value: float, digits: int) -> str:
     """Return a number as mantissa and power of ten, as in 2.5·10⁻⁹."""
     mantissa, exponent = f"{value:.{max(digits - 1, 0)}e}".split("e")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from cvxnmf import validation
+from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.page import factorization_page, partition_page, payload
-from cvxnmf.display.page.document import document
+from cvxnmf.display.page.document import render
 from cvxnmf.results import Factorization, Partition
 
 __all__ = ["html", "write"]
@@ -56,15 +56,14 @@ def html(result: Partition | Factorization, title: str | None = None, factors: b
     factors : bool
         Whether the page of a partition tells what is proved about its factors.
     """
-    own_title, body, data = _parts(result, factors)
-    return document(own_title, "", body, data) if title is None else document(title, own_title, body, data)
-
-
-def _parts(result: object, factors: bool) -> tuple[str, str, dict[str, Any]]:
-    """Return title, body and data of the page."""
     if isinstance(result, Partition):
-        graph = payload.Graph.of(result)
-        return partition_page.title(result), partition_page.body(result, graph, factors), payload.of_partition(result, graph)
-    if isinstance(result, Factorization):
-        return factorization_page.title(result), factorization_page.body(result), payload.of_factorization(result)
-    return validation.refuse(f"A page can be written of a Partition or a Factorization, not of {type(result).__name__}.")
+        edges = EdgeList.of(result)
+        template, data = "partition.html", payload.partition_data(result, edges)
+        own_title, shown = partition_page.title(result), partition_page.context(result, edges, factors)
+    elif isinstance(result, Factorization):
+        template, data = "factorization.html", payload.factorization_data(result)
+        own_title, shown = factorization_page.title(result), factorization_page.context(result)
+    else:
+        validation.refuse(f"A page can be written of a Partition or a Factorization, not of {type(result).__name__}.")
+    heading = payload.encodable(own_title if title is None else title)
+    return render(template, data, title=heading, subtitle="" if title is None else own_title, **shown)

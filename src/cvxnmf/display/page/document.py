@@ -1,15 +1,13 @@
-"""The whole document: template, style, script and data in one text."""
+"""The whole document: templates filled by jinja2, with style, script and data inside."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from html import escape
 from importlib.resources import files
-from string import Template
 from typing import Any
 
-from cvxnmf.display.page import colours, packing
+from cvxnmf.display import palette
 
 #: The script in the order its parts build on one another.
 SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "download")
@@ -17,24 +15,42 @@ SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "downloa
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def document(title: str, subtitle: str, body: str, payload: dict[str, Any]) -> str:
+def render(template: str, data: dict[str, Any], **context: Any) -> str:
     """Return a page that needs nothing but itself.
 
     A policy inside the page lets only its own script run and nothing be fetched.
+
+    Parameters
+    ----------
+    template : str
+        Name of a template beside this module, which extends ``page.html``.
+    data : dict
+        What the script works with; it becomes JSON.
+    **context
+        What the template shows.
     """
-    script = "(() => {\n'use strict';\n" + "\n".join(asset(f"{name}.js") for name in SCRIPTS) + "\n})();"
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise ImportError("pages need jinja2; install it with: pip install 'cvxnmf[app]'.") from None
+    loader = PackageLoader("cvxnmf.display.page")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.globals |= {"css_colour": palette.css_colour, "mark_path": palette.mark_path}
+    script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return Template(asset("page.html")).substitute(
-        title=escape(packing.text(title)),
-        subtitle=f"<p>{escape(subtitle)}</p>" if subtitle else "",
-        policy=f"{POLICY}; script-src 'sha256-{digest}'",
-        style=colours.stylesheet() + asset("page.css"),
-        body=body,
-        data=packing.block(payload),
-        script=script,
+    return environment.get_template(template).render(
+        policy=Markup(f"{POLICY}; script-src 'sha256-{digest}'"),
+        colours=Markup(palette.css_variables()),
+        script=Markup(script),
+        data=data,
+        **context,
     )
 
 
-def asset(name: str) -> str:
-    """Return a file that lies beside this package's modules."""
-    return files("cvxnmf.display.page").joinpath("assets", name).read_text(encoding="utf-8")
+def _script() -> str:
+    """Return the parts of the script as one function."""
+    folder = files("cvxnmf.display.page").joinpath("scripts")
+    parts = (folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return "(() => {\n'use strict';\n" + "\n".join(parts) + "\n})();"
