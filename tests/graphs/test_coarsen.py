@@ -1,4 +1,4 @@
-"""Large graphs: partition and factorize in groups of nodes."""
+"""Large graphs in groups of nodes: partition and factorize."""
 
 import warnings
 
