@@ -10,6 +10,7 @@ import naive
 from builders import altered, forged, prove, random_counts, random_graph
 from cvxnmf.convex import certify
 from cvxnmf.convex.effects import balancing_effects
+from cvxnmf.results import MatrixPoint
 
 FORMS = [
     {"loss": loss, "cone": cone, **rest}
@@ -120,7 +121,7 @@ def test_rounding_does_not_count_as_outside():
 
 def test_a_contradiction_is_loud():
     problem = cvxnmf.symmetric(random_graph(8, 0), cone="psd")
-    dual = problem.components[0].dual_point(np.zeros((8, 8)))
+    dual = problem.components[0].dual_point(MatrixPoint(np.zeros((8, 8))))
     with pytest.raises(cvxnmf.CertificateError, match="report this as a bug"):
         certify.assemble(problem, 0.5 * dual.bound, [dual])
 

@@ -19,10 +19,10 @@ from cvxnmf.convex.losses import Loss
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import SINGLE_THREAD_BELOW
-from cvxnmf.results import FactorPoint
+from cvxnmf.results import AnyPoint, FactorPoint
 
 Index = NDArray[np.intp]
-P = TypeVar("P")
+P = TypeVar("P", bound=AnyPoint)
 F = TypeVar("F", bound=FactorPoint)
 C = TypeVar("C", bound=Geometry[Any])
 
@@ -79,20 +79,20 @@ class Component(ABC, Generic[P]):
         """The best starting point known, or the user's, which covers the whole problem, if that is better."""
 
     @abstractmethod
-    def certify(self, point: P, value: float, multiplier: FloatArray | None = None) -> Certified:
-        """The point with its effects balanced where they are free, its value, and a dual point for it.
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point for an admissible point, accepted by the check, or None if it is too far off to tell anything.
 
         Parameters
         ----------
-        point, value : point, float
-            An admissible point and the objective there.
+        point : Point, PairedPoint or MatrixPoint
+            The point in factors, or as a matrix.
         multiplier : ndarray, optional
-            The multiplier of a limit on X that a method found on its way.
+            The multiplier of a limit on X that a method found on its way; else it is estimated from X.
         """
 
-    @abstractmethod
-    def value_and_dual(self, point: P) -> tuple[float, Dual | None]:
-        """The objective at this very point, and a dual point for it."""
+    def certify(self, point: P, value: float, multiplier: FloatArray | None = None) -> Certified:
+        """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
+        return Certified(point, value, self.dual_point(point, multiplier))
 
     def last_dual(self, point: P) -> Dual | None:
         """A dual point that costs more than a method's own, for the best point when the iterations are used up; or None."""
@@ -181,10 +181,6 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     def entries(self) -> Any:
         """Index of the component's entries in the X of the whole problem."""
 
-    @abstractmethod
-    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
-
     @property
     def scale(self) -> float:
         """The size of the data."""
@@ -230,27 +226,20 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         point: FactorPoint = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
         return point
 
-    def balanced(self, point: FactorPoint, X: FloatArray | None = None) -> FactorPoint:
+    def balanced(self, point: FactorPoint) -> FactorPoint:
         """Return the point with the best effects for its positions, where effects are free."""
         if not self.cone.free_effects:
             return point
-        v = balancing_effects(self.loss, self.cone, point.dense() if X is None else X)
+        v = balancing_effects(self.loss, self.cone, point.dense())
         balanced: FactorPoint = self.cone.point(point.v + v, point.W)
         return balanced
 
     def certify(self, point: FactorPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
-        """The point with its effects balanced where they are free, its value, and a dual point for it."""
-        X = point.dense()
+        """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
         if self.cone.free_effects:
-            point = self.balanced(point, X)
-            X = point.dense()
-            value = self.value(point, X)
-        return Certified(point, value, self.dual_point(X, multiplier))
-
-    def value_and_dual(self, point: FactorPoint) -> tuple[float, Dual | None]:
-        """The objective at this very point, and a dual point for it."""
-        X = point.dense()
-        return self.value(point, X), self.dual_point(X)
+            point = self.balanced(point)
+            value = self.value(point)
+        return super().certify(point, value, multiplier)
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether effects are free, or there are none."""

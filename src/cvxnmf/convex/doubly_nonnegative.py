@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike
 
 from cvxnmf import validation
 from cvxnmf.certificates import DoublyNonnegativeStatement
-from cvxnmf.convex.component import Certified, Component
+from cvxnmf.convex.component import Component
 from cvxnmf.convex.dual import Dual, Witness, accepted
 from cvxnmf.convex.methods import Method, ProjectionSplitting
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import definite_parts, smallest_eigenvalue
 from cvxnmf.linalg.momentum import Momentum
-from cvxnmf.results import MatrixPoint, Solution
+from cvxnmf.results import AnyPoint, MatrixPoint, Solution
 
 #: A matrix counts as positive semidefinite if no eigenvalue is below minus this share of its norm, per row.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
@@ -99,17 +99,9 @@ class ProjectionComponent(Component[MatrixPoint]):
         """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
         return (X, False) if self.contains(X) else (self.restored(X).matrix, True)
 
-    def certify(self, point: MatrixPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
-        """The point, its value, and a dual point for it."""
-        return Certified(point, value, self.dual_point(point.matrix, multiplier))
-
-    def value_and_dual(self, point: MatrixPoint) -> tuple[float, Dual | None]:
-        """The objective at the point, and a dual point for it."""
-        return self.value(point), self.dual_point(point.matrix)
-
-    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
         """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
-        N = self._ascend_dual(X) if multiplier is None else np.maximum(multiplier, 0.0)
+        N = self._ascend_dual(point.dense()) if multiplier is None else np.maximum(multiplier, 0.0)
         S = definite_parts(self.B + N)[1]
         unit = float(np.trace(S))
 

@@ -25,7 +25,7 @@ from cvxnmf.convex.methods import MatrixFreeDescent, Method
 from cvxnmf.convex.model_operator import Model
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.leading import operator_pairs
-from cvxnmf.results import Point
+from cvxnmf.results import AnyPoint, Point
 
 #: Newton steps for the effects, and the residual, as a share of the degrees, that ends them.
 NEWTON_STEPS, BALANCED = 20, 1e-14
@@ -224,6 +224,6 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         dual = accepted(self.A, self.statement, least, witness, pad, largest=1.1)
         return Certified(point, loss + self.trace * self.cone.penalty(point), dual)
 
-    def value_and_dual(self, point: Point) -> tuple[float, Dual | None]:
-        """The objective at this very point, and a dual point for it."""
-        return self.value(point), self.certify(point).dual
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point, accepted by the check, for the point with balanced effects."""
+        return self.certify(Point(point.v, point.W)).dual

@@ -15,7 +15,7 @@ from cvxnmf.certificates import Statement
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.dual import Dual
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import AnyPoint, FactorPoint, Solution
+from cvxnmf.results import AnyPoint, FactorPoint, MatrixPoint, Solution
 
 
 class Examined(NamedTuple):
@@ -109,12 +109,12 @@ class Problem(ABC):
         """The same problem on dense matrices."""
         return self
 
-    def for_method(self, name: str) -> Problem:
-        """The same problem in the form that a method works on."""
-        return self if name in self.components[0].methods else self.dense()
-
-    def in_single_precision(self) -> Problem:
-        """The same problem, its first descent in single precision; refused where that is not possible."""
+    def for_method(self, name: str, single: bool = False) -> Problem:
+        """The same problem in the form that a method works on, its first descent in single precision if that is asked for."""
+        if name not in self.components[0].methods:
+            return self.dense().for_method(name, single)
+        if not single:
+            return self
         components = tuple(component.in_single_precision() for component in self.components)
         if None in components:
             validation.refuse(
@@ -131,14 +131,15 @@ class Problem(ABC):
         if isinstance(X, Solution):
             points = self.restrict_solution(X)
             if points is not None:
-                pairs = [component.value_and_dual(point) for component, point in zip(self.components, points, strict=True)]
-                return Examined(sum(value for value, _ in pairs), [dual for _, dual in pairs], False)
+                pairs = list(zip(self.components, points, strict=True))
+                value = sum(component.value(point) for component, point in pairs)
+                return Examined(value, [component.dual_point(point) for component, point in pairs], False)
             X = self.matrix_of(X)
         whole, restored, duals = self.matrix(X), False, []
         for component in self.dense().components:
             part, moved = component.restore(whole[component.entries])
             whole[component.entries], restored = part, restored or moved
-            duals.append(component.dual_point(part))
+            duals.append(component.dual_point(MatrixPoint(part)))
         return Examined(self.value(whole), duals, restored)
 
     def _joined_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:

@@ -23,7 +23,7 @@ from cvxnmf.convex.problem import Problem
 from cvxnmf.convex.rectangular_dual import nuclear_dual_point, paper_dual_point
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import singular_triples_above, spectral_norm
-from cvxnmf.results import PairedPoint, Point, Solution
+from cvxnmf.results import AnyPoint, PairedPoint, Point, Solution
 
 
 class _RectangularMethods:
@@ -48,9 +48,9 @@ class NuclearComponent(_RectangularMethods, DenseComponent[NuclearNorm]):
         """Rows and columns that carry data."""
         return np.ix_(self.rows, self.columns)
 
-    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
-        return nuclear_dual_point(self, X)
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point, accepted by the check, or None if the point is too far off to tell anything."""
+        return nuclear_dual_point(self, point.dense())
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class PairedComponent(_RectangularMethods, DenseComponent[PSD]):
     loss: PairedKullbackLeibler
     entries = ...
 
-    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
-        return paper_dual_point(self.loss.rectangle, self.loss.weight, self.statement, X)
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point, accepted by the check, or None if the point is too far off to tell anything."""
+        return paper_dual_point(self.loss.rectangle, self.loss.weight, self.statement, point.dense())
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,9 +87,7 @@ def solve(
     given = None if start is None else problem.starting_point(start)
     single = validation.choice("precision", precision, ("double", "single")) == "single"
     name = names[0] if method == "auto" else method
-    problem = problem.for_method(name)
-    if single:
-        problem = problem.in_single_precision()
+    problem = problem.for_method(name, single)
     run = _Run(problem, name, tol, max_iter, callback)
     with (
         single_thread(problem.size, problem.components[0].threads_from),

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.convex.component import Certified, DenseComponent
+from cvxnmf.convex.component import Certified, Component, DenseComponent
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.losses import LimitedSquaredError
 from cvxnmf.convex.methods import Accelerated, Adaptive, Factored, LimitSplitting, Method, ProjectedGradient
 from cvxnmf.convex.symmetric_dual import constraint_multiplier, dual_point
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import FactorPoint, Point
+from cvxnmf.results import AnyPoint, FactorPoint, Point
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class SymmetricComponent(DenseComponent[Cone]):
             best = {"accelerated": Accelerated, "factored": Factored}
         return best | {"projected-gradient": ProjectedGradient, "adaptive": Adaptive}
 
-    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point for X, accepted by the check, or None if X is too far off to tell anything."""
-        return dual_point(self, X, multiplier)
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """Return a dual point, accepted by the check, or None if the point is too far off to tell anything."""
+        return dual_point(self, point.dense(), multiplier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +54,17 @@ class LimitedComponent(SymmetricComponent):
 
     def certify(self, point: FactorPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
         """The point and its value as they are, and a dual point."""
-        return Certified(point, value, self.dual_point(point.dense(), multiplier))
+        return Component.certify(self, point, value, multiplier)
 
-    def dual_point(self, X: FloatArray, multiplier: FloatArray | None = None) -> Dual | None:
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
         """Return a dual point for X and the multiplier of its limit, which is estimated from X if it is not given."""
         if multiplier is None:
-            multiplier = constraint_multiplier(self, self.loss.lower, X)
-        return dual_point(self, X, multiplier)
+            multiplier = constraint_multiplier(self, self.loss.lower, point.dense())
+        return super().dual_point(point, multiplier)
 
     def last_dual(self, point: FactorPoint) -> Dual | None:
         """A dual point for the multiplier that X itself suggests, which may be better than the method's."""
-        return self.dual_point(point.dense())
+        return self.dual_point(point)
 
     def tidy(self, point: FactorPoint, limit: float) -> FactorPoint:
         """Columns orthogonal, by decreasing weight; none is dropped, lest the limit be broken."""

@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.losses import Loss
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.splitting import AlternatingDirections
 from cvxnmf.results import Point
 
 #: Rows with the largest sums from which cliques are grown.
@@ -134,22 +135,20 @@ def nearest_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-7, max_i
     upper = _upper_limit(loss)
     finite = np.where(np.isfinite(upper), upper, 0.0)
     rho = 0.5 * float(loss.curvature(finite).mean()) + 1e-300
-    X2, U, due = finite.copy(), np.zeros_like(finite), 10.0
+    state, due = AlternatingDirections(finite), 10.0
     for iteration in range(max_iter):
-        point = cone.project(X2 - U, trace / rho)
-        X1 = point.dense()
-        relaxed = 1.6 * X1 - 0.6 * X2
-        before, X2 = X2, np.minimum(loss.proximal(relaxed + U, rho), upper)
-        U += relaxed - X2
-        size = 1.0 + float(np.linalg.norm(X2))
-        primal, dual = float(np.linalg.norm(X1 - X2)) / size, float(np.linalg.norm(X2 - before)) / size
+        point, before = cone.project(state.target, trace / rho), state.Y
+        X = point.dense()
+        state.update(X, lambda B: np.minimum(loss.proximal(B, rho), upper))  # noqa: B023 (called at once)
+        size = 1.0 + float(np.linalg.norm(state.Y))
+        primal, dual = float(np.linalg.norm(X - state.Y)) / size, float(np.linalg.norm(state.Y - before)) / size
         if max(primal, dual) <= tol:
             return Stage(point, True)
         if iteration >= due:
             due *= SETTLING
             factor = float(np.clip(np.sqrt(primal / max(dual, 1e-300)), 0.2, 5.0))
             rho *= factor
-            U /= factor
+            state.rescale(factor)
     return Stage(point, False)
 
 

@@ -35,21 +35,28 @@ def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: int, last: int) -> None:
     k = X.shape[1]
+    row = np.empty(k)  # an array of its own: the compiler need not fear that it overlaps with X
     for i in range(first, last):
-        row = result[i]
+        p, end = indptr[i], indptr[i + 1]
         for r in range(k):
             row[r] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
+        while p + 1 < end:  # two entries at a time: the row is loaded and stored once for both
+            a, b = data[p], data[p + 1]
+            x, y = X[indices[p]], X[indices[p + 1]]
+            for r in range(k):
+                row[r] += a * x[r] + b * y[r]
+            p += 2
+        if p < end:
             a, x = data[p], X[indices[p]]
             for r in range(k):
                 row[r] += a * x[r]
+        for r in range(k):
+            result[i, r] = row[r]
 
 
 def csr_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A X`` for A in compressed rows."""
-    if A.nnz < ONE_THREAD_BELOW:
-        return np.asarray(A @ X)
-    X = np.ascontiguousarray(X)
+    """``A X`` for A in compressed rows, on several threads where that pays."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
     result = np.empty((A.shape[0], X.shape[1]))
     over_rows(A, lambda first, last: _product(A.indptr, A.indices, A.data, X, result, first, last))
     return result

@@ -8,8 +8,6 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 
-Proximal = Callable[[FloatArray], FloatArray]
-
 
 class AlternatingDirections:
     """Minimise ``f(X) + g(Y)`` subject to ``X = Y`` by over-relaxed alternating directions, with a scaled multiplier U.
@@ -17,7 +15,7 @@ class AlternatingDirections:
         X = prox_f(Y - U),  R = relaxation X + (1 - relaxation) Y,  Y = prox_g(R + U),  U = U + R - Y
 
     with the proximal maps for the current penalty rho, which the caller keeps: every rule for rho and every test for the
-    end differs with the problem.
+    end differs with the problem. A round is ``X = prox_f(state.target)`` and ``state.update(X, prox_g)``.
 
     Parameters
     ----------
@@ -30,16 +28,19 @@ class AlternatingDirections:
     def __init__(self, Y: FloatArray, relaxation: float = 1.6) -> None:
         self.Y, self.U, self.relaxation = Y, np.zeros_like(Y), relaxation
 
-    def step(self, proximal_f: Proximal, proximal_g: Proximal) -> FloatArray:
-        """Renew X, Y and U, and return X."""
-        X = proximal_f(self.Y - self.U)
-        target = self.relaxation * X
-        target += (1.0 - self.relaxation) * self.Y
-        target += self.U
-        self.Y = proximal_g(target)
-        target -= self.Y
-        self.U = target
-        return X
+    @property
+    def target(self) -> FloatArray:
+        """``Y - U``, whose proximal point is the next X."""
+        return self.Y - self.U
+
+    def update(self, X: FloatArray, proximal_g: Callable[[FloatArray], FloatArray]) -> None:
+        """Renew Y and U."""
+        relaxed = self.relaxation * X
+        relaxed += (1.0 - self.relaxation) * self.Y
+        relaxed += self.U
+        self.Y = proximal_g(relaxed)
+        relaxed -= self.Y
+        self.U = relaxed
 
     def rescale(self, factor: float) -> None:
         """Keep the multiplier ``rho U`` when rho is multiplied by a factor."""

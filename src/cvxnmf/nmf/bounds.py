@@ -16,6 +16,7 @@ from cvxnmf import certificates, chunked, validation
 from cvxnmf.certificates import Certificate, RankStatement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
+from cvxnmf.linalg.momentum import Momentum
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import chunked_bounds
 from cvxnmf.nmf.evaluation import factor_loss, stated
@@ -196,7 +197,7 @@ class _Ascent:
         """Accelerated ascent with backtracking, until steps become short."""
         N = ahead = self.best_N
         X, energy = self.evaluate(ahead)
-        step, weight, before = 1.0, 1.0, energy
+        step, momentum, before = 1.0, Momentum(), energy
         while not self.done and step > SHORTEST_STEP:
             following = np.maximum(0.0, ahead - step * X)
             move = following - ahead
@@ -204,13 +205,13 @@ class _Ascent:
             if there > energy + 2.0 * float(np.vdot(X, move)) + float(np.vdot(move, move)) / step + 1e-13 * energy:
                 step *= 0.5
                 continue
-            weight = 1.0 if there > before else weight
-            longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * weight**2))
-            ahead, X, energy = following, X_there, there
-            if weight > 1.0:
-                ahead = np.maximum(0.0, following + (weight - 1.0) / longer * (following - N))
+            if there > before:
+                momentum.restart(0.0)
+            ahead, X, energy, share = following, X_there, there, momentum.extrapolation()
+            if share > 0:
+                ahead = np.maximum(0.0, following + share * (following - N))
                 X, energy = self.evaluate(ahead)
-            N, before, weight, step = following, there, longer, 1.1 * step
+            N, before, step = following, there, 1.1 * step
 
     def approach(self) -> None:
         """Steps of Polyak's length towards the known value, halved when they bring nothing."""

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.sparse import csr_times
 from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.nmf import kernels
 
@@ -156,7 +157,7 @@ class Data:
 def product(A: Any, V: FloatArray) -> FloatArray:
     """``A V`` for either storage."""
     if sp.issparse(A):
-        return np.asarray(kernels.csr_product(A.indptr, A.indices, A.data, V))
+        return csr_times(A, V)
     if V.shape[1] <= THIN:
         return np.asarray(kernels.thin_product(A, np.ascontiguousarray(V.T)))
     return np.asarray(A @ V)

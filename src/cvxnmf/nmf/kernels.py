@@ -136,27 +136,6 @@ def thin_product(A: Any, H: Any) -> Any:
 
 
 @_compiled
-def csr_product(indptr: Any, indices: Any, data: Any, V: Any) -> Any:
-    """``A V`` for A in compressed rows."""
-    m, k = len(indptr) - 1, V.shape[1]
-    result = np.zeros((m, k))
-    for i in range(m):
-        row = result[i]
-        e, end = indptr[i], indptr[i + 1]
-        while e + 1 < end:  # two entries at a time: the row is loaded and stored once for both
-            a, b = data[e], data[e + 1]
-            v, w = V[indices[e]], V[indices[e + 1]]
-            for r in range(k):
-                row[r] += a * v[r] + b * w[r]
-            e += 2
-        if e < end:
-            a, v = data[e], V[indices[e]]
-            for r in range(k):
-                row[r] += a * v[r]
-    return result
-
-
-@_compiled
 def entries(rows: Any, columns: Any, U: Any, V: Any) -> Any:
     """``(UV')_ij`` at the listed places."""
     result = np.empty(len(rows))

@@ -30,7 +30,7 @@ class LimitSplitting(Method):
         self.component, self.weight = component, np.outer(component.cone.s, component.cone.s) ** 2
         self.rho = 0.3 * component.average_curvature
         X = point.dense()
-        self.directions = AlternatingDirections(X + component.lift(X))
+        self.state = AlternatingDirections(X + component.lift(X))
         self.residual = np.zeros_like(X)
         self._arrive(point)
 
@@ -45,17 +45,14 @@ class LimitSplitting(Method):
 
     def step(self) -> None:
         """One round over cone, loss and multiplier."""
-        component, before = self.component, self.directions.Y
-
-        def project(target: FloatArray) -> FloatArray:
-            self.nearest = component.cone.project(target, component.trace / self.rho)
-            X = self.nearest.dense()
-            self.residual = X - target
-            return X
-
-        X = self.directions.step(project, lambda target: component.loss.proximal(target, self.rho * self.weight))
-        self._balance(self._length(X - self.directions.Y), self.rho * self._length(self.directions.Y - before))
-        self._arrive(self.nearest)
+        component, state = self.component, self.state
+        target, before = state.target, state.Y
+        nearest = component.cone.project(target, component.trace / self.rho)
+        X = nearest.dense()
+        self.residual = X - target
+        state.update(X, lambda B: component.loss.proximal(B, self.rho * self.weight))
+        self._balance(self._length(X - state.Y), self.rho * self._length(state.Y - before))
+        self._arrive(nearest)
 
     def _length(self, D: FloatArray) -> float:
         return float(np.sqrt(np.sum(self.weight * D * D)))
@@ -64,7 +61,7 @@ class LimitSplitting(Method):
         """Keep the two residuals within a factor of ten of each other."""
         factor = 2.0 if primal > 10.0 * dual else 0.5 if dual > 10.0 * primal else 1.0
         self.rho *= factor
-        self.directions.rescale(factor)
+        self.state.rescale(factor)
         self.residual /= factor
 
 
@@ -83,22 +80,23 @@ class ProjectionSplitting(Method):
 
     def __init__(self, component: ProjectionComponent, point: MatrixPoint) -> None:
         self.component, self.rho = component, 3.0
-        self.directions = AlternatingDirections(np.maximum(component.B, 0.0), self.relaxation)  # nearer than a restored point
+        self.state = AlternatingDirections(np.maximum(component.B, 0.0), self.relaxation)  # nearer than a restored point
         self.point, self.value = point, component.value(point)
 
     def multiplier(self) -> FloatArray | None:
         """The multiplier N of ``X >= 0``."""
-        return np.maximum(0.0, -self.rho * self.directions.U)
+        return np.maximum(0.0, -self.rho * self.state.U)
 
     def settle(self) -> None:
         """Make a doubly nonnegative matrix of the current one; it costs an eigenvalue, so not at every step."""
-        self.point = self.component.restored(self.directions.Y)
+        self.point = self.component.restored(self.state.Y)
         self.value = self.component.value(self.point)
 
     def step(self) -> None:
         """One round over the two sets and the multiplier."""
         B, rho = self.component.B, self.rho
-        self.directions.step(lambda Y: definite_parts((B + rho * Y) / (1.0 + rho))[0], lambda X: np.maximum(X, 0.0))
+        X = definite_parts((B + rho * self.state.target) / (1.0 + rho))[0]
+        self.state.update(X, lambda Y: np.maximum(Y, 0.0))
         factor = min(self.growth, self.largest_rho / rho)
         self.rho *= factor
-        self.directions.rescale(factor)
+        self.state.rescale(factor)
