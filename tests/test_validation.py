@@ -182,3 +182,39 @@ def test_generator_accepts_seed_or_generator():
     assert validation.generator(3).random() == np.random.default_rng(3).random()
     with pytest.raises(ValueError, match="rng must be a seed"):
         validation.generator("now")
+
+
+SINGLE = cvxnmf.block_graph(12, 0.3, 0.7)[0] * (1 + 1e-7 * np.triu(np.ones((12, 12))))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        cvxnmf.symmetric,
+        lambda A: cvxnmf.symmetric(sp.csr_array(A)),
+        lambda A: cvxnmf.sparse(A, 0.1),
+        lambda A: cvxnmf.verify(A, np.ones((12, 2))),
+        lambda A: cvxnmf.partition(A, 2),
+        lambda A: cvxnmf.SymmetricNMF(2).fit(A),
+    ],
+)
+def test_similarities_of_single_precision_are_symmetric_with_one_warning(call):
+    with pytest.warns(
+        UserWarning, match="differ by up to 1e-07, as after work in single precision; their mean is taken"
+    ) as caught:
+        call(SINGLE)
+    assert len([warning for warning in caught if "single precision" in str(warning.message)]) == 1
+
+
+@pytest.mark.parametrize("A", [SINGLE * (1 + 1e-4 * np.triu(np.ones((12, 12)))), np.triu(SINGLE)])
+def test_what_differs_by_more_is_not_symmetric(A):
+    for call in (cvxnmf.symmetric, lambda A: cvxnmf.factorize(A, 2, symmetric=True), cvxnmf.SymmetricNMF(2).fit):
+        with pytest.raises(ValueError, match=r"is not symmetric: \w\[\d+, \d+\] and \w\[\d+, \d+\] differ by"):
+            call(A)
+
+
+def test_rounding_of_double_precision_is_averaged_in_silence():
+    A = SINGLE.T * SINGLE.T
+    A = (A + A.T) / 2 * (1 + 1e-14 * np.triu(np.ones((12, 12))))
+    assert np.array_equal(validation.symmetrise(A), validation.symmetrise(A).T)
+    assert not np.array_equal(A, A.T)

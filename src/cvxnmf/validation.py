@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NoReturn
@@ -13,11 +14,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
+from cvxnmf.linalg.symmetry import ROUNDING, asymmetry, most_asymmetric, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
-#: Mirrored entries of a candidate X may differ by this share of its size: it is projected anyway.
-CANDIDATE_ASYMMETRY = 1e-8
+#: Share of the asymmetry that counts as rounding up to which nobody is told: the rounding of double precision.
+UNNOTICED = 1e-4
+#: Largest entries by loss; every other loss squares them.
+LARGEST_ENTRY = {"kl": 1e100}
+RECTANGULAR = "for rectangular data use cvxnmf.nonsymmetric"
 #: Dense n-by-n float64 arrays the convex solvers may hold at once.
 WORKING_ARRAYS = 12
 
@@ -250,15 +254,35 @@ def components(n_components: object, shape: tuple[int, ...]) -> int:
     return k
 
 
-def require_symmetric(A: Any, name: str = "A", hint: str = "give V as well", dtype: Any = np.float64) -> None:
-    """Refuse a matrix that is not symmetric up to the rounding of the type that its entries had."""
+def require_symmetric(A: Any, name: str = "A", hint: str = "give V as well", dtype: Any = np.float64) -> float:
+    """Refuse a matrix that is not symmetric up to rounding; return its asymmetry.
+
+    Warn of the rounding of single precision, unless that is the type `dtype` that the entries had when they were given.
+    """
     if A.shape[0] != A.shape[1]:
         refuse(f"{name} must be square for symmetric factors, not {A.shape[0]} by {A.shape[1]}; {hint}.")
     if not sp.issparse(A) and not np.array_equal(np.isnan(A), np.isnan(A).T):
         refuse(f"{name} has NaN at an entry but not at its mirror image, so it is not symmetric; {hint}.")
-    largest = asymmetry(A)
-    if largest > rounding_asymmetry(A, dtype):
-        refuse(f"{name} is not symmetric: mirrored entries differ by up to {largest:g}; {hint}, or pass ({name} + {name}.T) / 2.")
+    largest, allowed = asymmetry(A), rounding_asymmetry(A)
+    if largest > allowed:
+        i, j = most_asymmetric(A)
+        refuse(
+            f"{name} is not symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by {largest:g}; {hint}, or pass "
+            f"({name} + {name}.T) / 2 if that is what you mean."
+        )
+    if largest > UNNOTICED * allowed and np.dtype(dtype) != np.float32:
+        warnings.warn(
+            f"Mirrored entries of {name} differ by up to {largest:g}, as after work in single precision; their mean is taken.",
+            stacklevel=3,
+        )
+    return largest
+
+
+def symmetrise(A: Any, name: str = "A", hint: str = "give V as well", dtype: Any = np.float64) -> Any:
+    """Return `A` exactly symmetric: mirrored entries that differ by rounding are averaged, and refused if by more."""
+    if require_symmetric(A, name, hint, dtype) == 0.0:
+        return A
+    return sp.csr_array((A + A.T) / 2) if sp.issparse(A) else (A + A.T) / 2
 
 
 def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
@@ -273,10 +297,7 @@ def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatAr
 
 
 def _factor(factor: Any, name: str, rows: int) -> FloatArray:
-    try:
-        array = np.empty(0) if np.iscomplexobj(factor) else np.array(factor, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
+    array = _real_array(factor)
     if array.ndim != 2 or len(array) != rows or array.shape[1] == 0:
         hint = "; transpose scikit-learn's components_" if name == "V" else ""
         refuse(f"{name} must be a real matrix of {rows} rows, one per {'row' if name == 'U' else 'column'} of A{hint}.")
@@ -304,17 +325,10 @@ def symmetric_matrix(A: Any, name: str = "A") -> FloatArray:
     dense, dtype = nonnegative_matrix(A, name)
     rows, columns = dense.shape
     if rows != columns:
-        refuse(f"{name} must be square, not {rows} by {columns}; for rectangular data use cvxnmf.nonsymmetric.")
+        refuse(f"{name} must be square, not {rows} by {columns}; {RECTANGULAR}.")
     if rows == 1:
         refuse(f"{name} is 1 by 1; at least two rows are needed.")
-    largest = asymmetry(dense)
-    if largest > rounding_asymmetry(dense, dtype):
-        i, j = np.unravel_index(int(np.argmax(np.abs(dense - dense.T))), dense.shape)
-        refuse(
-            f"{name} is not symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by {largest:g}; "
-            f"pass ({name} + {name}.T) / 2 if that is what you mean."
-        )
-    return (dense + dense.T) / 2 if largest else dense
+    return np.asarray(symmetrise(dense, name, RECTANGULAR, dtype))
 
 
 def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
@@ -322,8 +336,7 @@ def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
     matrix = partial_matrix(A, name)
     if not sp.issparse(matrix):
         refuse(f"{name} has NaN; replace missing values first (for example with 0).")
-    require_symmetric(matrix, name, "for rectangular data use cvxnmf.nonsymmetric", A.dtype)
-    return sp.csr_array((matrix + matrix.T) / 2)
+    return symmetrise(matrix, name, RECTANGULAR, A.dtype)
 
 
 def filled(A: Any) -> FloatArray:
@@ -338,7 +351,7 @@ def magnitude(A: Any, loss: str) -> None:
     """Refuse data so large or small that the loss would overflow or vanish."""
     if sp.issparse(A):
         A = A.data
-    largest, limit = float(np.nanmax(A)), 1e100 if loss == "kl" else 1e50
+    largest, limit = float(np.nanmax(A)), LARGEST_ENTRY.get(loss, 1e50)
     if not 1 / limit <= largest <= limit:
         refuse(
             f"The largest entry of A is {largest:g}, outside the range {1 / limit:g} to {limit:g} that the "
@@ -348,43 +361,36 @@ def magnitude(A: Any, loss: str) -> None:
 
 def metric_vector(metric: Any, n: int) -> FloatArray:
     """Return a user's own metric as a positive vector of length n."""
-    try:
-        s = np.empty(0) if np.iscomplexobj(metric) else np.array(metric, dtype=np.float64)
-    except (TypeError, ValueError):
-        s = np.empty(0)
+    s = _real_array(metric)
     if s.shape != (n,) or not np.all((s >= 1e-30) & (s <= 1e30)):
         refuse(f"metric must be 'degree', 'uniform' or {n} positive finite numbers (1e-30 to 1e30), one per row of A.")
     return s
 
 
+def _real_array(value: Any) -> FloatArray:
+    """A copy of `value` as an array of real numbers; an empty one if it is anything else."""
+    try:
+        return np.empty(0) if np.iscomplexobj(value) else np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.empty(0)
+
+
 def log_matrix(candidate: Any, n: int, name: str = "X") -> FloatArray:
     """Return a candidate X as an exactly symmetric (n, n) array without NaN or +inf."""
-    try:
-        if np.iscomplexobj(candidate):
-            raise TypeError
-        X: FloatArray = np.array(candidate, dtype=np.float64)
-    except (TypeError, ValueError):
-        refuse(f"{name} must be a real matrix of shape ({n}, {n}).")
-    if X.shape != (n, n):
-        refuse(f"{name} has shape {X.shape}, but the problem has {n} nodes: it must be ({n}, {n}).")
-    if np.isnan(X).any() or np.isposinf(X).any():
-        refuse(f"{name} has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
+    X = rectangular_logs(candidate, (n, n), name)
     largest = asymmetry(X)
-    if largest > CANDIDATE_ASYMMETRY * max(1.0, float(np.abs(X[np.isfinite(X)]).max(initial=0.0))):
+    if largest > ROUNDING * max(1.0, float(np.abs(X[np.isfinite(X)]).max(initial=0.0))):
         refuse(f"{name} is not symmetric: entries differ by up to {largest:g}; pass ({name} + {name}.T) / 2.")
     return 0.5 * X + 0.5 * X.T
 
 
 def rectangular_logs(candidate: Any, shape: tuple[int, int], name: str = "X") -> FloatArray:
     """Return a candidate X as an array of the given shape without NaN or +inf."""
-    try:
-        if np.iscomplexobj(candidate):
-            raise TypeError
-        X: FloatArray = np.array(candidate, dtype=np.float64)
-    except (TypeError, ValueError):
+    X = _real_array(candidate)
+    if X.ndim != 2:
         refuse(f"{name} must be a real matrix of shape {shape}.")
     if X.shape != shape:
-        refuse(f"{name} has shape {X.shape}, but the data have shape {shape}: they must agree.")
+        refuse(f"{name} has shape {X.shape}, but the data have shape {shape}: it must be {shape}.")
     if np.isnan(X).any() or np.isposinf(X).any():
         refuse(f"{name} has NaN or +inf entries; only finite entries (or -inf, for exp(X) = 0) are allowed.")
     return X
@@ -400,10 +406,7 @@ def factors(
     elif isinstance(start, Solution | Point | PairedPoint):
         v, W = np.empty(0), np.empty((0, 0))
     elif isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 1 and np.ndim(start[1]) == 2:
-        try:
-            v, W = (np.array(part, dtype=np.float64) for part in start)
-        except (TypeError, ValueError):
-            v, W = np.empty(0), np.empty((0, 0))
+        v, W = _real_array(start[0]), _real_array(start[1])
     else:
         return None
     if v.shape != (n,) or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():

@@ -540,6 +540,7 @@ def test_similarities_of_features():
         (np.eye(3), {"loss": "l1"}, "loss='l1' is not known"),
         (np.eye(3), {"n_components": 0}, "n_components must be an integer"),
         (np.eye(3), {"affinity": "rbf", "gamma": -1.0}, "gamma must be a finite number"),
+        (1e300 * np.eye(3), {"affinity": "rbf"}, r"features as large as 1e\+300 overflow"),
     ],
 )
 def test_symmetric_refusals(data, parameters, sentence):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
+from cvxnmf.linalg.symmetry import asymmetry, most_asymmetric, rounding_asymmetry
 
 
 def test_asymmetry_is_the_largest_difference_of_mirrored_entries():
@@ -19,7 +19,12 @@ def test_missing_and_infinite_mirrored_entries_do_not_differ():
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-def test_single_precision_may_differ_by_more(convert):
+def test_the_rounding_of_single_precision_is_no_asymmetry(convert):
     A = convert(np.array([[4.0, 1.0], [1.0, 2.0]]))
-    assert rounding_asymmetry(A) == rounding_asymmetry(A, int) == 4e-10
-    assert rounding_asymmetry(A, np.float32) == pytest.approx(32 * np.finfo(np.float32).eps)
+    assert rounding_asymmetry(A) == pytest.approx(4e-6)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_the_entry_that_differs_most_is_named(convert):
+    A = convert(np.array([[4.0, 1.0, 0.0], [1.5, 2.0, 7.0], [0.0, 3.0, 0.0]]))
+    assert sorted(most_asymmetric(A)) == [1, 2]

@@ -15,13 +15,14 @@ from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.nmf.bounds import rank_certificate
 from cvxnmf.nmf.evaluation import factor_loss
 from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.
 BETA_LOSSES = {"frobenius": "mse", 2: "mse", "kullback-leibler": "kl", 1: "kl"}
+#: Features whose squared distances are finite, also in single precision.
+LARGEST_FEATURE = 1e18
 #: Steps that tell whether a descent was still going when it stopped.
 LAST_STEPS = 10
 
@@ -44,20 +45,14 @@ def require_nonnegative(X: Any, name: str) -> None:
         validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
 
 
-def exactly_symmetric(A: Any) -> Any:
-    """A without the rounding that makes mirrored entries differ; refused if more than that does."""
-    if A.shape[0] != A.shape[1]:
-        validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
-    largest = asymmetry(A)
-    if largest > rounding_asymmetry(A, A.dtype):
-        validation.refuse(f"X is not symmetric: mirrored entries differ by up to {largest:g}; pass (X + X.T) / 2.")
-    return (A + A.T) / 2 if largest else A
-
-
 def rbf_similarities(X: Any, gamma: Any) -> Any:
     """``exp(-gamma |x_i - x_j|²)`` of features, symmetric to the last bit; gamma None is one over their number."""
     width = None if gamma is None else validation.number("gamma", gamma, minimum=0.0)
-    return exactly_symmetric(rbf_kernel(X, gamma=width))
+    largest = float(abs(X).max())
+    if largest > LARGEST_FEATURE:
+        validation.refuse(f"Squared distances of features as large as {largest:g} overflow; rescale them first.")
+    K = rbf_kernel(X, gamma=width)
+    return (K + K.T) / 2
 
 
 def progress(name: str, verbose: int) -> Callable[[Iterate], None] | None:

@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data  # type: ignore[import-untype
 from cvxnmf import validation
 from cvxnmf.estimators.shared import (
     certified,
-    exactly_symmetric,
     norm,
     progress,
     rbf_similarities,
@@ -153,4 +152,6 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if affinity == "rbf":
             return rbf_similarities(X, self.gamma)
         require_nonnegative(X, type(self).__name__)
-        return exactly_symmetric(X)
+        if X.shape[0] != X.shape[1]:
+            validation.refuse(f"Similarities must be a square matrix, not {X.shape[0]} by {X.shape[1]}; for features use 'rbf'.")
+        return validation.symmetrise(X, "X", "for features use 'rbf'", X.dtype)

@@ -121,9 +121,9 @@ def _from_matrix(graph: Any, weight: str | None) -> NamedGraph:
     if weight is None:
         A.data[:] = 1.0
     nodes = tuple(range(A.shape[0]))
-    if asymmetry(A) > rounding_asymmetry(A, getattr(graph, "dtype", float)):
+    if asymmetry(A) > rounding_asymmetry(A):
         return _symmetrised(nodes, A)
-    return NamedGraph(nodes, _tidy((A + A.T) / 2))
+    return NamedGraph(nodes, _tidy(validation.symmetrise(A, "the adjacency matrix", dtype=getattr(graph, "dtype", float))))
 
 
 def _tidy(A: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-#: Differences of mirrored entries up to this share of the largest entry are rounding.
-ASYMMETRY = 1e-10
+#: Differences of mirrored entries up to this share of the largest entry are rounding, perhaps of work in single precision.
+ROUNDING = 1e-6
 
 
 def asymmetry(A: Any) -> float:
@@ -22,16 +22,17 @@ def asymmetry(A: Any) -> float:
         return float(np.nanmax(np.abs(A - A.T), initial=0.0))
 
 
-def rounding_asymmetry(A: Any, dtype: Any = np.float64) -> float:
-    """Largest :func:`asymmetry` of a nonnegative A that is rounding alone.
+def rounding_asymmetry(A: Any) -> float:
+    """Largest :func:`asymmetry` of a nonnegative A that is rounding alone; NaN where entries are missing."""
+    return ROUNDING * float(A.max() if sp.issparse(A) else np.nanmax(A, initial=0.0))
 
-    Parameters
-    ----------
-    A : ndarray or sparse array of shape (n, n)
-        The matrix; NaN where entries are missing.
-    dtype : dtype
-        The type that its entries had before they were converted: in single precision they may differ by more.
-    """
-    kind = np.dtype(dtype)
-    share = 8 * float(np.finfo(np.float32).eps) if kind.kind == "f" and kind.itemsize <= 4 else ASYMMETRY
-    return share * float(A.max() if sp.issparse(A) else np.nanmax(A, initial=0.0))
+
+def most_asymmetric(A: Any) -> tuple[int, int]:
+    """Row and column of an entry that differs most from its mirror image."""
+    difference = abs(A - A.T)
+    if sp.issparse(A):
+        entries = difference.tocoo()
+        place = int(np.argmax(entries.data))
+        return int(entries.row[place]), int(entries.col[place])
+    i, j = np.unravel_index(int(np.nanargmax(difference)), difference.shape)
+    return int(i), int(j)

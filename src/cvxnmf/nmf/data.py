@@ -185,7 +185,7 @@ def _require_symmetry(data: Data) -> None:
         validation.refuse("A has NaN at an entry but not at its mirror image; make both missing or give both.")
     data.fill(np.ones(len(data.rows)))
     largest = asymmetry(data.A)
-    if largest > rounding_asymmetry(data.A, np.float32 if data.single else np.float64):
+    if largest > rounding_asymmetry(data.A):
         validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
     if largest:
         mean = (data.A + data.A.T) / 2
