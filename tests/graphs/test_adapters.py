@@ -53,6 +53,85 @@ def test_a_square_frame_with_equal_names_is_an_adjacency_matrix():
     assert entries(named_graph(frame)) == {("p", "q"): 2.0, ("q", "p"): 2.0, ("q", "q"): 1.0}
 
 
+def test_rows_of_an_adjacency_matrix_may_stand_in_any_order():
+    frame = pd.DataFrame([[0, 2, 0], [2, 0, 5], [0, 5, 1]], index=[*"pqr"], columns=[*"pqr"])
+    expected = entries(named_graph(frame))
+    assert entries(named_graph(frame.loc[[*"rpq"]])) == expected
+    assert named_graph(frame.loc[[*"rpq"]]).nodes == ("p", "q", "r")
+    saved = pd.DataFrame([[2, 0], [1, 2]], index=[7, 8], columns=["8", "7"])  # a file gives columns as text, rows as numbers
+    assert entries(named_graph(saved)) == {("8", "8"): 1.0, ("7", "8"): 2.0, ("8", "7"): 2.0}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"w": [2.0, 1.0, 3.0], "a": [*"abc"], "b": [*"bcc"]}),
+        pd.DataFrame({"w": [2, 1, 3], "a": [*"abc"], "b": [*"bcc"]}),
+        pd.DataFrame({"a": [*"abc"], "weight": [2, 1, 3], "b": pd.Categorical([*"bcc"])}),
+        pd.DataFrame([("a", "b", 2.0), ("b", "c", 1.0), ("c", "c", 3.0)]),  # rows and columns are both 0, 1, 2
+    ],
+)
+def test_two_columns_of_names_are_ends_wherever_they_stand(frame):
+    assert entries(named_graph(frame)) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "uint8"])
+def test_two_columns_of_whole_numbers_are_ends(kind):
+    frame = pd.DataFrame({"x": [1, 2, 3], "y": [2, 3, 3]}).astype(kind)
+    expected = {(1, 2): 1.0, (2, 1): 1.0, (2, 3): 1.0, (3, 2): 1.0, (3, 3): 1.0}
+    assert entries(named_graph(frame)) == expected
+    assert entries(named_graph(frame.assign(z=0.5))) == {pair: 0.5 for pair in expected}
+    assert entries(named_graph(frame.assign(z=2), weight="z")) == {pair: 2.0 for pair in expected}
+    assert entries(named_graph(frame.assign(weight=2))) == {pair: 2.0 for pair in expected}
+
+
+@pytest.mark.parametrize("make", [list, tuple, set])
+def test_pairs_are_edges(make):
+    named = named_graph(make([(0, 1), (1, 2)]))
+    assert named.nodes == (0, 1, 2)
+    assert entries(named) == {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 1): 1.0}
+    assert named_graph([("b", "a"), ("a", "c")]).nodes == ("b", "a", "c")
+    assert entries(named_graph([("a", "b", 2.0), ("b", "c"), ("c", "c", 3)])) == EXPECTED
+    assert set(named_graph([("a", "b", 2.0), ("b", "c")], weight=None).A.data) == {1.0}
+    assert cvxnmf.partition([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]).n_clusters == 2
+
+
+@pytest.mark.parametrize("make", [np.array, lambda pairs: np.array(pairs, dtype=np.uint16), lambda pairs: pairs])
+def test_two_columns_of_an_array_of_whole_numbers_are_edges(make):
+    named = named_graph(make([[5, 1], [1, 2], [2, 5]]))
+    assert named.nodes == (1, 2, 5)
+    assert named.A.toarray().tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    assert named_graph(make([[0, 1], [1, 0]])).A.toarray().tolist() == [[0, 1], [1, 0]]  # a square is an adjacency matrix
+
+
+RNG = np.random.default_rng(0)
+SIMILAR = RNG.integers(0, 3, (60, 60))
+NAMES = [f"n{i}" for i in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("graph", "sentence"),
+    [
+        (pd.DataFrame(SIMILAR, NAMES, NAMES).reset_index(), "60 rows and 61 columns is neither an adjacency matrix"),
+        (pd.DataFrame(RNG.integers(0, 9, (40, 25))), 'nor clearly a list of edges; name two columns of it "source"'),
+        (pd.DataFrame(SIMILAR, columns=NAMES), "60 rows and 60 columns is neither"),
+        (pd.DataFrame(RNG.random((30, 2)), columns=["x", "y"]), "neither an adjacency matrix"),
+        (pd.DataFrame(RNG.integers(0, 9, (30, 3)), columns=["x", "y", "z"]), "neither an adjacency matrix"),
+        (pd.DataFrame({"node": [*"abc"], "degree": [1, 2, 1]}), "neither an adjacency matrix"),
+        (pd.DataFrame({"node": [*"abc"], "x": [1, 2, 1], "y": [1, 2, 1]}), "neither an adjacency matrix"),
+        (pd.DataFrame({"a": [*"abc"], "b": [*"bcd"], "c": [*"cde"]}), "neither an adjacency matrix"),
+        (pd.DataFrame({"a": [*"ab"], "b": [*"bc"], "weight": [1, 1], "year": [1, 2]}), "neither an adjacency matrix"),
+        (pd.DataFrame([[0, 1], [1, 0]], ["a", "a"], ["a", "a"]), "several columns of the same name"),
+        ([(0, 1, 1), (1, 0, 1), (1, 1, 0)], "may be edges with weights or an adjacency matrix"),
+        ([(0, 1), (1, 2, 3, 4)], "a tuple here has another length"),
+        (RNG.random((5, 2)), "must be square, not 5 by 2"),
+    ],
+)
+def test_what_can_be_read_in_several_ways_is_refused_in_a_sentence(graph, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.partition(graph)
+
+
 def test_repeated_edges_add_up():
     multi = nx.MultiGraph([(0, 1), (1, 0), (1, 2)])
     assert entries(named_graph(multi)) == {(0, 1): 2.0, (1, 0): 2.0, (1, 2): 1.0, (2, 1): 1.0}

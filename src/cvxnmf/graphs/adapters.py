@@ -1,8 +1,13 @@
-"""Graphs of other packages as node names and a symmetric, sparse adjacency matrix."""
+"""Graphs of other packages as node names and a symmetric, sparse adjacency matrix.
+
+What can be read in one way only is read; what might be an adjacency matrix, a list of edges or a table of something else is
+refused with a sentence that says how to pass it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +19,8 @@ from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 #: Headings that name the ends of an edge, and its weight, in a data frame.
 ENDS = (("source", "target"), ("from", "to"), ("node_1", "node_2"), ("u", "v"))
 WEIGHTS = ("weight", "weights")
+#: How a data frame of edges is made unmistakable.
+HOW_TO_PASS = 'name two columns of it "source" and "target", and one of weights "weight", or pass an adjacency matrix'
 
 
 class NamedGraph(NamedTuple):
@@ -29,9 +36,11 @@ def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
 
     Parameters
     ----------
-    graph : networkx or igraph graph, scipy.sparse matrix, array-like, or data frame
-        A data frame is an adjacency matrix if its rows and columns have the same names, else a list of edges: the columns
-        "source" and "target" (or "from" and "to"), else the first two, and perhaps one of weights: "weight", else a third one.
+    graph : networkx or igraph graph, scipy.sparse matrix, array-like, list of tuples, or data frame
+        A data frame is an adjacency matrix if its rows and columns have the same names, in any order, or a list of edges with
+        columns "source" and "target" (or "from" and "to"); without such headings its two columns of names, the third one
+        holding weights. A list of pairs (u, v), or of triples (u, v, weight), is a list of edges, and so is an array of whole
+        numbers with two columns; other arrays are adjacency matrices.
     weight : str or None
         The edge attribute that holds weights, where there is one; None ignores weights.
 
@@ -48,7 +57,9 @@ def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
         return _from_frame(graph, weight)
     if isinstance(graph, str | bytes):
         validation.refuse("The graph is a string; read the file first, for example with networkx, or run: cvxnmf partition FILE.")
-    return _from_matrix(graph, weight)
+    if isinstance(graph, list | tuple | set | frozenset) and graph and all(isinstance(edge, tuple) for edge in graph):
+        return _from_tuples(list(graph), weight)
+    return _from_array(graph, weight)
 
 
 def _from_networkx(graph: Any, weight: str | None) -> NamedGraph:
@@ -72,21 +83,82 @@ def _from_igraph(graph: Any, weight: str | None) -> NamedGraph:
 def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
     """A data frame: an adjacency matrix with names, or a list of edges."""
     columns = list(frame.columns)
-    if len(frame) == len(columns) and hasattr(frame, "index") and list(frame.index) == columns and len(columns) > 0:
-        return _from_matrix(frame.to_numpy(), weight)._replace(nodes=tuple(columns))
-    if len(columns) < 2:
-        validation.refuse("A data frame of edges needs two columns of node names, and perhaps one of weights.")
-    known = {str(name).lower(): name for name in columns}
-    ends = next(([known[a], known[b]] for a, b in ENDS if a in known and b in known), columns[:2])
-    named = next((known[name] for name in (weight, *WEIGHTS) if name in known), None)
-    _require_known(weight, weight in columns or weight in known)
-    third = next((name for name in columns if name not in ends), None) if len(columns) == 3 else None
-    column = None if weight is None else third if named is None else named
-    weights = [1.0] * len(frame) if column is None else list(frame[column])
+    if len(set(columns)) < len(columns):
+        validation.refuse(f"The data frame has several columns of the same name; {HOW_TO_PASS}.")
+    kinds = {name: _kind(frame[name]) for name in columns}
+    rows = {str(name): number for number, name in enumerate(getattr(frame, "index", ()))}
+    if len(frame) == len(columns) == len(rows) and rows.keys() == set(map(str, columns)) and "names" not in kinds.values():
+        same_order = [rows[str(name)] for name in columns]
+        return _from_matrix(frame.to_numpy()[same_order], weight)._replace(nodes=tuple(columns))
+    _require_known(weight, weight in columns or weight in [str(name).lower() for name in columns])
+    ends, column = _edge_columns(kinds, weight, len(frame))
+    weights = [1.0] * len(frame) if column is None or weight is None else list(frame[column])
     first, second = (list(frame[name]) for name in ends)
-    if any(name != name or name is None for name in (*first, *second)):
+    if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     return _from_edges(tuple(dict.fromkeys([*first, *second])), list(zip(first, second, weights, strict=True)), False)
+
+
+def _edge_columns(kinds: dict[Any, str], weight: str | None, n_rows: int) -> tuple[list[Any], Any]:
+    """The two columns of node names, and the one of weights or None; refused if they can be chosen in several ways."""
+    if len(kinds) < 2:
+        validation.refuse("A data frame of edges needs two columns of node names, and perhaps one of weights.")
+    known = {str(name).lower(): name for name in kinds}
+    column = weight if weight in kinds else next((known[name] for name in (weight, *WEIGHTS) if name in known), None)
+    ends = next(([known[a], known[b]] for a, b in ENDS if a in known and b in known), None)
+    if ends is None:
+        others = [name for name in kinds if name != column]
+        names = [name for name in others if kinds[name] == "names"]
+        whole = [name for name in others if kinds[name] == "whole numbers"]
+        ends = names or whole
+        if len(ends) != 2 or len(others) > (3 if column is None else 2) or (not names and whole != others[:2]):
+            validation.refuse(
+                f"The data frame of {n_rows} rows and {len(kinds)} columns is neither an adjacency matrix, whose rows and "
+                f"columns have the same names, nor clearly a list of edges; {HOW_TO_PASS}."
+            )
+    rest = [name for name in kinds if name not in ends]
+    return ends, rest[0] if column is None and len(rest) == 1 else column
+
+
+def _kind(column: Any) -> str:
+    """What a column holds: whole numbers, other numbers, or names."""
+    values = np.asarray(column)
+    if values.dtype.kind != "O":
+        return {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "b": "numbers"}.get(values.dtype.kind, "names")
+    if not all(isinstance(value, Real) for value in values):
+        return "names"
+    return "whole numbers" if all(isinstance(value, Integral) for value in values) else "numbers"
+
+
+def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None) -> NamedGraph:
+    """Pairs (u, v), or triples (u, v, weight)."""
+    if any(len(edge) not in (2, 3) for edge in edges):
+        validation.refuse(
+            "A list of tuples is a list of edges (u, v) or (u, v, weight), and a tuple here has another length; "
+            "pass an adjacency matrix as numpy.array(rows)."
+        )
+    if len(edges) == 3 and all(len(edge) == 3 and all(isinstance(x, Real) for x in edge) for edge in edges):
+        validation.refuse(
+            "Three tuples of three numbers may be edges with weights or an adjacency matrix; "
+            'pass numpy.array(rows), or a data frame with columns "source", "target" and "weight".'
+        )
+    _require_known(weight, False)
+    weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
+    names = dict.fromkeys(name for edge in weighted for name in edge[:2])
+    whole = all(isinstance(name, Integral) for name in names)  # of numbered nodes, labels are in the order of the numbers
+    return _from_edges(tuple(sorted(names) if whole else names), weighted, False)
+
+
+def _from_array(graph: Any, weight: str | None) -> NamedGraph:
+    """An adjacency matrix, or pairs of whole numbers in two columns."""
+    if not sp.issparse(graph) and isinstance(graph, np.ndarray | list | tuple):
+        try:
+            pairs = np.asarray(graph)
+        except ValueError:  # rows of several lengths
+            return _from_matrix(graph, weight)
+        if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2 and pairs.dtype.kind in "iu":
+            return _from_tuples([(u, v) for u, v in pairs.tolist()], weight)
+    return _from_matrix(graph, weight)
 
 
 def _require_known(weight: str | None, present: bool) -> None:

@@ -54,10 +54,12 @@ def partition(
 
     Parameters
     ----------
-    graph : networkx or igraph graph, scipy.sparse matrix, array-like or data frame
-        An undirected graph with weights of at least 0, or its adjacency matrix. A data frame is an adjacency matrix if rows and
-        columns have the same names, else a list of edges: two columns of names and perhaps one of weights. A directed graph is
-        made undirected with a warning: joined where either direction is, weights averaged.
+    graph : networkx or igraph graph, scipy.sparse matrix, array-like, list of tuples or data frame
+        An undirected graph with weights of at least 0, its adjacency matrix, or its edges: tuples (u, v) or (u, v, weight), an
+        array of whole numbers with two columns, or a data frame with columns "source", "target" and perhaps "weight" (without
+        such headings two columns of names and perhaps one of weights). A data frame whose rows and columns have the same names
+        is an adjacency matrix. What could be read in several ways is refused. A directed graph is made undirected with a
+        warning: joined where either direction is, weights averaged.
     n_clusters : int, optional
         Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
         the graph differs from noise (eigenvalues of the modularity matrix above the noise edge), and at least the number of
