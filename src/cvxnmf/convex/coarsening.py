@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.certificates import Certificate, parse_statement
-from cvxnmf.convex.noise import Noise, degree_metric, leading_directions, noise_level
+from cvxnmf.convex.noise import ROUNDING, Noise, admitting_trace, degree_metric, leading_directions, noise_level
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
 from cvxnmf.linalg.arrays import FloatArray
@@ -32,10 +32,6 @@ Groups = NDArray[np.intp]
 
 #: Graphs with more nodes are solved in groups, and in this many.
 LARGEST_WHOLE, GROUPS = 5000, 1000
-#: Where fewer directions than wanted stand out of the noise, the penalty is this share of the last one's eigenvalue.
-ADMITTING_SHARE = 0.9
-#: Eigenvalues below this share of what the data could have are rounding.
-ROUNDING = 1e-9
 #: Where directions of the noise are wanted, those above this share of its edge.
 WITHIN_NOISE = 0.9
 #: Directions of a large graph that are looked for at first, and at most.
@@ -148,17 +144,6 @@ def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coars
     edge = floored_noise_level(A, s).edge
     values, positions = leading_positions(A, s, edge, k, k + 1)
     return coarsen(A, s, group_near_points(positions, s * s, n_groups)), admitting_trace(edge, values, k, k)
-
-
-def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None) -> float:
-    """The penalty that "auto" stands for: the noise edge, lowered to let k - 1 directions in where they are positive.
-
-    Of a large graph no more than `most` directions are let in.
-    """
-    if most is not None and len(spectrum) > most:
-        edge = max(edge, float(spectrum[most]))
-    wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
-    return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])
 
 
 def floored_noise_level(A: sp.csr_array, s: FloatArray) -> Noise:

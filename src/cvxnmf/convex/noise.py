@@ -16,6 +16,15 @@ from cvxnmf.linalg.eigen import add_outer
 from cvxnmf.linalg.leading import FULL_GRAM, lanczos_pairs, pairs_above
 from cvxnmf.linalg.sparse import RankOneDowndate
 
+#: Graphs with more nodes have their leading directions found by filtering.
+LARGE = 5000
+#: Eigenvalues below this share of what the data could have are rounding.
+ROUNDING = 1e-9
+#: Where fewer directions than wanted stand out of the noise, the penalty is this share of the last one's eigenvalue: that
+#: direction enters, and hardly any other of the noise. As a start of a factorisation a lower share (0.5) was no better: what
+#: else enters then is noise, and centres are sought among its positions.
+ADMITTING_SHARE = 0.9
+
 
 def leading_directions(
     A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
@@ -28,10 +37,6 @@ def leading_directions(
     return pairs_above(residual, A.shape[0], edge, count, heard)
 
 
-#: Graphs with more nodes have their leading directions found by filtering.
-LARGE = 5000
-
-
 def degree_metric(degrees: FloatArray) -> FloatArray:
     """``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``."""
     raised = degrees + degrees.mean()
@@ -39,16 +44,16 @@ def degree_metric(degrees: FloatArray) -> FloatArray:
 
 
 class Noise(NamedTuple):
-    """What noise alone does to the spectrum of the modularity matrix in the metric.
+    """The spectrum of the modularity matrix of pure noise, in the metric.
 
     Attributes
     ----------
     edge : float
-        What it reaches.
+        Upper edge of the spectrum of pure noise.
     dispersion : float
         Variance of an entry over its mean.
     unit_edge : float
-        What noise of dispersion 1 would reach.
+        Upper edge of the spectrum of noise of dispersion 1.
     """
 
     edge: float
@@ -273,3 +278,23 @@ def rectangular_noise_edge(A: FloatArray) -> float:
         edge = rectangular_spectral_edge(rows, columns)
         edge *= np.sqrt(rectangular_residual_dispersion(A - model, rows, columns, edge))
     return float(edge * (1.0 + min(A.shape) ** (-2.0 / 3.0)))
+
+
+def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None = None) -> float:
+    """The penalty that lets k - 1 directions in: the noise edge, or less where fewer stand out of the noise.
+
+    Parameters
+    ----------
+    edge : float
+        The noise edge.
+    spectrum : ndarray
+        Traces at which directions enter, in decreasing order.
+    k : int
+        One more than the directions wanted, as far as they are positive.
+    most : int, optional
+        Most directions that are let in, for large graphs.
+    """
+    if most is not None and len(spectrum) > most:
+        edge = max(edge, float(spectrum[most]))
+    wanted = spectrum[spectrum > ROUNDING * max(edge, float(np.abs(spectrum).max()))][: k - 1]
+    return edge if not len(wanted) or wanted[-1] > edge else float(ADMITTING_SHARE * wanted[-1])

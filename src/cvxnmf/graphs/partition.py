@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import validation
-from cvxnmf.convex.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS, admitting_trace
+from cvxnmf.convex.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS
 from cvxnmf.convex.cones import CONES
 from cvxnmf.convex.losses import LOSSES
+from cvxnmf.convex.noise import admitting_trace
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.coarsen import GroupEmbedding
 from cvxnmf.graphs.embedding import Embedding, NodeEmbedding

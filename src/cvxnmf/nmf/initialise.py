@@ -13,6 +13,7 @@ import scipy.sparse.linalg as spl
 
 from cvxnmf.chunked import ChunkedMatrix, Transposed
 from cvxnmf.convex import coarsening
+from cvxnmf.convex.noise import admitting_trace
 from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
@@ -24,8 +25,6 @@ from cvxnmf.results import Solution
 
 #: Certified gap at which a convex solution is good enough to start from.
 START_TOLERANCE = 1e-2
-#: Where k is given, the penalty lets k - 1 directions in: at most this share of the last one's.
-ADMITTING_SHARE = 0.5
 #: Steps of coordinate descent before the first merge and between two merges.
 SETTLING, BETWEEN = 20, 5
 #: Most sweeps that solve for one side when the other is fixed, and the share of the first change that ends them.
@@ -109,9 +108,9 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArr
         problem: Any = state(A, trace="auto")
     except ValueError:  # no noise, or a single row
         return eigen_nndsvd(A, k) if symmetric else nndsvd(A, k)
-    admitted = ADMITTING_SHARE * _last_direction(A, problem, k, symmetric)
-    if 0 < admitted < problem.trace:
-        problem = problem.with_trace(admitted)
+    trace = admitting_trace(problem.trace, _entering_traces(A, problem, symmetric), k)
+    if trace < problem.trace:
+        problem = problem.with_trace(trace)
     solution = solve(problem, method="accelerated", tol=START_TOLERANCE, max_iter=100)  # at this tolerance a few steps do
     m = len(A)
     first, second = (slice(0, m),) * 2 if symmetric else (slice(0, m), slice(m, None))
@@ -139,15 +138,13 @@ def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatA
     return U, solution
 
 
-def _last_direction(A: FloatArray, problem: Any, k: int, symmetric: bool) -> float:
-    """The trace at which direction k - 1 enters."""
+def _entering_traces(A: FloatArray, problem: Any, symmetric: bool) -> FloatArray:
+    """The traces at which directions enter the convex model, in decreasing order."""
     residual = A - np.outer(A.sum(axis=1), A.sum(axis=0) / A.sum())
     if not symmetric:
-        values = np.linalg.svd(residual, compute_uv=False)
-        return 0.5 * float(values[min(k - 1, len(values)) - 1])
+        return np.asarray(0.5 * np.linalg.svd(residual, compute_uv=False))
     s = np.where(problem.metric > 0, problem.metric, np.inf)
-    values = np.linalg.eigvalsh(residual / s[:, None] / s[None, :])[::-1]
-    return float(values[min(k - 1, len(values)) - 1])
+    return np.asarray(np.linalg.eigvalsh(residual / s[:, None] / s[None, :])[::-1])
 
 
 def _centres(W: FloatArray, k: int) -> FloatArray:
