@@ -46,8 +46,6 @@ class Coarsening:
     ----------
     A : csr_array of shape (n, n)
         The graph.
-    s : ndarray of shape (n,)
-        Its metric.
     groups : ndarray of int, shape (n,)
         The group of each node.
     sums : csr_array
@@ -57,7 +55,6 @@ class Coarsening:
     """
 
     A: sp.csr_array
-    s: FloatArray
     groups: Groups
     sums: sp.csr_array
     metric: FloatArray
@@ -125,7 +122,7 @@ def coarsen(A: sp.csr_array, s: FloatArray, groups: Groups) -> Coarsening:
     member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
     sums = sp.csr_array(member.T @ (A @ member))
     sums = sp.csr_array((sums + sums.T) / 2)
-    return Coarsening(A, s, groups, sums, np.sqrt(np.bincount(groups, s * s)))
+    return Coarsening(A, groups, sums, np.sqrt(np.bincount(groups, s * s)))
 
 
 def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coarsening, float]:

@@ -6,7 +6,6 @@ refused with a sentence that says how to pass it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -208,14 +207,9 @@ def _tidy(A: Any) -> Any:
 
 def _symmetrised(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
     """An undirected graph of a directed one: joined where either direction is, weights averaged."""
-    if _equal(A.data):
+    if not A.nnz or np.ptp(A.data) == 0:
         how, both = "joined where either direction is", A.maximum(A.T)
     else:
         how, both = "weights of the two directions averaged", (A + A.T) / 2
     note = f"The graph is directed and was made undirected: {how}." if abs(A - A.T).nnz else None
     return NamedGraph(nodes, _tidy(both), note)
-
-
-def _equal(weights: Iterable[float]) -> bool:
-    values = np.asarray(weights)
-    return bool(len(values) == 0 or (values == values[0]).all())

@@ -141,9 +141,9 @@ class PlantedPartition:
         """
         affinities, volumes = csr_times(self.A, q), self.degrees @ q
         _, logs, excess = self.quality(Inside(np.sum(affinities * q, axis=0), volumes**2), rates)
-        scaled = logs / self.dispersion, volumes * excess / self.dispersion
+        odds = np.array([logs / self.dispersion, volumes * excess / self.dispersion, prior])
         new = np.empty_like(q)
-        parts = over_rows(self.A, lambda first, last: _posterior(affinities, self.degrees, *scaled, prior, q, new, first, last))
+        parts = over_rows(self.A, lambda first, last: _posterior(affinities, self.degrees, odds, q, new, first, last))
         largest, total = np.array(parts).T
         return new, np.array([largest.max(), total.sum()])
 
@@ -197,17 +197,10 @@ def fill_empty_clusters(labels: Labels, k: int, misfit: Callable[[Labels], Float
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _posterior(
-    affinities: FloatArray,
-    degrees: FloatArray,
-    logs: FloatArray,
-    costs: FloatArray,
-    prior: FloatArray,
-    before: FloatArray,
-    q: FloatArray,
-    first: int,
-    last: int,
+    affinities: FloatArray, degrees: FloatArray, odds: FloatArray, before: FloatArray, q: FloatArray, first: int, last: int
 ) -> tuple[float, float]:
-    """Rows of q in proportion to ``exp(affinities_ir logs_r - degrees_i costs_r + prior_r)``; largest and summed change."""
+    """Rows of q in proportion to ``exp(affinities_ir odds_0r - degrees_i odds_1r + odds_2r)``; largest and summed change."""
+    logs, costs, prior = odds
     k = len(logs)
     largest, total = 0.0, 0.0
     for i in range(first, last):

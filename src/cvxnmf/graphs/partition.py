@@ -97,9 +97,9 @@ def partition(
 
     Notes
     -----
-    Nodes without edges get shares in proportion to the sizes of the clusters, and the label of the largest. If the graph has no
-    direction that is denser than expected (complete bipartite graphs), nodes are divided in the order of their degrees and then
-    moved one by one while that raises the modularity.
+    Nodes without edges get memberships in proportion to the sizes of the clusters, and the label of the largest. If the graph
+    has no direction that is denser than expected (complete bipartite graphs), nodes are divided in the order of their degrees
+    and then moved one by one while that raises the modularity.
 
     Examples
     --------
