@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from cvxnmf.graphs.partition import partition
     from cvxnmf.graphs.quality import performance
     from cvxnmf.io.results import load, save
-    from cvxnmf.nmf.bounds import verify
     from cvxnmf.nmf.descent import classical_nmf
     from cvxnmf.nmf.factorize import factorize
+    from cvxnmf.nmf.verify import verify
     from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Level, Partition, Solution, Status
 
 __version__ = "0.1.0"
@@ -77,7 +77,7 @@ _ROOMS = {
     "cp.exp_factor": ("exp_factor",),
     "cp.rank_two": ("factor_rank_two",),
     "cp.recursion": ("recursive",),
-    "nmf.bounds": ("verify",),
+    "nmf.verify": ("verify",),
     "nmf.descent": ("classical_nmf",),
     "nmf.factorize": ("factorize",),
     "io.results": ("load", "save"),

@@ -22,7 +22,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 import cvxnmf  # noqa: E402
 from builders import low_rank  # noqa: E402
 from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF, encode  # noqa: E402
-from cvxnmf.nmf import encoding  # noqa: E402
 from cvxnmf.nmf.descent import classical_nmf  # noqa: E402
 from cvxnmf.nmf.factorize import factorize  # noqa: E402
 
@@ -267,15 +266,6 @@ def test_codes_scale_with_the_data(loss, scale):
     W = encode(X, H, loss)
     np.testing.assert_allclose(encode(scale * X, H, loss) / scale, W, atol=1e-9)
     np.testing.assert_allclose(encode(X, scale * H, loss) * scale, W, atol=1e-9)
-
-
-def test_rows_that_cycle_are_finished_by_another_method(monkeypatch):
-    rng = np.random.default_rng(6)
-    H, X = rng.random((5, 15)), rng.random((10, 15))
-    W = encode(X, H, "mse")
-    monkeypatch.setattr(encoding, "PIVOTS", 1)
-    monkeypatch.setattr(encoding, "_swept", lambda Q, P: 1.0 - (W > 0))  # every entry on the wrong side
-    np.testing.assert_allclose(encode(X, H, "mse"), W, atol=1e-9)
 
 
 @pytest.mark.parametrize("beta_loss", LOSSES)

@@ -8,9 +8,12 @@ import scipy.sparse as sp
 from sklearn.decomposition import non_negative_factorization
 
 import cvxnmf
-from cvxnmf.nmf import kernels
+from cvxnmf.linalg.logarithm import weighted_logarithms
+from cvxnmf.linalg.products import thin_product
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.methods import METHODS
+from cvxnmf.nmf.updates.hals import hals_sweeps
+from cvxnmf.nmf.updates.symmetric import symmetric_sweep_dense
 
 GENERAL = [(method, loss) for method, kind in METHODS.items() for loss in kind.make]
 SYMMETRIC = [(method, loss) for method, kind in METHODS.items() for loss in kind.symmetric_rules]
@@ -185,8 +188,8 @@ def test_rows_do_not_depend_on_the_rows_beside_them():
     A, P = np.random.default_rng(0).random((100, 9)), np.random.default_rng(1).random((100, 5))
     Q, order = A[:30, :5].T @ A[:30, :5], np.random.default_rng(2).permutation(100)
     start = np.random.default_rng(3).random((100, 5))
-    swept = kernels.hals_sweeps(start, P, Q, 6)
-    np.testing.assert_array_equal(kernels.hals_sweeps(start[order], P[order], Q, 6), swept[order])
+    swept = hals_sweeps(start, P, Q, 6)
+    np.testing.assert_array_equal(hals_sweeps(start[order], P[order], Q, 6), swept[order])
 
 
 def test_columns_come_by_weight_and_balanced():
@@ -353,22 +356,22 @@ def test_kernels_equal_their_formulas():
     X = U0.copy()
     for column in range(3):
         X[:, column] = np.maximum(0.0, X[:, column] + (P[:, column] - X @ Q[:, column]) / Q[column, column])
-    np.testing.assert_allclose(kernels.hals_sweeps(U0, P, Q, 1), X, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(hals_sweeps(U0, P, Q, 1), X, rtol=1e-12, atol=1e-14)
     for k in (1, 2, 3, 4):
         np.testing.assert_allclose(
-            kernels.thin_product(COUNTS, np.ascontiguousarray(V0[:, :k].T) if k < 4 else V0.T[[0, 1, 2, 0]]),
+            thin_product(COUNTS, np.ascontiguousarray(V0[:, :k].T) if k < 4 else V0.T[[0, 1, 2, 0]]),
             COUNTS @ (V0[:, :k] if k < 4 else V0[:, [0, 1, 2, 0]]),
             rtol=1e-13,
         )
     W = np.exp(np.random.default_rng(0).normal(0, 40, (30, 11)))
     A = np.random.default_rng(1).random((30, 11))
-    assert kernels.weighted_logarithms(A, W) == pytest.approx(np.sum(A * np.log(W)), rel=1e-13)
+    assert weighted_logarithms(A, W) == pytest.approx(np.sum(A * np.log(W)), rel=1e-13)
 
 
 def test_a_symmetric_coordinate_is_at_its_minimum():
     """After one sweep over a single entry's coordinate, no other nonnegative value of it is better."""
     n, U = len(SQUARE), U0[:17]
-    X = kernels.symmetric_sweep_dense(SQUARE, U, 0.0, 0.0)
+    X = symmetric_sweep_dense(SQUARE, U, 0.0, 0.0)
     last = X.copy()
 
     def value(x):

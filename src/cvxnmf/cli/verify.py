@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, certify, write and print."""
     from cvxnmf.io.writing import write_with
-    from cvxnmf.nmf.bounds import verify
+    from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
     A = arguments.matrix_from(options, options.data, options.format).A

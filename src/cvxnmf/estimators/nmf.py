@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.estimators.blockwise import codes_in_blocks
 from cvxnmf.estimators.shared import certified, loss_name, norm, progress, require_nonnegative, warn_if_unfinished
-from cvxnmf.nmf.chunked_bounds import block_certificate, loss_in_blocks
+from cvxnmf.nmf.bounds import rank_certificate
 from cvxnmf.nmf.descent import classical_nmf
-from cvxnmf.nmf.encoding import encode
+from cvxnmf.nmf.encoding import encode, encode_chunks
 from cvxnmf.nmf.factorize import factorize
+from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization
 
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
@@ -219,9 +219,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             result, _ = self._factors(data, plan, W, H)
             k = plan.n_components
             components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0)))
-            codes = codes_in_blocks(data, components, plan.loss, plan.l1[0], plan.l2[0])
-            value = loss_in_blocks(data, np.asarray(codes, dtype=np.float64), components.T.astype(np.float64), plan.loss)
-            self.certificate_ = block_certificate(data, k, value, plan.loss)
+            codes = encode_chunks(data, components, plan.loss, plan.l1[0], plan.l2[0])
+            value = factor_loss(data, np.asarray(codes, dtype=np.float64), components.T.astype(np.float64), plan.loss)
+            self.certificate_ = rank_certificate(data, k, value, plan.loss)
         self.components_, self.n_components_ = components.astype(codes.dtype), k
         self.n_iter_ = max(1, len(result.history))
         self.reconstruction_err_ = norm(value, plan.loss)
@@ -246,7 +246,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             X = validate_data(self, X, reset=False, skip_check_array=True)
             plan = self._plan(chunked.matrix_shape(X), None)
             with chunked.open_chunked(X, self.n_components_, self.memory_limit) as data:
-                return codes_in_blocks(data, self.components_, plan.loss, plan.l1[0], plan.l2[0])
+                return encode_chunks(data, self.components_, plan.loss, plan.l1[0], plan.l2[0])
         X = self._checked(X, reset=False)
         plan = self._plan(X.shape, None)
         return encode(X, self.components_, plan.loss, plan.l1[0], plan.l2[0])

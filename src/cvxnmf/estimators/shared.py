@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.nmf.bounds import rank_certificate
-from cvxnmf.nmf.evaluation import factor_loss
+from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.

@@ -1,193 +1,312 @@
-"""The data of a rank-k factorisation: dense or in compressed rows, with places for missing entries."""
+"""The data of a factorisation behind one protocol: in memory, dense or sparse, or in row chunks.
+
+The descent asks for three things, and the data know how: update a factor of the rows by a rule, give the objective in V that
+follows from it, and evaluate a loss. Data in memory are one chunk that can also be read by columns and may have missing
+entries; data in row chunks are read once per step, and their factor U lives with the chunks.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from cvxnmf import validation
+from cvxnmf.chunked import ChunkedMatrix, Maximum
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.sparse import csr_times
-from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
-from cvxnmf.nmf import kernels
-
-#: Share of nonzero entries up to which Kullback-Leibler works on compressed rows: zeros of A only enter through sums.
-MOSTLY_ZERO = 0.6
-#: Columns up to which a compiled loop beats the library's matrix product.
-THIN = 4
+from cvxnmf.linalg.products import product_entries
+from cvxnmf.nmf.extrapolation import Extrapolation
+from cvxnmf.nmf.losses import ColumnSums, NMFLoss, entropy
+from cvxnmf.nmf.storage import CompressedRows, DenseRows, Storage, stored
 
 
-class Data:
-    """A and its transpose, dense or in compressed rows, with places for missing entries.
+class Penalty(NamedTuple):
+    """Weights of the penalties ``l1 sum(X) + l2 ||X||²`` on U and on V."""
+
+    l1: tuple[float, float] = (0.0, 0.0)
+    l2: tuple[float, float] = (0.0, 0.0)
+
+    def value(self, X: FloatArray, side: int) -> float:
+        """The penalty on one factor."""
+        total = self.l1[side] * float(X.sum()) if self.l1[side] else 0.0
+        return total + (self.l2[side] * float(np.vdot(X, X)) if self.l2[side] else 0.0)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return any(self.l1) or any(self.l2)
+
+
+NO_PENALTY = Penalty()
+
+
+class FactorRows(NamedTuple):
+    """A factor U, held where the rows of the data are.
 
     Attributes
     ----------
-    A, At : ndarray or scipy.sparse.csr_array
-        Missing entries hold the fill.
-    rows, columns : ndarray
-        Where entries are missing.
+    state : tuple of ndarray, or what row chunks keep
+        U, and U before it was extrapolated.
+    largest : float
+        Largest entry of U; None where nobody needs it.
+    penalty : float
+        The penalty on U.
     """
 
-    def __init__(self, A: Any, rows: Any, columns: Any, single: bool, symmetric: bool) -> None:
-        self.A, self.rows, self.columns, self.single = A, rows, columns, single
-        self.shape: tuple[int, int] = A.shape
-        self.At: Any
-        self._places: Any
-        self._places_t: Any
-        self.sparse = sp.issparse(A)
-        self.missing = len(rows) > 0
-        self._symmetric = symmetric
-        self._fill_places()
+    state: Any
+    largest: float | None
+    penalty: float
 
-    def _fill_places(self) -> None:
-        """Find the missing entries in the storage of A and of its transpose."""
-        if not self.sparse:
-            self.At = self.A if self._symmetric else np.ascontiguousarray(self.A.T)
-            self._places, self._places_t = (self.rows, self.columns), (self.columns, self.rows)
-            return
-        tags = sp.csr_array((np.arange(1, self.A.nnz + 1), self.A.indices, self.A.indptr), shape=self.shape)
-        turned = tags.T.tocsr()
-        order = turned.data - 1
-        self.At = sp.csr_array((self.A.data[order], turned.indices, turned.indptr), shape=self.shape[::-1])
-        inverse = np.empty(len(order), dtype=np.intp)
-        inverse[order] = np.arange(len(order))
-        wanted = np.asarray(tags[self.rows, self.columns]).ravel().astype(np.intp) - 1 if self.missing else self.rows
-        self._places, self._places_t = wanted, inverse[wanted]
 
-    @classmethod
-    def from_user(cls, A: Any, symmetric: bool, loss: str) -> Data:
-        """Check a user's matrix: nonnegative, finite, no row or column without an observed entry."""
-        if sp.issparse(A):
-            data = cls._from_sparse(A, symmetric)
-        else:
-            data = cls._from_dense(A, symmetric)
-        counts = [np.bincount(places, minlength=size) for places, size in zip((data.rows, data.columns), data.shape, strict=True)]
-        for name, count, other in zip(("Row", "Column"), counts, data.shape[::-1], strict=True):
-            if (count == other).any():
-                validation.refuse(f"{name} {int(np.argmax(count == other))} of A has only NaN; drop it before factoring.")
-        if symmetric:
-            _require_symmetry(data)
-        observed = data.observed()
-        validation.magnitude(observed if len(observed) else np.zeros(1), loss)
-        data.fill(_typical_values(data))
-        return data.compressed() if loss == "kl" else data
+class RowStep(NamedTuple):
+    """How the rows of U are updated, wherever they are."""
 
-    @classmethod
-    def _from_dense(cls, A: Any, symmetric: bool) -> Data:
-        if np.ma.isMaskedArray(A) and A.dtype.kind in "fiub":
-            A = np.ma.filled(A if A.dtype.kind == "f" else A.astype(np.float64), np.nan)  # masked is missing
-        raw = A
-        try:
-            raw = np.asarray(A)
-            missing = np.isnan(raw) if raw.dtype.kind == "f" else np.zeros(raw.shape, dtype=bool)
-        except (TypeError, ValueError):
-            missing = np.zeros((1, 1), dtype=bool)
-        if missing.any() and not missing.all():
-            raw = np.where(missing, 0.0, raw)
-        dense, dtype = validation.nonnegative_matrix(raw if missing.any() else A)
-        rows, columns = np.nonzero(missing)
-        return cls(dense, rows, columns, dtype.kind == "f" and dtype.itemsize <= 4, symmetric)
+    rule: Any
+    loss: NMFLoss
+    l1: float
+    l2: float
+    extrapolation: Extrapolation | None
+    constant: float = 0.0
+    largest: float | None = None
 
-    @classmethod
-    def _from_sparse(cls, A: Any, symmetric: bool) -> Data:
-        if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
-            validation.nonnegative_matrix(A)  # says what is wrong
-        single = A.dtype.kind == "f" and A.dtype.itemsize <= 4
-        matrix = sp.csr_array(A, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        values, missing = matrix.data, np.isnan(matrix.data)
-        for wrong, words in ((np.isinf(values), "an infinite entry"), (values < 0, "a negative entry")):
-            if wrong.any():
-                e = int(np.argmax(wrong))
-                start = "Negative values in data: " if values[e] < 0 else ""
-                validation.refuse(
-                    f"{start}A has {words} at row {rows[e]}, column {matrix.indices[e]}; only nonnegative finite "
-                    "entries can be factored."
-                )
-        if not (values[~missing] > 0).any():
-            validation.refuse("A is all zeros; there is nothing to fit.")
-        keep = missing | (values > 0)
-        if not keep.all():
-            places = (rows[keep], matrix.indices[keep])
-            matrix = sp.csr_array((np.where(missing, 1.0, values)[keep], places), shape=matrix.shape)
-            matrix.sort_indices()
-            return cls(matrix, rows[missing], places[1][missing[keep]], single, symmetric)
-        columns = matrix.indices[missing]
-        matrix.data[missing] = 1.0
-        return cls(matrix, rows[missing], columns, single, symmetric)
+    def update(self, A: Storage, state: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The rows of U after the rule, extrapolated if that is asked for, and before extrapolation."""
+        U, last = state if isinstance(state, tuple) else (state, state)
+        objective = self.loss.objective(A, V, self.l1, self.l2, self.constant)
+        objective.largest = self.largest
+        new = self.rule.update(objective, U)
+        return (new if self.extrapolation is None else self.extrapolation.point(new, last)), new
 
-    def compressed(self) -> Data:
-        """The same data in compressed rows if that saves work."""
-        if self.sparse or np.count_nonzero(self.A) > MOSTLY_ZERO * self.A.size:
-            return self
-        values = self.filled
-        self.fill(np.ones(len(values)))  # missing entries need a place, whatever their fill
-        short = Data(sp.csr_array(self.A), self.rows, self.columns, self.single, self._symmetric)
-        short.fill(values)
-        return short
 
+class DataMatrix(Protocol):
+    """Nonnegative data, wherever they are."""
+
+    shape: tuple[int, int]
+    #: Whether the data are of single precision or less.
+    single: bool
+    #: Whether the data can be read by columns, and so often that searches are affordable.
+    in_memory: bool
+    #: What multiplies like a matrix, missing entries filled, for initialisations.
+    matrix: Any
+
+    @property
+    def energy(self) -> float:
+        """``||A||²`` over the observed entries."""
+
+    @property
+    def total(self) -> float:
+        """Sum of the observed entries."""
+
+    @property
+    def entropy(self) -> float:
+        """``sum A log A - A`` over the observed entries."""
+
+    def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
+        """A factor where the rows of the data are."""
+
+    def collect(self, U: FactorRows) -> FloatArray:
+        """The factor as one array."""
+
+    def update_rows(
+        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, Any]:
+        """U after its rule, and the objective in V that follows from it."""
+
+    def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
+        """The loss over the observed entries, entry by entry."""
+
+    def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
+        """The loss of the values that are filled in for missing entries."""
+
+
+class Missing(NamedTuple):
+    """Rows and columns of missing entries, and their places among the stored ones."""
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    places: Any
+
+
+NOTHING_MISSING = Missing(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), None)
+
+
+class MemoryMatrix:
+    """Data in memory: rows, their transpose, and places of missing entries, which hold the model's values.
+
+    Parameters
+    ----------
+    storage : DenseRows or CompressedRows
+        Its entries are overwritten where data are missing, and never otherwise.
+    missing : Missing
+        Where.
+    single : bool
+        Whether the data are of single precision or less.
+    symmetric : bool
+        Whether A is symmetric to the last bit.
+    matrix : ndarray or csr_array, optional
+        What initialisations work on; the storage itself if left out.
+    """
+
+    in_memory = True
+
+    def __init__(
+        self,
+        storage: Storage,
+        missing: Missing = NOTHING_MISSING,
+        single: bool = False,
+        symmetric: bool = False,
+        matrix: Any = None,
+    ) -> None:
+        self.storage, self.missing, self.single, self.symmetric = storage, missing, single, symmetric
+        self.shape = storage.shape
+        self.matrix = storage.A if matrix is None else matrix
+
+    @cached_property
+    def transposed(self) -> Storage:
+        """The transpose in the same storage; of symmetric data the storage itself."""
+        if self.symmetric:
+            return self.storage
+        A = self.storage.A
+        return CompressedRows(A.T.tocsr()) if self.storage.sparse else DenseRows(np.ascontiguousarray(A.T))
+
+    @cached_property
+    def _transposed_places(self) -> Any:
+        """Places of missing entries in the transpose."""
+        rows, columns, places = self.missing
+        if self.symmetric or not self.storage.sparse:
+            return places if self.symmetric else (columns, rows)
+        A = self.storage.A
+        numbers = sp.csr_array((np.arange(A.nnz), A.indices, A.indptr), shape=A.shape).T.tocsr().data
+        inverse = np.empty(len(numbers), dtype=np.intp)
+        inverse[numbers] = np.arange(len(numbers))
+        return inverse[places]
+
+    @cached_property
     def observed(self) -> FloatArray:
         """The stored observed entries (of sparse data the nonzero ones)."""
-        values: FloatArray = self.A.data if self.sparse else self.A
-        if not self.missing:
+        values = self.storage.entries
+        if not len(self.missing.rows):
             return values.ravel()
         hidden = np.zeros(values.shape, dtype=bool)
-        hidden[self._places] = True
+        hidden[self.missing.places] = True
         return values[~hidden]
 
-    def fill(self, values: FloatArray) -> None:
-        """Put values where entries are missing."""
-        if self.missing:
-            (self.A.data if self.sparse else self.A)[self._places] = values
-            (self.At.data if self.sparse else self.At)[self._places_t] = values
+    @cached_property
+    def energy(self) -> float:
+        """``||A||²`` over the observed entries."""
+        return float(np.vdot(self.observed, self.observed))
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of the observed entries."""
+        return float(self.observed.sum())
+
+    @cached_property
+    def entropy(self) -> float:
+        """``sum A log A - A`` over the observed entries."""
+        return entropy(self.observed)
 
     @property
     def filled(self) -> FloatArray:
         """The values where entries are missing."""
-        return np.asarray((self.A.data if self.sparse else self.A)[self._places])
+        return np.asarray(self.storage.entries[self.missing.places]) if len(self.missing.rows) else np.empty(0)
 
-    def model(self, U: FloatArray, V: FloatArray) -> FloatArray:
-        """``UV'`` where entries are missing."""
-        return np.asarray(kernels.entries(self.rows, self.columns, U, V))
+    def fill(self, values: FloatArray) -> None:
+        """Put values where entries are missing."""
+        self.storage.entries[self.missing.places] = values
+        if not self.symmetric:
+            self.transposed.entries[self._transposed_places] = values
+
+    def impute(self, U: FloatArray, V: FloatArray) -> None:
+        """Fill missing entries with the model's."""
+        if len(self.missing.rows):
+            self.fill(product_entries(self.missing.rows, self.missing.columns, U, V))
+
+    def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
+        """The array itself."""
+        return FactorRows((U, U), None, penalty.value(U, 0))
+
+    def collect(self, U: FactorRows) -> FloatArray:
+        """The array itself."""
+        return np.asarray(U.state[0])
+
+    def update_rows(
+        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, Any]:
+        """U by its rule on the rows, and the objective in V from the columns."""
+        self.impute(U.state[0], V)
+        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, loss.constant(self, self.filled))
+        state = step.update(self.storage, U.state, V)
+        self.impute(state[0], V)
+        return FactorRows(state, None, penalty.value(state[0], 0)), self.column_objective(loss, penalty, state[0])
+
+    def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> Any:
+        """The objective in V with U fixed, missing entries as they are filled."""
+        return loss.objective(self.transposed, U, penalty.l1[1], penalty.l2[1], loss.constant(self, self.filled))
+
+    def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
+        """The loss over the observed entries; filled ones add nothing."""
+        self.impute(U.state[0], V)
+        return loss.value(self.storage, U.state[0], V)
+
+    def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
+        """The loss of the values that are filled in for missing entries."""
+        if not len(self.missing.rows):
+            return 0.0
+        model = product_entries(self.missing.rows, self.missing.columns, U.state[0], V)
+        return float(loss.entrywise(self.filled, np.asarray(model)).sum())
 
 
-def product(A: Any, V: FloatArray) -> FloatArray:
-    """``A V`` for either storage."""
-    if sp.issparse(A):
-        return csr_times(A, V)
-    if V.shape[1] <= THIN:
-        return np.asarray(kernels.thin_product(A, np.ascontiguousarray(V.T)))
-    return np.asarray(A @ V)
+class ChunkedData:
+    """Data in row chunks: U lives with the chunks, V and all sums in this process; one pass per step."""
+
+    in_memory = False
+
+    def __init__(self, matrix: ChunkedMatrix) -> None:
+        self.matrix, self.chunks, self.shape, self.single = matrix, matrix.chunks, matrix.shape, matrix.single
+        self.energy, self.total, self.entropy = matrix.energy, float(matrix.total), float(matrix.entropy)
+
+    def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
+        """Rows of U with their chunks."""
+        return FactorRows(self.chunks.scatter(U), float(U.max()), penalty.value(U, 0))
+
+    def collect(self, U: FactorRows) -> FloatArray:
+        """U in this process."""
+        return np.asarray(self.chunks.gather(U.state))
+
+    def update_rows(
+        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, Any]:
+        """U and the sums for the objective in V in one pass."""
+        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, largest=U.largest)
+        state, total = self.chunks.map_reduce(update_chunk, U.state, V, step)
+        sums = ColumnSums(*total)
+        weight = penalty.l1[0] * float(sums.sums.sum()) + penalty.l2[0] * float(np.trace(sums.gram))
+        constant = loss.constant(self, np.empty(0))
+        objective = loss.objective_from_sums(sums, V, penalty.l1[1], penalty.l2[1], constant)
+        return FactorRows(state, float(sums.largest), weight), objective
+
+    def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
+        """The loss by a pass over the data, entry by entry."""
+        _, (value,) = self.chunks.map_reduce(chunk_loss, U.state, V, loss)
+        return float(value)
+
+    def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
+        """Nothing is missing."""
+        return 0.0
 
 
-def _typical_values(data: Data) -> FloatArray:
-    """First guess of missing entries: the product of the row's and the column's mean over the mean."""
-    if not data.missing:
-        return np.empty(0)
-    data.fill(np.zeros(len(data.rows)))
-    m, n = data.shape
-    row = np.asarray(data.A.sum(axis=1)).ravel() / (n - np.bincount(data.rows, minlength=m))
-    column = np.asarray(data.A.sum(axis=0)).ravel() / (m - np.bincount(data.columns, minlength=n))
-    mean = float(data.A.sum()) / (m * n - len(data.rows))
-    return np.asarray(row[data.rows] * column[data.columns] / mean)
+def update_chunk(chunk: Any, state: Any, V: FloatArray, step: RowStep) -> tuple[Any, tuple[Any, ...]]:
+    """Update the rows of U of a chunk, and return its share of :class:`ColumnSums`."""
+    A = stored(chunk)
+    U, new = step.update(A, state, V)
+    products, logarithms = step.loss.column_products(A, U, V)
+    return (U, new), (products, U.T @ U, U.sum(axis=0), Maximum(U.max()), logarithms)
 
 
-def _require_symmetry(data: Data) -> None:
-    """Refuse data that are not symmetric, and average what differs by rounding."""
-    m, n = data.shape
-    if m != n:
-        validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
-    places = set(zip(data.rows.tolist(), data.columns.tolist(), strict=True))
-    if any((j, i) not in places for i, j in places):
-        validation.refuse("A has NaN at an entry but not at its mirror image; make both missing or give both.")
-    data.fill(np.ones(len(data.rows)))
-    largest = asymmetry(data.A)
-    if largest > rounding_asymmetry(data.A):
-        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
-    if largest:
-        mean = (data.A + data.A.T) / 2
-        data.A = sp.csr_array(mean) if data.sparse else mean
-        data._fill_places()
+def chunk_loss(chunk: Any, state: Any, V: FloatArray, loss: NMFLoss) -> tuple[None, tuple[float]]:
+    """The loss of a chunk."""
+    U = state[0] if isinstance(state, tuple) else state
+    return None, (loss.value(stored(chunk), U, V),)

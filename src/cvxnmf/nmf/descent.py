@@ -1,10 +1,10 @@
-"""Classical rank-k factorisation ``A ≈ UV'``, U and V nonnegative: one loop drives every method."""
+"""Classical rank-k factorisation ``A ≈ UV'``, U and V nonnegative: one loop drives every method on every kind of data."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,66 @@ from cvxnmf import chunked, validation
 from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.nmf import chunked_descent
-from cvxnmf.nmf.chunked_descent import rules_for
-from cvxnmf.nmf.data import Data
-from cvxnmf.nmf.methods import METHODS, components, pair, starting_point
-from cvxnmf.nmf.movers import Alternating, Mover, Rules, Symmetric
-from cvxnmf.nmf.objectives import LOSSES, Penalty, Problem
-from cvxnmf.results import Factorization, Interrupted, Iterate, Status
+from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
+from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, DataMatrix, Penalty
+from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.methods import METHODS, Needs, require_method
+from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.starts import starting_point
+from cvxnmf.results import Factorization, Iterate, Status
+from cvxnmf.results.status import keep_best
 
 #: Steps whose common progress decides about stopping.
 WINDOW = 10
+
+ENDINGS = {
+    Status.OPTIMAL: "the data are reproduced up to rounding",
+    Status.CONVERGED: "the objective no longer falls by more than the tolerance",
+    Status.MAX_ITER: "the limit of steps was reached while the objective was still falling",
+    Status.INTERRUPTED: "stopped on request",
+    Status.NONFINITE: "a value stopped being finite, and the last finite point is kept",
+}
+
+
+class Run(NamedTuple):
+    """What a descent found; its certificate is made only when somebody wants it."""
+
+    U: FloatArray
+    V: FloatArray
+    value: float
+    history: tuple[Iterate, ...]
+    status: Status
+    loss: str
+    scale: float
+
+    @property
+    def message(self) -> str:
+        """How it ended."""
+        steps = f"{len(self.history)} step{'s' if len(self.history) != 1 else ''}"
+        return f"After {steps} {ENDINGS[self.status]}; a local method, so that better factors may exist."
+
+    def factorization(self) -> Factorization:
+        """The result with a certificate of its value and the bound 0."""
+        statement = RankStatement(self.loss, self.U.shape[1], self.V is self.U)
+        certificate = Certificate.of_proof(self.value, "zero", Proof(0.0, True, self.scale), statement)
+        return Factorization(self.U, self.V, self.value, certificate, self.history, self.status, self.message)
+
+
+class Stopping(NamedTuple):
+    """When a descent ends."""
+
+    max_iter: int = 200
+    tol: float = 1e-4
+    callback: Callable[[Iterate], Any] | None = None
+
+    @classmethod
+    def checked(cls, max_iter: Any, tol: Any, callback: Any) -> Stopping:
+        """A user's terms, refused in a sentence where they make no sense."""
+        validation.callback(callback)
+        return cls(validation.integer("max_iter", max_iter, minimum=1), validation.number("tol", tol, minimum=0.0), callback)
+
+
+DEFAULT_STOPPING = Stopping()
 
 
 def classical_nmf(
@@ -51,7 +101,7 @@ def classical_nmf(
     ----------
     A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
         Nonnegative; NaN marks missing entries. Sparse matrices stay sparse. A dask array, and data for which a memory limit
-        or a client is given, are worked on in blocks of rows and cannot have missing entries; see the notes.
+        or a client is given, are worked on in row chunks and cannot have missing entries; see the notes.
     n_components : int
         Number of columns of U and V, at most the larger side of A.
     method : {"hals", "multiplicative", "gradient", "als", "quasi-newton", "sparse"}
@@ -81,8 +131,8 @@ def classical_nmf(
     callback : callable, optional
         Called with an :class:`Iterate` after every step; a true answer stops.
     memory_limit : int or str, optional
-        Most memory that the whole process may use, in bytes or in words such as ``"2 GB"``: data are read in blocks of rows,
-        each once per step. Files opened with ``numpy.load(path, mmap_mode="r")`` may be larger than the memory.
+        Most memory that the whole process may use, in bytes or in words such as ``"2 GB"``: data are read in row chunks, each
+        once per step. Files opened with ``numpy.load(path, mmap_mode="r")`` may be larger than the memory.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, that does the work. Left out, a dask array is worked on by the current
         client, or in this process if there is none.
@@ -99,10 +149,10 @@ def classical_nmf(
 
     Notes
     -----
-    On data in blocks the methods are "hals", "multiplicative", "als" and "quasi-newton" ("kl": the first two) and the starts
-    "nndsvd", "random" and arrays. Steps are the same as in memory, with one exception: "hals" for "kl" moves V by
-    multiplication, since Newton's steps on V would need more than one pass over the data. For "kl" the values in the history
-    are those before V is moved; the value of the result is computed at its factors.
+    On data in row chunks the methods are "hals", "multiplicative", "als" and "quasi-newton" ("kl": the first two) and the starts
+    "nndsvd", "random" and arrays. Steps are the same as in memory, with one exception: "hals" for "kl" updates V
+    by multiplication, since Newton's steps on V would need more than one pass over the data. For "kl" the values in the
+    history are those before V is updated; the value of the result is computed at its factors.
 
     Examples
     --------
@@ -115,123 +165,99 @@ def classical_nmf(
     """
     validation.choice("method", method, METHODS)
     validation.choice("loss", loss, LOSSES)
-    validation.callback(callback)
+    stopping = Stopping.checked(max_iter, tol, callback)
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
-    max_iter = validation.integer("max_iter", max_iter, minimum=1)
-    tol = validation.number("tol", tol, minimum=0.0)
-    penalty = Penalty(pair("l1", l1), pair("l2", l2))
+    penalty = Penalty(_pair("l1", l1), _pair("l2", l2))
+    in_memory = not chunked.needs_chunks(A, memory_limit, client)
+    require_method(method, loss, bool(symmetric), sparseness, in_memory)
+    terms: Any = (method, loss, symmetric, penalty, sparseness, stopping)
+    if in_memory:
+        data = memory_matrix(A, bool(symmetric), LOSSES[loss])
+        k = validation.components(n_components, data.shape)
+        return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
+    k = validation.components(n_components, chunked.matrix_shape(A))
+    with chunked.open_chunked(A, k, memory_limit, client) as matrix:
+        validation.magnitude(np.array([matrix.max()]), loss)
+        rows = ChunkedData(matrix)
+        return descend(rows, starting_point(rows, k, init, False, rng), *terms).factorization()
+
+
+def descend(
+    data: DataMatrix,
+    start: tuple[FloatArray, FloatArray],
+    method: str = "hals",
+    loss: str = "mse",
+    symmetric: bool = False,
+    penalty: Penalty = NO_PENALTY,
+    sparseness: Any = None,
+    stopping: Stopping = DEFAULT_STOPPING,
+) -> Run:
+    """One descent on checked data from checked factors, which are not changed; U and V are the same if symmetric."""
     kind = METHODS[method]
-    kind.accept(method, loss, bool(symmetric), sparseness)
-    if chunked.needs_chunks(A, memory_limit, client):
-        if symmetric:
-            validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
-        rules, k = rules_for(method, loss), components(n_components, chunked.matrix_shape(A))
-        with chunked.open_chunked(A, k, memory_limit, client) as matrix:
-            return _in_blocks(matrix, k, rules, loss, init, rng, penalty, (max_iter, tol, callback))
-    data = Data.from_user(A, bool(symmetric), loss)
-    k = components(n_components, data.shape)
     with single_thread(), np.errstate(all="ignore"):  # values are tested for being finite
-        U, V = starting_point(data, k, init, bool(symmetric), rng)
-        problem = LOSSES[loss](data, penalty)
-        mover: Mover
+        objective = Objective(data, LOSSES[loss], penalty)
         if symmetric:
-            mover = Symmetric(problem, kind.symmetric_rules[loss], U)
-        else:
-            mover = Alternating(problem, kind.rules(loss, sparseness), U, V)
-        return _Run(problem, mover, max_iter, tol, callback).descended()
+            return _Descent(Symmetric(objective, kind.symmetric_rules[loss], start[0]), stopping).run()
+        rules = kind.make[loss](Needs(sparseness, data.in_memory))
+        return _Descent(Alternating(objective, rules, *start), stopping).run()
 
 
-def _in_blocks(
-    A: chunked.ChunkedMatrix,
-    k: int,
-    rules: Rules,
-    loss: str,
-    init: Any,
-    rng: Any,
-    penalty: Penalty,
-    terms: tuple[int, float, Any],
-) -> Factorization:
-    """The same descent on data in blocks of rows."""
-    validation.magnitude(np.array([A.max()]), loss)
-    with single_thread(), np.errstate(all="ignore"):
-        U, V = chunked_descent.starting_point(A, k, init, rng)
-        problem = chunked_descent.PROBLEMS[loss](A, penalty)
-        mover = chunked_descent.Spread(problem, rules, U, V)
-        del U
-        return _Run(problem, mover, *terms).descended()
+class _Descent:
+    """The loop, its clock and history, and the last point that did not rise."""
 
-
-class _Run:
-    """One factorisation: the loop, its clock and history, and the last point that did not rise."""
-
-    def __init__(
-        self, problem: Problem, mover: Mover, max_iter: int, tol: float, callback: Callable[[Iterate], Any] | None
-    ) -> None:
-        self.problem, self.mover, self.max_iter, self.tol, self.callback = problem, mover, max_iter, tol, callback
+    def __init__(self, iteration: Alternating | Symmetric, stopping: Stopping) -> None:
+        self.iteration, self.objective, self.stopping = iteration, iteration.objective, stopping
         self.began, self.history = time.perf_counter(), list[Iterate]()
-        self.point, self.values = (mover.U, mover.V), [mover.value]
-        self.symmetric = mover.V is mover.U
+        self.point, self.values = (iteration.U, iteration.V), [iteration.value]
 
-    def descended(self) -> Factorization:
+    def run(self) -> Run:
         """What the loop finds; on Ctrl-C the best so far goes with the interrupt."""
-        try:
+        with keep_best(lambda inner: self.result(Status.INTERRUPTED).factorization()):
             status = self.loop()
-        except KeyboardInterrupt:
-            raise Interrupted(self.result(Status.INTERRUPTED)) from None
         return self.result(status)
 
     def loop(self) -> Status:
         """The one loop: step, guard, record, stop."""
-        for iteration in range(1, self.max_iter + 1):
-            self.mover.step()
-            value, before = self.mover.value, self.values[-1]
+        tol = self.stopping.tol
+        for number in range(1, self.stopping.max_iter + 1):
+            self.iteration.step()
+            value, before = self.iteration.value, self.values[-1]
             if not np.isfinite(value):
                 return Status.NONFINITE
             if value <= before:
-                self.point = self.mover.U, self.mover.V
+                self.point = self.iteration.U, self.iteration.V
             self.values.append(min(value, before))
-            if self._record(iteration):
+            if self._record(number):
                 return Status.INTERRUPTED
-            if self.values[-1] <= self.tol * NEGLIGIBLE * self.problem.scale:
+            if self.values[-1] <= tol * NEGLIGIBLE * self.objective.scale:
                 return Status.OPTIMAL
             if value > before:  # a rise by rounding: nothing is left to gain
                 return Status.CONVERGED
-            if iteration >= WINDOW and self.values[-1 - WINDOW] - self.values[-1] <= self.tol * self.values[-1]:
+            if number >= WINDOW and self.values[-1 - WINDOW] - self.values[-1] <= tol * self.values[-1]:
                 return Status.CONVERGED
         return Status.MAX_ITER
 
-    def _record(self, iteration: int) -> bool:
-        """Add a line to the history and tell the callback; a true answer stops the loop."""
-        rank = self.point[1].shape[1]
-        self.history.append(Iterate(iteration, time.perf_counter() - self.began, self.values[-1], 0.0, rank))
-        return self.callback is not None and bool(self.callback(self.history[-1]))
+    def _record(self, number: int) -> bool:
+        """Add a line to the history and call the callback; a true answer stops the loop."""
+        rank, callback = self.point[1].shape[1], self.stopping.callback
+        self.history.append(Iterate(number, time.perf_counter() - self.began, self.values[-1], 0.0, rank))
+        return callback is not None and bool(callback(self.history[-1]))
 
-    def result(self, status: Status) -> Factorization:
-        """The point in tidy columns, its value computed there."""
-        U = self.point[1] if self.symmetric else self.problem.whole(self.point[0])
-        U, V = _tidy(U, self.point[1], balance=not self.problem.penalty.any)
-        if self.problem.data.single:
+    def result(self, status: Status) -> Run:
+        """The point with columns in order, its value computed there."""
+        objective, symmetric = self.objective, self.iteration.symmetric
+        U = self.point[1] if symmetric else objective.data.collect(self.point[0])
+        U, V = order_columns(U, self.point[1], balance=not objective.penalty.any)
+        if objective.data.single:
             U, V = U.astype(np.float32), (V if V is U else V.astype(np.float32))
-        V = U if self.symmetric else V
-        value = self.problem.evaluate(*(np.ascontiguousarray(X, dtype=np.float64) for X in (U, V)))
-        statement = RankStatement(self.problem.name, U.shape[1], self.symmetric)
-        certificate = Certificate.of_proof(value, "zero", Proof(0.0, True, self.problem.scale), statement)
-        return Factorization(U, V, value, certificate, tuple(self.history), status, self._message(status))
-
-    def _message(self, status: Status) -> str:
-        steps = f"{len(self.history)} step{'s' if len(self.history) != 1 else ''}"
-        endings = {
-            Status.OPTIMAL: "the data are reproduced up to rounding",
-            Status.CONVERGED: "the objective no longer falls by more than the tolerance",
-            Status.MAX_ITER: "the limit of steps was reached while the objective was still falling",
-            Status.INTERRUPTED: "stopped on request",
-            Status.NONFINITE: "a value stopped being finite, and the last finite point is kept",
-        }
-        return f"After {steps} {endings[status]}; a local method, so that better factors may exist."
+        V = U if symmetric else V
+        whole = [np.ascontiguousarray(X, dtype=np.float64) for X in (U, V)]
+        value = objective.evaluate(objective.hold(whole[0]), whole[1])
+        return Run(U, V, value, tuple(self.history), status, objective.loss.name, objective.scale)
 
 
-def _tidy(U: FloatArray, V: FloatArray, balance: bool) -> tuple[FloatArray, FloatArray]:
+def order_columns(U: FloatArray, V: FloatArray, balance: bool) -> tuple[FloatArray, FloatArray]:
     """Columns by decreasing weight, of equal norms on both sides if `balance`."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     order = np.argsort(-(u * v), kind="stable")
@@ -241,3 +267,11 @@ def _tidy(U: FloatArray, V: FloatArray, balance: bool) -> tuple[FloatArray, Floa
     alive = (u > 0) & (v > 0) & balance
     ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))
     return np.ascontiguousarray((U * ratio)[:, order]), np.ascontiguousarray((V / ratio)[:, order])
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    """A number for both factors, or a pair of numbers."""
+    parts = value if isinstance(value, tuple | list) else (value, value)
+    if len(parts) != 2:
+        validation.refuse(f"{name} must be a number or a pair of numbers (for U, for V), not {value!r}.")
+    return validation.number(name, parts[0], minimum=0.0), validation.number(name, parts[1], minimum=0.0)

@@ -6,30 +6,26 @@ Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
-import scipy.optimize as so
 import scipy.sparse as sp
 
+from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.nnls import nnls_rows
+from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.nmf.updates.hals import hals_sweeps
 
-#: Numbers that a block of rows may hold at once.
-BLOCK_SIZE = 1 << 21
+#: Numbers that work on a chunk of rows may hold at once, and beside a row chunk of large data.
+BUDGET, SMALL_BUDGET = 1 << 21, 1 << 19
 #: Sweeps of coordinate descent that guess which entries are positive.
 SWEEPS = 12
 #: Smallest eigenvalue, at unit diagonal, from which least squares are solved as they stand.
 WELL_POSED = 3e-8
 #: Rounds of the proximal point method where they are not.
 ROUNDS = 8
-#: Entries within this share of the largest are zero.
-ZERO = 1e-13
-#: Most exchanges.
-PIVOTS = 200
-#: Full exchanges without progress before single ones.
-PATIENCE = 3
 #: Steps of expectation maximisation before Newton's, and the most of Newton's.
 WARMING, NEWTON = 20, 200
 #: Stationarity at which a row of Kullback-Leibler is solved; its codes sum to one there.
@@ -57,13 +53,19 @@ def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
     """
     H = np.asarray(H, dtype=np.float64)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        return (_least_squares if loss == "mse" else _divergence)(X, H, l1, l2).astype(X.dtype)
+        return ENCODERS[loss](X, H, l1, l2).astype(X.dtype)
 
 
-def _blocks(count: int, size: int) -> Iterator[slice]:
-    """Slices of rows that together hold about as much as a block may, if each holds `size`."""
-    height = max(1, BLOCK_SIZE // max(1, size))
-    return (slice(first, first + height) for first in range(0, count, height))
+def encode_chunks(A: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
+    """The same for data in row chunks, in their precision."""
+    state, _ = A.chunks.map_reduce(encode_chunk, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
+    return A.chunks.gather(state).astype(np.float32 if A.single else np.float64, copy=False)
+
+
+def encode_chunk(chunk: Any, state: Any, H: FloatArray, loss: str, l1: float, l2: float) -> tuple[FloatArray, tuple[Any, ...]]:
+    """Codes of a chunk as its state, computed a few rows at a time: a row needs nk numbers at most."""
+    slices = row_chunks(chunk.shape[0], H.size, SMALL_BUDGET)
+    return np.concatenate([encode(chunk[rows], H, loss, l1, l2) for rows in slices]), ()
 
 
 def _missing(X: Any) -> Any:
@@ -78,10 +80,10 @@ def _least_squares(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
     W, ridge = np.zeros((X.shape[0], k)), l2 * np.eye(k)
     whole = X if complete.all() else X[complete]
     P = np.asarray(whole @ H.T, dtype=np.float64) - 0.5 * l1
-    W[complete] = np.concatenate([P[:0], *(_quadratic((H @ H.T + ridge)[None], P[rows]) for rows in _blocks(len(P), k * k))])
+    W[complete] = _quadratic((H @ H.T + ridge)[None], P)
     partial = np.flatnonzero(~complete)
-    for block in _blocks(len(partial), k * (k + X.shape[1])):
-        rows = partial[block]
+    for chunk in row_chunks(len(partial), k * (k + X.shape[1]), BUDGET):
+        rows = partial[chunk]
         seen = ~missing[rows]
         P = np.where(seen, X[rows], 0.0) @ H.T - 0.5 * l1
         W[rows] = _quadratic((seen[:, None, :] * H) @ H.T + ridge, P)
@@ -104,45 +106,20 @@ def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
     P = P / height
     shift = np.where(np.linalg.eigvalsh(Q)[:, :1] < WELL_POSED, WELL_POSED, 0.0)
     Q = Q + shift[:, :, None] * np.eye(k)
-    W = _pivoted(Q, P, _swept(Q, P))
+    W = nnls_rows(Q, P, _coordinate_descent(Q, P) > 0)
     for _ in range(ROUNDS if shift.any() else 0):
-        W = _pivoted(Q, P + shift * W, W)
+        W = nnls_rows(Q, P + shift * W, W > 0)
     return np.asarray(W * height / scale)
 
 
-def _swept(Q: FloatArray, P: FloatArray) -> FloatArray:
+def _coordinate_descent(Q: FloatArray, P: FloatArray) -> FloatArray:
     """A few sweeps of coordinate descent, all rows at once, for Q of unit diagonal."""
     W = np.zeros_like(P)
+    if len(Q) == 1:
+        return np.asarray(hals_sweeps(W, P, Q[0], SWEEPS, 0.0))
     for _ in range(SWEEPS):
         for i in range(P.shape[1]):
             W[:, i] = np.maximum(0.0, W[:, i] + P[:, i] - np.einsum("rl,rl->r", W, np.broadcast_to(Q[:, i], W.shape)))
-    return W
-
-
-def _pivoted(Q: FloatArray, P: FloatArray, start: FloatArray) -> FloatArray:
-    """Block principal pivoting: entries are zero or solve a linear system, and those with the wrong sign change sides."""
-    count, k = P.shape
-    W, positive, left = np.zeros_like(P), start > 0, np.arange(count)
-    fewest, patience = np.full(count, k + 1), np.full(count, PATIENCE)
-    for _ in range(PIVOTS):
-        F, q = positive[left], Q if len(Q) == 1 else Q[left]
-        system = np.where(F[:, :, None] & F[:, None, :], q, np.eye(k))
-        w = np.linalg.solve(system, np.where(F, P[left], 0.0)[:, :, None])[:, :, 0]
-        slope = np.matmul(w[:, None, :], q)[:, 0] - P[left]
-        wrong = np.where(F, w, slope) < -ZERO * np.maximum(1.0, np.abs(w).max(axis=1, keepdims=True))
-        W[left] = np.maximum(w, 0.0)
-        number = wrong.sum(axis=1)
-        better = number < fewest[left]
-        patience[left] = np.where(better, PATIENCE, patience[left] - 1)
-        fewest[left] = np.minimum(fewest[left], number)
-        last = np.arange(k) == (k - 1 - np.argmax(wrong[:, ::-1], axis=1))[:, None]
-        positive[left] ^= wrong & (last | (patience[left] >= 0)[:, None])
-        left = left[number > 0]
-        if not len(left):
-            return W
-    for row in left:  # a cycle by rounding
-        R = sl.cholesky(Q[0 if len(Q) == 1 else row] + ZERO * np.eye(k))
-        W[row], _ = so.nnls(R, sl.solve_triangular(R, P[row], trans="T"))
     return W
 
 
@@ -163,7 +140,7 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] > 0]
     G = np.ascontiguousarray((H / scale[:, None]).T)
-    for rows in _alike(order, lengths, k):
+    for rows in _rows_of_like_length(order, lengths, k):
         x, columns = _padded(entries, rows, lengths)
         total = totals[rows, None]
         square = l2 * total / (scale * scale)
@@ -171,13 +148,13 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
     return W
 
 
-def _alike(order: Any, lengths: Any, k: int) -> Iterator[Any]:
-    """Blocks of rows, in the order of their lengths, so that padding them costs little."""
+def _rows_of_like_length(order: Any, lengths: Any, k: int) -> Iterator[Any]:
+    """Chunks of rows, in the order of their lengths, so that padding them costs little."""
     first = 0
     while first < len(order):
-        height = max(1, BLOCK_SIZE // (k * int(lengths[order[first]])))
+        height = max(1, BUDGET // (k * int(lengths[order[first]])))
         longest = int(lengths[order[min(first + height, len(order)) - 1]])
-        height = max(1, min(height, BLOCK_SIZE // (k * longest)))
+        height = max(1, min(height, BUDGET // (k * longest)))
         yield order[first : first + height]
         first += height
 
@@ -220,7 +197,7 @@ class _Mixture(NamedTuple):
         e = np.where(self.x > 0, self.model(w), 1.0)
         return self.x / e, e
 
-    def raised(self, w: FloatArray) -> FloatArray:
+    def em_step(self, w: FloatArray) -> FloatArray:
         """A step of expectation maximisation."""
         a = w * self.pull(self.ratio(w)[0])
         return np.asarray(2.0 * a / (self.S + np.sqrt(self.S**2 + 8.0 * self.square * a)))
@@ -230,7 +207,7 @@ def _mixtures(x: FloatArray, G: FloatArray, S: FloatArray, square: FloatArray) -
     """Solve all rows: expectation maximisation, then Newton steps in the positive entries, projected and backtracked."""
     problem, answer = _Mixture(x, G, S, square), np.full(S.shape, 1.0 / S.shape[1])
     for _ in range(WARMING):
-        answer = problem.raised(answer)
+        answer = problem.em_step(answer)
     left, w = np.arange(len(x)), answer.copy()
     for _ in range(NEWTON):
         further, error = _newton_step(problem, w)
@@ -256,10 +233,10 @@ def _newton_step(problem: _Mixture, w: FloatArray) -> tuple[FloatArray, FloatArr
     free = ~bound
     system = np.where(free[:, :, None] & free[:, None, :], curvature, np.eye(k))
     step = np.linalg.solve(system, np.where(free, -slope, -w)[:, :, None])[:, :, 0]
-    return _backtracked(problem, w, slope, step), error
+    return _backtrack(problem, w, slope, step), error
 
 
-def _backtracked(problem: _Mixture, w: FloatArray, slope: FloatArray, step: FloatArray) -> FloatArray:
+def _backtrack(problem: _Mixture, w: FloatArray, slope: FloatArray, step: FloatArray) -> FloatArray:
     """``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent; where there is none, the other method."""
     before = problem.value(w)
     answer, left, length = w.copy(), np.arange(len(w)), 1.0
@@ -271,5 +248,9 @@ def _backtracked(problem: _Mixture, w: FloatArray, slope: FloatArray, step: Floa
         answer[left[good]] = trial[good]
         left, length = left[~good], 0.5 * length
     if len(left):
-        answer[left] = problem.of(left).raised(w[left])
+        answer[left] = problem.of(left).em_step(w[left])
     return answer
+
+
+#: Encoders by loss.
+ENCODERS: dict[str, Callable[..., FloatArray]] = {"mse": _least_squares, "kl": _divergence}

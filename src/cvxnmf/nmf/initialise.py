@@ -1,4 +1,4 @@
-"""Deterministic starts of the rank-k methods: ``start(A, k) -> (U, V)``, nonnegative, ``A`` dense, sparse or in blocks.
+"""Deterministic starts of the rank-k methods: ``start(A, k) -> (U, V)``, nonnegative, ``A`` dense, sparse or in row chunks.
 
 None depends on the order of the rows or columns of A beyond rounding, and each scales with A: ``c A`` gives ``sqrt(c) U``.
 """
@@ -20,7 +20,7 @@ from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
 from cvxnmf.linalg.leading import FULL_GRAM, krylov_pairs, lanczos_pairs, leading_eigenpairs
-from cvxnmf.nmf import kernels
+from cvxnmf.nmf.updates.hals import hals_sweeps
 from cvxnmf.results import Solution
 
 #: Certified gap at which a convex solution is good enough to start from.
@@ -71,13 +71,13 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
     rows = A[chosen]
     V = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T
     U, V = nndsvd(A, k) if len(chosen) < k else (np.ones((A.shape[0], k)), np.ascontiguousarray(V))
-    return _balanced(kernels.hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING, SOLVED), V)
+    return _balanced(hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING, SOLVED), V)
 
 
 def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
     """Columns of A that stick out as U, and V by least squares."""
-    turned = A.T if isinstance(A, ChunkedMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
-    V, U = successive_projection(turned, k)
+    transposed = A.T if isinstance(A, ChunkedMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
+    V, U = successive_projection(transposed, k)
     return U, V
 
 
@@ -154,7 +154,7 @@ def _centres(W: FloatArray, k: int) -> FloatArray:
     return np.array([W[labels == c].mean(axis=0) if np.any(labels == c) else first[c] for c in range(k)])
 
 
-def exchanged(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:
+def exchange_columns(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:
     """The same factors with two near columns merged, and the strongest direction that is left in the free place.
 
     `choice` counts the pairs from the one whose merging costs least.
@@ -170,8 +170,8 @@ def exchanged(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> t
 def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
     """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
     for _ in range(steps):
-        U = kernels.hals_sweeps(np.ascontiguousarray(U), np.ascontiguousarray(A @ V), V.T @ V, 1)
-        V = kernels.hals_sweeps(np.ascontiguousarray(V), np.ascontiguousarray(A.T @ U), U.T @ U, 1)
+        U = hals_sweeps(np.ascontiguousarray(U), np.ascontiguousarray(A @ V), V.T @ V, 1)
+        V = hals_sweeps(np.ascontiguousarray(V), np.ascontiguousarray(A.T @ U), U.T @ U, 1)
     return U, V
 
 

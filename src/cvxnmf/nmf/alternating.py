@@ -1,0 +1,125 @@
+"""One step of a descent: U by its rule and V by its rule, or one factor of symmetric data."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.nmf.data import DataMatrix, FactorRows, MemoryMatrix, Penalty
+from cvxnmf.nmf.extrapolation import Extrapolation
+from cvxnmf.nmf.losses import CANCELLING, NMFLoss
+from cvxnmf.nmf.methods import Rules
+from cvxnmf.nmf.updates.symmetric import SymmetricRule, SymmetricTerms
+
+#: Smallest share of its step that the multiplicative symmetric rule is asked for.
+SMALLEST_SHARE = 1e-4
+
+
+class Objective:
+    """A loss over the observed entries of the data, and penalties on the factors."""
+
+    def __init__(self, data: DataMatrix, loss: NMFLoss, penalty: Penalty) -> None:
+        self.data, self.loss, self.penalty = data, loss, penalty
+
+    @cached_property
+    def scale(self) -> float:
+        """Size of the observed data."""
+        return self.loss.scale(self.data)
+
+    def hold(self, U: FloatArray) -> FactorRows:
+        """A factor where the rows of the data are."""
+        return self.data.hold(U, self.penalty)
+
+    def evaluate(self, U: FactorRows, V: FloatArray) -> float:
+        """The objective, computed entry by entry where affordable."""
+        return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1)
+
+    def value(self, in_V: Any, U: FactorRows, V: FloatArray) -> float:
+        """The same from the objective in V at hand, entry by entry only where that would cancel."""
+        value = in_V.value(V) - self.data.filled_loss(self.loss, U, V)
+        if value - self.penalty.value(V, 1) < CANCELLING * max(self.scale, abs(in_V.constant)):
+            return self.evaluate(U, V)
+        return float(value) + U.penalty
+
+
+class Alternating:
+    """U by its rule, then V by its rule; extrapolated if the method asks for it."""
+
+    symmetric = False
+
+    def __init__(self, objective: Objective, rules: Rules, U: FloatArray, V: FloatArray) -> None:
+        self.objective, self.rules, self.extrapolation = objective, rules, rules.extrapolation
+        self.U = objective.hold(rules.U.feasible_start(U, objective.loss))
+        self.V = rules.V.feasible_start(V, objective.loss)
+        self.value = objective.evaluate(self.U, self.V)
+        self.steps = 0
+        self._restart()
+
+    def _restart(self) -> None:
+        """Start anew from the point: nothing is extrapolated."""
+        self.last_V, self.next_V = self.V, self.V
+
+    def step(self) -> None:
+        """One update of both factors; where extrapolation made the value rise, a plain one instead."""
+        self.steps += 1
+        ahead = self.extrapolation if self.extrapolation is not None and self.steps > self.extrapolation.wait else None
+        rules = self.rules.later if ahead is not None and self.rules.later is not None else (self.rules.U, self.rules.V)
+        U, V, value = self._update(rules, ahead)
+        if ahead is not None and not value <= self.value:
+            ahead.slow_down()
+            self._restart()
+            U, V, value = self._update(rules, None)
+        elif ahead is not None:
+            ahead.speed_up()
+        if self.rules.safe is not None and not value <= self.value:
+            self._restart()
+            U, V, value = self._update(self.rules.safe, None)
+        self.U, self.V, self.value = U, V, value
+
+    def _update(self, rules: Any, ahead: Extrapolation | None) -> tuple[FactorRows, FloatArray, float]:
+        """The next point and its value, for Kullback-Leibler in row chunks the one before V is updated."""
+        objective = self.objective
+        U, in_V = objective.data.update_rows(rules[0], objective.loss, objective.penalty, self.U, self.next_V, ahead)
+        V = rules[1].update(in_V, self.next_V)
+        value = objective.value(in_V, U, V)
+        self.next_V, self.last_V = V if ahead is None else ahead.point(V, self.last_V), V
+        return U, V, value
+
+
+class Symmetric:
+    """U = V, updated by a symmetric rule; a rule that lets the value rise is asked for a smaller step."""
+
+    symmetric = True
+
+    def __init__(self, objective: Objective, rule: SymmetricRule, U: FloatArray) -> None:
+        self.objective, self.rule = objective, rule
+        self.data: MemoryMatrix = objective.data  # type: ignore[assignment]  # row chunks are refused before
+        self.terms = SymmetricTerms(self.data.storage, sum(objective.penalty.l1), sum(objective.penalty.l2))
+        self.V = objective.loss.lift_zeros(U)
+        self.value = objective.evaluate(self.U, self.V)
+        self.share = 0.5
+
+    @property
+    def U(self) -> FactorRows:
+        """V, where the rows of the data are."""
+        return self.objective.hold(self.V)
+
+    def step(self) -> None:
+        """One update; after a rise a smaller one, unless the rule knows no smaller one."""
+        self.data.impute(self.V, self.V)
+        V, value = self._update()
+        while value > self.value and self.share > SMALLEST_SHARE:
+            self.share /= 2.0
+            before, (V, value) = V, self._update()
+            if np.array_equal(V, before):
+                break
+        self.V, self.value = V, value
+
+    def _update(self) -> tuple[FloatArray, float]:
+        """What the rule makes of the factor, and the value there."""
+        objective, V = self.objective, self.rule(self.terms, self.V, self.share)
+        in_V = self.data.column_objective(objective.loss, objective.penalty, V)
+        return V, objective.value(in_V, objective.hold(V), V)

@@ -1,0 +1,45 @@
+"""Extrapolation of alternating updates, restarted when the value rises (Ang & Gillis 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+
+
+@dataclass
+class Extrapolation:
+    """Updates start a little ahead of the last factor, and fall back when the value rises.
+
+    Attributes
+    ----------
+    wait : int
+        Plain steps first, which keep the basin of the start.
+    weight : float
+        How far ahead, in units of the last step; adapted.
+    keep : float
+        Share of an entry that extrapolation must leave.
+    most : float
+        Largest weight; adapted.
+    """
+
+    wait: int
+    weight: float
+    keep: float = 0.0
+    most: float = 1.0
+
+    def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
+        """``new + weight (new - old)``, not below ``keep * new``."""
+        return np.maximum(new + self.weight * (new - old), self.keep * new)
+
+    def slow_down(self) -> None:
+        """After a rise."""
+        self.most = self.weight
+        self.weight /= 1.5
+
+    def speed_up(self) -> None:
+        """After a descent."""
+        self.weight = min(self.most, 1.05 * self.weight)
+        self.most = min(1.0, 1.01 * self.most)

@@ -1,0 +1,318 @@
+"""The losses of a rank-k factorisation; to add one, add a class and its name here.
+
+A loss knows its value at factors, and the objective in one factor with the other fixed: :class:`QuadraticObjective` for the
+squared error, :class:`DivergenceObjective` for Kullback-Leibler. Missing entries are filled with the model's own values before
+each update, by which the objective of the filled data lies above the one of the observed entries and touches it at the current
+point: every descent on the former is one on the latter (expectation maximisation).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.nmf.storage import Storage
+
+#: Entries of a factor below this share of its largest are as good as zero: they are lifted to it when they want to leave.
+NEGLIGIBLE_ENTRY = 1e-10
+#: Values below this share of the data's scale are recomputed entry by entry, since the short formula cancels.
+CANCELLING = 1e-5
+#: Products of at most this many entries are formed, chunk by chunk, where the short formula cancels on sparse data.
+AFFORDABLE = 5e7
+
+
+class Totals(Protocol):
+    """Sums over the observed entries of the data."""
+
+    @property
+    def energy(self) -> float:
+        """``||A||²``."""
+
+    @property
+    def total(self) -> float:
+        """Sum of A."""
+
+    @property
+    def entropy(self) -> float:
+        """``sum A log A - A``."""
+
+
+class ColumnSums(NamedTuple):
+    """What a pass over row chunks brings back: ``A'U`` or ``(A / UV')'U``, ``U'U``, sums and maximum of U, ``sum A log UV'``."""
+
+    products: FloatArray
+    gram: FloatArray
+    sums: FloatArray
+    largest: float
+    logarithms: float
+
+
+class FactorObjective(Protocol):
+    """The objective in one factor X, the other fixed; penalties on the other left out."""
+
+    constant: float
+    #: Largest entry of the whole factor, where X is a part of its rows.
+    largest: float | None
+
+    def value(self, X: FloatArray) -> float:
+        """The objective."""
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """Its gradient."""
+
+    def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Negative and positive part of the gradient, up to a common factor."""
+
+
+class QuadraticObjective:
+    """``||A - XV'||² + l1 sum(X) + l2 ||X||² = ||A||² - 2 <P, X> + <XQ, X>``, ``P = AV - l1/2``, ``Q = V'V + l2 I``.
+
+    Parameters
+    ----------
+    AV, VV : ndarray
+        ``AV`` and ``V'V``, which are taken over.
+    l1, l2 : float
+        Weights of the penalties.
+    constant : float
+        ``||A||²``.
+    """
+
+    largest: float | None = None
+
+    def __init__(self, AV: FloatArray, VV: FloatArray, l1: float, l2: float, constant: float) -> None:
+        self.P, self.Q, self.l1, self.constant = AV, VV, l1, constant
+        if l2:
+            self.Q[np.diag_indices_from(self.Q)] += l2
+        if l1:
+            self.P -= l1 / 2
+
+    def value(self, X: FloatArray) -> float:
+        """The objective; Gram matrices keep it cheap."""
+        return self.constant - 2.0 * float(np.vdot(self.P, X)) + float(np.vdot(X.T @ X, self.Q))
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """``2 (XQ - P)``."""
+        return 2.0 * (X @ self.Q - self.P)
+
+    def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``AV`` and ``XQ + l1/2``."""
+        return self.P + self.l1 / 2, X @ self.Q + self.l1 / 2
+
+
+class DivergenceObjective:
+    """``sum A log(A/XV') - A + XV' + l1 sum(X) + l2 ||X||²``."""
+
+    largest: float | None = None
+
+    def __init__(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> None:
+        self.A, self.V, self.l1, self.l2, self.constant = A, V, l1, l2, constant
+        self.sums = V.sum(axis=0)
+        self.logarithms: tuple[FloatArray, float] | None = None  # sum A log(XV') at the last X, where it came for free
+
+    def value(self, X: FloatArray) -> float:
+        """The objective, infinite where the model misses an entry."""
+        if self.logarithms is None or self.logarithms[0] is not X:
+            self._ratio_times(X)
+        assert self.logarithms is not None
+        return self.constant + float(X.sum(axis=0) @ self.sums) - self.logarithms[1] + _penalty(X, self.l1, self.l2)
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """``1 sum(V)' - (A / XV') V`` and the penalties'."""
+        negative, positive = self.gradient_parts(X)
+        return positive - negative
+
+    def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``(A / XV') V`` and ``sum(V) + l1 + 2 l2 X``."""
+        return self._ratio_times(X), np.asarray(self.sums + self.l1 + 2.0 * self.l2 * X if self.l2 else self.sums + self.l1)
+
+    def _ratio_times(self, X: FloatArray) -> FloatArray:
+        """``(A / XV') V``, the logarithms on the way."""
+        product, total = self.A.ratio_times(X, self.V)
+        self.logarithms = X, total
+        return product
+
+
+class DivergenceObjectiveAtV:
+    """The same in V with U fixed, known only at the V of the last pass over row chunks.
+
+    Its value is that at this V, whichever V is asked for: an upper bound after a multiplicative update.
+    """
+
+    largest: float | None = None
+
+    def __init__(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> None:
+        self.sums, self.V, self.l1, self.l2, self.constant = sums, V, l1, l2, constant
+
+    def value(self, X: FloatArray) -> float:
+        """The objective at the V of the last pass."""
+        model = float(self.sums.sums @ self.V.sum(axis=0))
+        return self.constant + model - self.sums.logarithms + _penalty(self.V, self.l1, self.l2)
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """The gradient there."""
+        negative, positive = self.gradient_parts(X)
+        return positive - negative
+
+    def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``(A / UV')' U`` and ``sum(U) + l1 + 2 l2 V``."""
+        return self.sums.products, np.asarray(self.sums.sums + self.l1 + 2.0 * self.l2 * X)
+
+
+class NMFLoss(ABC):
+    """A loss between data and model, entry by entry."""
+
+    name: str
+    #: Dense data with at most this share of nonzero entries are worked on in compressed rows.
+    compress_below: float
+    #: Entries of the data whose loss is computed at a time.
+    budget: int
+    #: How many of the best runs :func:`factorize` tries to improve by exchanging columns.
+    exchanged_runs: int
+
+    @abstractmethod
+    def scale(self, data: Totals) -> float:
+        """Size of the observed data, against which rounding is judged."""
+
+    @abstractmethod
+    def constant(self, data: Totals, filled: FloatArray) -> float:
+        """The part of the loss that the factors cannot change, with values filled in for missing entries."""
+
+    @abstractmethod
+    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> Any:
+        """The objective in a factor of the rows of A with V fixed."""
+
+    @abstractmethod
+    def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """What a row chunk contributes to the objective in V: products and logarithms of :class:`ColumnSums`."""
+
+    @abstractmethod
+    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> Any:
+        """The objective in V after a pass over row chunks."""
+
+    @abstractmethod
+    def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
+        """The loss of each entry, NaN where that of the data is; e may be overwritten."""
+
+    @abstractmethod
+    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
+        """The loss of all zeros of A that sparse data do not store, given the model e at the stored entries."""
+
+    def lift_zeros(self, X: FloatArray) -> FloatArray:
+        """A factor at which the loss is finite."""
+        return X
+
+    def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
+        """The loss of ``UV'`` over the observed entries; NaN marks missing ones."""
+        total = 0.0
+        for a, e in A.entries_and_model(U, V, self.budget):
+            if A.sparse and len(a) < A.shape[0] * A.shape[1]:
+                total += max(0.0, self.unstored_zeros(U, V, e))
+            parts = self.entrywise(a, e)
+            part = float(parts.sum())
+            total += float(np.nansum(parts)) if np.isnan(part) else part
+        return total
+
+
+class SquaredError(NMFLoss):
+    """``||A - UV'||²``."""
+
+    name, compress_below, budget, exchanged_runs = "mse", 0.0, 1 << 20, 5
+
+    def scale(self, data: Totals) -> float:
+        """``||A||²``."""
+        return data.energy
+
+    def constant(self, data: Totals, filled: FloatArray) -> float:
+        """``||A||²``."""
+        return data.energy + float(np.vdot(filled, filled))
+
+    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> QuadraticObjective:
+        """From ``AV`` and ``V'V``."""
+        return QuadraticObjective(A.times(V), V.T @ V, l1, l2, constant)
+
+    def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``A'U``."""
+        return A.transposed_times(U), 0.0
+
+    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> QuadraticObjective:
+        """From ``A'U`` and ``U'U``."""
+        return QuadraticObjective(sums.products, sums.gram, l1, l2, constant)
+
+    def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
+        """``(a - e)²``."""
+        np.subtract(a, e, out=e)
+        return np.multiply(e, e, out=e)
+
+    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
+        """``||UV'||² - ||e||²``."""
+        return float(np.vdot(U.T @ U, V.T @ V)) - float(e @ e)
+
+    def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
+        """The loss; of sparse data entry by entry where the zeros' share would cancel."""
+        total = super().value(A, U, V)
+        if not A.sparse or total > CANCELLING * float(np.vdot(A.entries, A.entries)) or A.shape[0] * A.shape[1] > AFFORDABLE:
+            return total
+        return float(sum(self.entrywise(A.dense_rows(rows), U[rows] @ V.T).sum() for rows in row_chunks(*A.shape, self.budget)))
+
+
+class KullbackLeibler(NMFLoss):
+    """``sum A log(A/UV') - A + UV'``; zeros of A enter through sums alone. A divergence takes many copies of its entries."""
+
+    name, compress_below, budget, exchanged_runs = "kl", 0.6, 1 << 17, 1
+
+    def scale(self, data: Totals) -> float:
+        """Sum of A."""
+        return data.total
+
+    def constant(self, data: Totals, filled: FloatArray) -> float:
+        """``sum A log A - A``."""
+        return data.entropy + entropy(filled)
+
+    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> DivergenceObjective:
+        """From the data themselves."""
+        return DivergenceObjective(A, V, l1, l2, constant)
+
+    def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV')'U`` and ``sum A log(UV')``."""
+        return A.ratio_transposed_times(U, V)
+
+    def objective_from_sums(
+        self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float
+    ) -> DivergenceObjectiveAtV:
+        """At V, the only place where a pass tells of it."""
+        return DivergenceObjectiveAtV(sums, V, l1, l2, constant)
+
+    def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
+        """``a log(a/e) - a + e``, with ``0 log 0 = 0``, accurate where a and e are close and where e nearly vanishes."""
+        positive = a > 0
+        x, y = np.where(positive, a, 1.0), np.where(positive, e, 1.0)
+        excess = (y - x) / x
+        logarithms = np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(y) - np.log(x))
+        return np.asarray(np.where(positive, a * (excess - logarithms), e) + 0.0 * a)
+
+    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
+        """``sum UV' - sum e``."""
+        return float(U.sum(axis=0) @ V.sum(axis=0)) - float(e.sum())
+
+    def lift_zeros(self, X: FloatArray) -> FloatArray:
+        """Off zero."""
+        return np.asarray(np.maximum(X, NEGLIGIBLE_ENTRY * X.max()))
+
+
+def entropy(a: FloatArray) -> float:
+    """``sum a log a - a``."""
+    a = a[a > 0]
+    return float(np.sum(a * np.log(a)) - np.sum(a))
+
+
+def _penalty(X: FloatArray, l1: float, l2: float) -> float:
+    """``l1 sum(X) + l2 ||X||²``."""
+    return (l1 * float(X.sum()) if l1 else 0.0) + (l2 * float(np.vdot(X, X)) if l2 else 0.0)
+
+
+#: Losses by name.
+LOSSES: dict[str, NMFLoss] = {loss.name: loss for loss in (SquaredError(), KullbackLeibler())}

@@ -1,0 +1,138 @@
+"""A user's matrix to data in memory: checked once, symmetric to the last bit if asked for, missing entries filled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cvxnmf import validation
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
+from cvxnmf.nmf.data import NOTHING_MISSING, MemoryMatrix, Missing
+from cvxnmf.nmf.losses import NMFLoss
+from cvxnmf.nmf.storage import stored
+
+
+class Checked(NamedTuple):
+    """Nonnegative finite entries, ones in place of missing ones, and where these are."""
+
+    A: Any
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    single: bool
+
+
+def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
+    """Data in memory from whatever a user gives, refused in a sentence where they cannot be factored."""
+    checked = _check_sparse(A) if sp.issparse(A) else _check_dense(A)
+    for name, places, size, other in zip(("Row", "Column"), checked[1:3], checked.A.shape, checked.A.shape[::-1], strict=True):
+        count = np.bincount(places, minlength=size)
+        if (count == other).any():
+            validation.refuse(f"{name} {int(np.argmax(count == other))} of A has only NaN; drop it before factoring.")
+    if symmetric:
+        checked = checked._replace(A=_symmetric_part(checked))
+    data = _fill_missing(checked, symmetric, loss)
+    validation.magnitude(data.observed if len(data.observed) else np.zeros(1), loss.name)
+    return data
+
+
+def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
+    """The same from what :func:`cvxnmf.validation.partial_matrix` returned; initialisations see its dense form."""
+    missing = np.zeros((0, 0), dtype=bool) if sp.issparse(A) else np.isnan(A)
+    rows, columns = np.nonzero(missing)
+    checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, False)
+    if symmetric:
+        checked = checked._replace(A=_symmetric_part(checked))
+    return _fill_missing(checked, symmetric, loss, keep_dense=True)
+
+
+def _check_dense(A: Any) -> Checked:
+    if np.ma.isMaskedArray(A) and A.dtype.kind in "fiub":
+        A = np.ma.filled(A if A.dtype.kind == "f" else A.astype(np.float64), np.nan)  # masked is missing
+    try:
+        raw = np.asarray(A)
+        missing = np.isnan(raw) if raw.dtype.kind == "f" else np.zeros(raw.shape, dtype=bool)
+    except (TypeError, ValueError):
+        raw, missing = A, np.zeros((1, 1), dtype=bool)
+    some = missing.any()
+    if some and not missing.all():
+        raw = np.where(missing, np.asarray(0, raw.dtype), raw)  # so that the rest can be checked
+    dense, dtype = validation.nonnegative_matrix(raw if some else A)
+    rows, columns = np.nonzero(missing)
+    dense[rows, columns] = 1.0
+    return Checked(dense, rows, columns, dtype.kind == "f" and dtype.itemsize <= 4)
+
+
+def _check_sparse(A: Any) -> Checked:
+    if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
+        validation.nonnegative_matrix(A)  # says what is wrong
+    single = A.dtype.kind == "f" and A.dtype.itemsize <= 4
+    matrix = sp.csr_array(A, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    values, missing = matrix.data, np.isnan(matrix.data)
+    for wrong, words in ((np.isinf(values), "an infinite entry"), (values < 0, "a negative entry")):
+        if wrong.any():
+            e = int(np.argmax(wrong))
+            start = "Negative values in data: " if values[e] < 0 else ""
+            validation.refuse(
+                f"{start}A has {words} at row {rows[e]}, column {matrix.indices[e]}; only nonnegative finite "
+                "entries can be factored."
+            )
+    if not (values[~missing] > 0).any():
+        validation.refuse("A is all zeros; there is nothing to fit.")
+    rows, columns = rows[missing], matrix.indices[missing]
+    matrix.data[missing] = 1.0
+    matrix.eliminate_zeros()
+    return Checked(matrix, rows, columns, single)
+
+
+def _symmetric_part(checked: Checked) -> Any:
+    """The data without differences of mirrored entries by rounding; refused if there are others."""
+    A, (m, n) = checked.A, checked.A.shape
+    if m != n:
+        validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
+    places = np.sort(checked.rows * n + checked.columns)
+    if not np.array_equal(places, np.sort(checked.columns * n + checked.rows)):
+        validation.refuse("A has NaN at an entry but not at its mirror image; make both missing or give both.")
+    largest = asymmetry(A)
+    if largest > rounding_asymmetry(A):
+        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
+    if not largest:
+        return A
+    return sp.csr_array((A + A.T) / 2) if sp.issparse(A) else (A + A.T) / 2
+
+
+def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: bool = False) -> MemoryMatrix:
+    """Data in the storage that suits the loss, missing entries filled with what their row and column suggest."""
+    A, rows, columns, single = checked
+    dense = not sp.issparse(A)
+    compress = dense and np.count_nonzero(A) <= loss.compress_below * A.size
+    storage = stored(sp.csr_array(A) if compress else A)
+    if not len(rows):
+        return MemoryMatrix(storage, NOTHING_MISSING, single, symmetric, A if keep_dense else None)
+    values = _typical_values(A, rows, columns)
+    places: Any = (rows, columns)
+    if storage.sparse:
+        tags = sp.csr_array((np.arange(1, len(storage.entries) + 1), *storage.arrays[1::-1]), shape=storage.shape)
+        places = np.asarray(tags[rows, columns]).ravel().astype(np.intp) - 1
+    matrix = None
+    if keep_dense:
+        matrix = A.copy()
+        matrix[rows, columns] = values
+    data = MemoryMatrix(storage, Missing(rows, columns, places), single, symmetric, matrix)
+    data.fill(values)
+    return data
+
+
+def _typical_values(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+    """First guess of missing entries: the product of the row's and the column's mean over the mean."""
+    (m, n), known = A.shape, A.copy()
+    known[rows, columns] = 0.0
+    row = np.asarray(known.sum(axis=1)).ravel() / (n - np.bincount(rows, minlength=m))
+    column = np.asarray(known.sum(axis=0)).ravel() / (m - np.bincount(columns, minlength=n))
+    mean = float(known.sum()) / (m * n - len(rows))
+    return np.asarray(row[rows] * column[columns] / mean)

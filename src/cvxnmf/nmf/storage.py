@@ -1,0 +1,138 @@
+"""Rows of data in memory, dense or in compressed rows: the products and sums that losses and update rules need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.chunked import transposed_product
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.logarithm import weighted_logarithms
+from cvxnmf.linalg.products import THIN, product_entries, thin_product
+from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.sparse import csr_times, ratio_product
+
+
+class Storage(Protocol):
+    """A matrix A or some of its rows, without missing entries."""
+
+    #: The array or csr_array.
+    A: Any
+    sparse: bool
+    shape: tuple[int, int]
+    #: What compiled loops take: the array, or `indptr`, `indices` and `data`.
+    arrays: tuple[Any, ...]
+    #: The stored entries, which may be overwritten where entries of the data are missing.
+    entries: FloatArray
+
+    def times(self, V: FloatArray) -> FloatArray:
+        """``A V``."""
+
+    def transposed_times(self, U: FloatArray) -> FloatArray:
+        """``A' U``."""
+
+    def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV') V`` and ``sum A log(UV')``."""
+
+    def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV')' U`` and ``sum A log(UV')``."""
+
+    def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Stored entries of A and those of ``UV'`` at the same places, `budget` at a time; the latter may be overwritten."""
+
+    def dense_rows(self, rows: slice) -> FloatArray:
+        """Some rows as an array."""
+
+
+class DenseRows:
+    """A contiguous array."""
+
+    sparse = False
+
+    def __init__(self, A: FloatArray) -> None:
+        self.A, self.shape, self.arrays, self.entries = A, A.shape, (A,), A
+
+    def times(self, V: FloatArray) -> FloatArray:
+        """``A V``; with few columns in one pass over A."""
+        if V.shape[1] <= THIN:
+            return np.asarray(thin_product(self.A, np.ascontiguousarray(V.T)))
+        return np.asarray(self.A @ V)
+
+    def transposed_times(self, U: FloatArray) -> FloatArray:
+        """``A' U``."""
+        return transposed_product(self.A, U)
+
+    def _ratio(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``A / UV'`` and ``sum A log(UV')``."""
+        W = np.maximum(U @ V.T, np.finfo(np.float64).tiny)
+        logarithms = float(weighted_logarithms(self.A, W))
+        return np.divide(self.A, W, out=W), logarithms
+
+    def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV') V`` and ``sum A log(UV')``."""
+        ratio, logarithms = self._ratio(U, V)
+        return np.asarray(ratio @ V), logarithms
+
+    def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV')' U`` and ``sum A log(UV')``."""
+        ratio, logarithms = self._ratio(U, V)
+        return transposed_product(ratio, U), logarithms
+
+    def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Row chunks of A and of ``UV'``."""
+        for rows in row_chunks(self.shape[0], self.shape[1], budget):
+            yield self.A[rows], U[rows] @ V.T
+
+    def dense_rows(self, rows: slice) -> FloatArray:
+        """A view."""
+        return self.A[rows]
+
+
+class CompressedRows:
+    """A csr_array of canonical format."""
+
+    sparse = True
+
+    def __init__(self, A: Any) -> None:
+        self.A, self.shape, self.arrays, self.entries = A, A.shape, (A.indptr, A.indices, A.data), A.data
+
+    def times(self, V: FloatArray) -> FloatArray:
+        """``A V``."""
+        return csr_times(self.A, V)
+
+    def transposed_times(self, U: FloatArray) -> FloatArray:
+        """``A' U``."""
+        return transposed_product(self.A, U)
+
+    def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV') V`` and ``sum A log(UV')`` over the nonzero entries."""
+        return ratio_product(self.A, U, V)
+
+    def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV')' U`` and ``sum A log(UV')`` over the nonzero entries."""
+        A, model = self.A, self._model(U, V)
+        positive = A.data > 0
+        logarithms = float(np.vdot(A.data, np.log(np.where(positive, model, 1.0))))
+        ratio = np.where(positive, A.data / np.where(positive, model, 1.0), 0.0)
+        return np.asarray(sp.csr_array((ratio, A.indices, A.indptr), shape=A.shape).T @ U), logarithms
+
+    def _model(self, U: FloatArray, V: FloatArray) -> FloatArray:
+        """``UV'`` at the stored entries."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.A.indptr))
+        return np.asarray(product_entries(rows, self.A.indices, U, V))
+
+    def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """All nonzero entries at once."""
+        yield self.A.data, self._model(U, V)
+
+    def dense_rows(self, rows: slice) -> FloatArray:
+        """Filled with zeros."""
+        return np.asarray(self.A[rows].toarray())
+
+
+def stored(A: Any) -> Storage:
+    """The storage of an array or of a sparse matrix."""
+    return CompressedRows(A.tocsr()) if sp.issparse(A) else DenseRows(A)

@@ -1,0 +1,100 @@
+"""Hierarchical alternating least squares: coordinate descent on the squared error (Cichocki & Phan 2009)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compiled, inlined
+from cvxnmf.nmf.losses import QuadraticObjective
+from cvxnmf.nmf.updates.rule import Rule
+
+#: Rows of a factor that are swept together; four cache lines of doubles per component.
+ROWS_TOGETHER = 32
+#: A row has settled when a sweep changes it by less than this share of the first sweep's change.
+SETTLED = 0.01
+
+
+class HALS(Rule):
+    """Columns one after the other, in up to `sweeps` sweeps per row."""
+
+    def __init__(self, sweeps: int = 1) -> None:
+        self.sweeps = sweeps
+
+    def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
+        """Sweep."""
+        return np.asarray(hals_sweeps(X, objective.P, objective.Q, self.sweeps))
+
+
+@inlined
+def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
+    """``p - q x`` of one column for the rows that are swept together, four components at a time."""
+    k = len(q)
+    for i in range(ROWS_TOGETHER):
+        slope[i] = p[i]
+    s = 0
+    while s + 3 < k:
+        q0, q1, q2, q3 = q[s], q[s + 1], q[s + 2], q[s + 3]
+        for i in range(ROWS_TOGETHER):
+            slope[i] -= (q0 * x[s, i] + q1 * x[s + 1, i]) + (q2 * x[s + 2, i] + q3 * x[s + 3, i])
+        s += 4
+    while s < k:
+        q0 = q[s]
+        for i in range(ROWS_TOGETHER):
+            slope[i] -= q0 * x[s, i]
+        s += 1
+
+
+@compiled
+def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float = SETTLED) -> Any:
+    """Cyclic coordinate descent on ``<XQ, X>/2 - <P, X>`` over X >= 0, a few rows together; a new array.
+
+    Each sweep minimises over one column after the other, ``x_l <- (x_l + (p_l - X q_l) / Q_ll)_+``. A row is swept until
+    it has settled, `sweeps` times at most: when a sweep changes it by less than the share `settled` of the first, it stays, so
+    that no row depends on its neighbours. Columns with ``Q_ll = 0`` stay.
+    """
+    m, k = X.shape
+    result = np.empty_like(X)
+    x, p = np.empty((k, ROWS_TOGETHER)), np.empty((k, ROWS_TOGETHER))
+    slope, change, limit, active = (
+        np.empty(ROWS_TOGETHER),
+        np.empty(ROWS_TOGETHER),
+        np.empty(ROWS_TOGETHER),
+        np.empty(ROWS_TOGETHER),
+    )
+    for first in range(0, m, ROWS_TOGETHER):
+        size = min(ROWS_TOGETHER, m - first)
+        x[:, size:] = 0.0
+        p[:, size:] = 0.0
+        for i in range(size):
+            for r in range(k):
+                x[r, i] = X[first + i, r]
+                p[r, i] = P[first + i, r]
+        active[:] = 1.0
+        for sweep in range(sweeps):
+            change[:] = 0.0
+            for r in range(k):
+                if Q[r, r] <= 0.0:
+                    continue
+                _negative_slope(Q[r], x, p[r], slope)
+                inverse = 1.0 / Q[r, r]
+                for i in range(ROWS_TOGETHER):
+                    new = max(0.0, x[r, i] + active[i] * (slope[i] * inverse))
+                    step = new - x[r, i]
+                    change[i] += step * step
+                    x[r, i] = new
+            if sweep == 0:
+                for i in range(ROWS_TOGETHER):
+                    limit[i] = settled * settled * change[i]
+            moving = 0.0
+            for i in range(ROWS_TOGETHER):
+                active[i] = 1.0 if change[i] > limit[i] else 0.0
+                moving += active[i]
+            if moving == 0.0:
+                break
+        for i in range(size):
+            for r in range(k):
+                result[first + i, r] = x[r, i]
+    return result

@@ -1,0 +1,33 @@
+"""What all update rules are: one better factor from the objective in it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, NMFLoss, QuadraticObjective
+
+
+class Rule(ABC):
+    """One update of one factor."""
+
+    @abstractmethod
+    def update(self, objective: Any, X: FloatArray) -> FloatArray:
+        """A new factor at which the objective is not larger."""
+
+    def feasible_start(self, X: FloatArray, loss: NMFLoss) -> FloatArray:
+        """A start that the rule can leave from: the loss must be finite there."""
+        return loss.lift_zeros(X)
+
+
+def lifted_entry(objective: Any, X: FloatArray) -> float:
+    """What entries near zero are lifted to, in units of the whole factor."""
+    return NEGLIGIBLE_ENTRY * (float(X.max()) if objective.largest is None else objective.largest)
+
+
+def row_values(objective: QuadraticObjective, X: FloatArray) -> FloatArray:
+    """The objective row by row, without its constant."""
+    return np.asarray(np.einsum("ij,ij->i", X, X @ objective.Q - 2.0 * objective.P))

@@ -1,0 +1,96 @@
+"""A certificate for anybody's factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf import chunked, validation
+from cvxnmf.certificates import Certificate
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.nmf.bounds import rank_certificate
+from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
+from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.storage import stored
+from cvxnmf.results import Factorization
+
+
+def verify(
+    A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150, *, memory_limit: Any = None, client: Any = None
+) -> Certificate:
+    """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.
+
+    Parameters
+    ----------
+    A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
+        Nonnegative; NaN stands for missing entries, which data in row chunks cannot have.
+    U : array-like of shape (m, k), or Factorization
+        Nonnegative.
+    V : array-like of shape (n, k), optional
+        Nonnegative, ``A ≈ UV'`` (the transpose of scikit-learn's ``components_``). Left out, ``A ≈ UU'`` and the bound is about
+        symmetric factorisations.
+    loss : {"mse", "kl"}
+        ``||A - UV'||^2`` (no half), or Kullback-Leibler, for which a bound is known for rank one only; above it the bound is 0.
+    effort : int
+        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
+        row chunks.
+    memory_limit, client
+        Work on data in row chunks, from files or on a Dask cluster; see :func:`classical_nmf`.
+
+    Returns
+    -------
+    Certificate
+        Of scope "rank-k"; ``certificate.kind`` tells which bound it is.
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> U, V = np.eye(4)[:, :2] + 0.1, np.ones((3, 2))
+    >>> certificate = cvxnmf.verify(U @ V.T + 0.01, U, V)
+    >>> bool(certificate.bound <= certificate.value)
+    True
+    """
+    validation.choice("loss", loss, LOSSES)
+    effort = validation.integer("effort", effort, minimum=0)
+    if isinstance(U, Factorization):
+        U, V = U.U, None if U.V is U.U else U.V
+    if chunked.needs_chunks(A, memory_limit, client):
+        return _verify_chunks(A, U, V, loss, memory_limit, client)
+    data = validation.partial_matrix(A)
+    validation.magnitude(data.data if sp.issparse(data) else data, loss)
+    U, V = validation.nonnegative_factors(U, V, data.shape)
+    symmetric = V is U
+    if symmetric:
+        validation.require_symmetric(data)
+    return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
+
+
+def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) -> Certificate:
+    """The certificate of factors of data in row chunks."""
+    if V is None:
+        validation.refuse("Data in blocks cannot be verified as UU'; give V as well, or data in memory.")
+    U, V = validation.nonnegative_factors(U, V, chunked.matrix_shape(A))
+    with chunked.open_chunked(A, U.shape[1], memory_limit, client) as matrix:
+        validation.magnitude(np.array([matrix.max()]), loss)
+        return rank_certificate(matrix, U.shape[1], factor_loss(matrix, U, V, loss), loss)
+
+
+def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
+    """The loss of ``UV'`` over the observed entries.
+
+    Parameters
+    ----------
+    A : ndarray, NaN where entries are missing, sparse array or ChunkedMatrix
+        The data.
+    U, V : ndarray of shapes (m, k) and (n, k)
+        Factors.
+    loss : str
+        Its name.
+    """
+    if isinstance(A, chunked.ChunkedMatrix):
+        data = ChunkedData(A)
+        return data.loss_value(LOSSES[loss], data.hold(U, NO_PENALTY), V)
+    with np.errstate(all="ignore"):
+        return LOSSES[loss].value(stored(A), U, V)
