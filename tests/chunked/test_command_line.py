@@ -79,4 +79,4 @@ def test_the_command_line_and_a_file_that_is_cut_short(size, tmp_path):
     assert answer.returncode == 1
     assert answer.stderr.startswith("cvxnmf: ")
     assert answer.stderr.count("\n") == 1
-    assert "a.npy is" in answer.stderr
+    assert "a.npy" in answer.stderr
