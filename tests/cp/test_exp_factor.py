@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 import cvxnmf
 from builders import random_counts, random_graph
 from cvxnmf.certificates import Certificate
-from cvxnmf.cp import lattice, pairs, reduction
+from cvxnmf.cp import lattice, reduction
+from cvxnmf.cp.hadamard_exponential import Features, HadamardExponential
 from cvxnmf.results import MatrixPoint, PairedPoint, Point, Solution, Status
 
 BOUNDARY = np.array(
@@ -252,12 +253,12 @@ def test_nonnegative_least_squares_is_optimal(columns, exchanges, monkeypatch):
 
 
 def test_weights_survive_columns_that_are_the_same():
-    half = pairs.Rows(np.zeros(10), np.linspace(-1, 1, 10)[:, None])
-    both = pairs.Pairs(half, half)
+    half = Point(np.zeros(10), np.linspace(-1, 1, 10)[:, None])
+    both = HadamardExponential(half, half)
     once = lattice.lattice_features(both, 0.1, 100)
     doubled = np.repeat(once.left, 3, axis=1)
-    light = reduction.weighted_columns(both, pairs.Features(doubled, doubled))
-    expected = reduction.weighted_columns(both, once)
+    light = reduction.refit_weights(both, Features(doubled, doubled))
+    expected = reduction.refit_weights(both, once)
     np.testing.assert_allclose(light.left @ light.right.T, expected.left @ expected.right.T, rtol=1e-5)
 
 

@@ -1,36 +1,39 @@
 """From X to nonnegative factors: ``exp(X) = UV'`` entrywise, ``U, V >= 0`` (docs/mathematics.md).
 
-With ``X = a1' + 1b' + W_1 W_2'`` row i of U is ``e^{a_i}`` times features of the position ``w_i`` and row j of V is ``e^{b_j}``
-times the same features of the position ``z_j``; their products give ``exp(w_i . z_j)``:
+With ``X = a1' + 1b' + W_1 W_2'`` row i of U is ``e^{a_i}`` times features of the embedded point ``w_i`` and row j of V is
+``e^{b_j}`` times the same features of ``z_j``; their products give ``exp(w_i . z_j)``:
 
     lattice    phi_t(w) = (h sqrt(2/pi))^(r/2) exp(|w|^2/2 - |w - t|^2), t on a grid of spacing h
     series     the paper's: each column of W shifted to be nonnegative, Taylor's series, products of all the pieces
-    rank-two   the paper's: each piece by its best approximation of rank two, rows turned into the orthant
+    rank-two   the paper's: each piece by its best approximation of rank two, rows rotated into the orthant
 
-Above rank 6 no grid is good: bumps around the data are the start of a descent over U and V. A symmetric X has both halves in
-common: one object stands left and right, and V is U.
+Above rank 6 grids are too large: bumps around the data are the start of a descent over U and V. For a symmetric X, V is U.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.convex.cones import ConditionallyPSD
+from cvxnmf.cp.hadamard_exponential import Errors, Features, HadamardExponential, measure_errors
 from cvxnmf.cp.lattice import LARGEST_GRID_RANK, lattice_features
-from cvxnmf.cp.pairs import Pairs, Rows, centred, measured_errors
-from cvxnmf.cp.rank_two import factor_rank_two, rank_two_features, turned_into_orthant
-from cvxnmf.cp.reduction import caratheodory_columns, weighted_columns
+from cvxnmf.cp.rank_two import rank_two_features
+from cvxnmf.cp.reduction import reduce_exactly, refit_weights
 from cvxnmf.cp.series import series_features
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import CPFactor, MatrixPoint, PairedPoint, Solution
+from cvxnmf.results import CPFactor, MatrixPoint, Point, Solution
 
-__all__ = ["exp_factor", "factor_rank_two", "turned_into_orthant"]
+Groups = NDArray[np.intp]
+
+#: Features of a matrix, and ways to fewer of them, by name.
+FEATURES = {"lattice": lattice_features, "series": series_features, "rank-two": rank_two_features}
+REDUCTIONS = {"weights": refit_weights, "caratheodory": reduce_exactly}
 
 
 def exp_factor(
@@ -73,31 +76,59 @@ def exp_factor(
         validation.choice("reduce", reduce, REDUCTIONS)
     tol = validation.number("tol", tol, minimum=0.0, strict=True)
     max_columns = validation.integer("max_columns", max_columns, minimum=1)
-    whole, *groups = _positions(X)
-    parts, errors, by_entry = [], [], reduce != "weights"
-    for rows, columns in _components(*groups):
-        pairs = centred(whole.restricted(rows, columns))
-        by_entry = by_entry and (method != "lattice" or pairs.rank <= LARGEST_GRID_RANK)
-        features = FEATURES[method](pairs, tol, max_columns)
-        if reduce is not None:
-            features = REDUCTIONS[reduce](pairs, features)
-        errors.append(measured_errors(pairs, features))
-        parts.append((rows, columns, features))
-    U = _stacked(len(whole.left.v), [(rows, features.left) for rows, _, features in parts])
-    V = U if whole.symmetric else _stacked(len(whole.right.v), [(columns, features.right) for _, columns, features in parts])
-    largest = max((error[0] for error in errors), default=0.0)
-    norm = sum(error[2] for error in errors)
-    frobenius = float(np.sqrt(sum(error[1] for error in errors) / norm)) if norm > 0 else 0.0
-    promised = largest if by_entry else frobenius
+    factor, promised = _factor_components(*_target_and_groups(X), _Method(method, tol, reduce, max_columns))
     if promised > tol:
         warnings.warn(f"method={method!r} reaches a relative error of {promised:.1e}, above tol={tol:g}.", stacklevel=2)
-    return CPFactor(U, largest, frobenius, V)
+    return factor
 
 
-def _positions(X: Any) -> tuple[Pairs, NDArray[np.intp], NDArray[np.intp]]:
-    """Both halves of a solution or of a matrix in the conditional cone, and their groups (-1: nothing but zeros)."""
+def factor_point(point: Point, tol: float, max_columns: int = 20_000) -> FloatArray:
+    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X, by the lattice; nobody is warned if it is less precise."""
+    groups = np.zeros(len(point.v), dtype=np.intp)
+    method = _Method("lattice", tol, None, max_columns)
+    return _factor_components(HadamardExponential(*point.halves()), groups, groups, method)[0].U
+
+
+class _Method(NamedTuple):
+    """How features are made."""
+
+    name: str
+    tol: float
+    reduce: str | None
+    max_columns: int
+
+    def features(self, target: HadamardExponential) -> Features:
+        """Return the features of one component."""
+        features = FEATURES[self.name](target, self.tol, self.max_columns)
+        return features if self.reduce is None else REDUCTIONS[self.reduce](target, features)
+
+    def limits_entries(self, target: HadamardExponential) -> bool:
+        """Whether the tolerance holds for every entry, not only in the Frobenius norm."""
+        return self.reduce != "weights" and (self.name != "lattice" or target.rank <= LARGEST_GRID_RANK)
+
+
+def _factor_components(
+    whole: HadamardExponential, row_groups: Groups, column_groups: Groups, method: _Method
+) -> tuple[CPFactor, float]:
+    """Factor every connected component on its own; also the error that the tolerance limits, by entry or in norm."""
+    parts, errors, by_entry = [], [], True
+    for rows, columns in _components(row_groups, column_groups):
+        target = whole.restrict(rows, columns).centre()
+        by_entry = by_entry and method.limits_entries(target)
+        features = method.features(target)
+        errors.append(measure_errors(target, features))
+        parts.append((rows, columns, features))
+    m, n = whole.shape
+    U = _block_columns(m, [(rows, features.left) for rows, _, features in parts])
+    V = U if whole.symmetric else _block_columns(n, [(columns, features.right) for _, columns, features in parts])
+    error = Errors.combine(errors)
+    return CPFactor(U, error.largest, error.frobenius, V), error.largest if by_entry else error.frobenius
+
+
+def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
+    """What is to be factored, and the components of its rows and columns (-1: nothing but zeros)."""
     if isinstance(X, Solution):
-        return _solved_positions(X)
+        return _solution_and_groups(X)
     matrix = validation.log_matrix(X, len(X) if hasattr(X, "__len__") else 0)
     if not np.isfinite(matrix).all():
         validation.refuse("X has -inf entries; factor a Solution, or each finite block of X on its own.")
@@ -108,13 +139,13 @@ def _positions(X: Any) -> tuple[Pairs, NDArray[np.intp], NDArray[np.intp]]:
             "X is not conditionally positive semidefinite, so exp(X) need not have nonnegative factors; solve for X first."
         )
     point = cone.project(matrix)
-    half = Rows(point.v, point.W[:, np.sum(point.W**2, axis=0) > tolerance])
+    half = Point(point.v, point.W[:, np.sum(point.W**2, axis=0) > tolerance])
     groups = np.zeros(len(matrix), dtype=np.intp)
-    return Pairs(half, half), groups, groups
+    return HadamardExponential(half, half), groups, groups
 
 
-def _solved_positions(solution: Solution) -> tuple[Pairs, NDArray[np.intp], NDArray[np.intp]]:
-    """Both halves of a solution and their groups."""
+def _solution_and_groups(solution: Solution) -> tuple[HadamardExponential, Groups, Groups]:
+    """The same for a solution."""
     point = solution.point
     if isinstance(point, MatrixPoint):
         validation.refuse(
@@ -123,24 +154,22 @@ def _solved_positions(solution: Solution) -> tuple[Pairs, NDArray[np.intp], NDAr
         )
     groups = np.zeros(len(point.v), dtype=np.intp) if solution.groups is None else solution.groups.copy()
     groups[np.isneginf(point.v)] = -1
-    whole = Rows(np.where(groups < 0, 0.0, point.v), point.W)
-    if not isinstance(point, PairedPoint):
-        return Pairs(whole, whole), groups, groups
-    rows, columns = np.split(np.arange(len(point.v)), [point.n_rows])
-    return Pairs(whole.restricted(rows), whole.restricted(columns)), groups[rows], groups[columns]
+    target = HadamardExponential(*point._replace(v=np.where(groups < 0, 0.0, point.v)).halves())
+    if target.symmetric:
+        return target, groups, groups
+    m, _ = target.shape
+    return target, groups[:m], groups[m:]
 
 
-def _components(
-    row_groups: NDArray[np.intp], column_groups: NDArray[np.intp]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows and columns of every group that has both."""
+def _components(row_groups: Groups, column_groups: Groups) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows and columns of every component that has both."""
     for group in np.intersect1d(row_groups, column_groups):
         if group >= 0:
             yield np.flatnonzero(row_groups == group), np.flatnonzero(column_groups == group)
 
 
-def _stacked(n: int, parts: list[tuple[NDArray[np.intp], FloatArray]]) -> FloatArray:
-    """Side by side the features of all groups, with zeros elsewhere."""
+def _block_columns(n: int, parts: list[tuple[NDArray[np.intp], FloatArray]]) -> FloatArray:
+    """The features of all components side by side, with zeros outside the rows of each."""
     if len(parts) == 1 and len(parts[0][0]) == n:
         return parts[0][1]
     stacked, first = np.zeros((n, sum(features.shape[1] for _, features in parts))), 0
@@ -148,7 +177,3 @@ def _stacked(n: int, parts: list[tuple[NDArray[np.intp], FloatArray]]) -> FloatA
         stacked[nodes, first : first + features.shape[1]] = features
         first += features.shape[1]
     return stacked
-
-
-FEATURES = {"lattice": lattice_features, "series": series_features, "rank-two": rank_two_features}
-REDUCTIONS = {"weights": weighted_columns, "caratheodory": caratheodory_columns}

@@ -1,4 +1,4 @@
-"""Above rank 6 no grid is good: bumps around the data are the start of a descent over U and V."""
+"""Nonnegative factors above rank 6, where grids are too large: Gaussian bumps around the data, then a descent over U and V."""
 
 from __future__ import annotations
 
@@ -9,129 +9,134 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.optimize import Bounds, minimize
 
-from cvxnmf.cp.pairs import HELD_ENTRIES, Features, Pairs, Rows, gaussian_bumps, measured_errors, on_both, refuse_columns
-from cvxnmf.cp.reduction import unit_columns, weighted_columns
+from cvxnmf.cp.hadamard_exponential import (
+    Features,
+    HadamardExponential,
+    gaussian_bumps,
+    map_halves,
+    measure_errors,
+    refuse_columns,
+)
+from cvxnmf.cp.reduction import refit_weights, unit_columns
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results import Point
 
-#: Above it, bumps are tried around this many points, and this many steps improve the ones chosen.
+#: About this many centres are tried.
 CENTRES = 2000
-POLISHING_STEPS = 300
-#: They end early when this many steps lower the squared error by less than a few percent.
+#: Steps of the descent, which ends early when STALLED_STEPS of them lower the squared error by less than a few percent.
+DESCENT_STEPS = 300
 STALLED_STEPS = 100
-#: Steps that make all rows and columns equally large.
-EVENING_STEPS = 8
+#: Steps that make the norms of all rows and columns about equal.
+SCALING_STEPS = 8
+#: Matrices of up to this many entries are kept during a descent instead of computed at every step.
+KEPT_ENTRIES = 1 << 24
 
 
-def data_centred_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
-    """Bumps around the data, the heaviest improved freely: where a grid would be too large.
+def data_centred_features(target: HadamardExponential, tol: float, max_columns: int) -> Features:
+    """Bumps around the data: those with the most weight, improved by descent.
 
     More of them are taken until the whole is within the tolerance, or as long as that helps. Errors are weighed with all rows
-    and columns made equally large, lest large effects drown the rest. A rectangular matrix whose smaller side is reached is
-    its own factor, next to the identity.
+    and columns scaled to about equal norms, or else large log-scalings would hide the rest. A rectangular matrix that would
+    need as many columns as its smaller side has is its own factor, beside the identity.
     """
-    even = _evened(pairs)
-    bumps = weighted_columns(even, gaussian_bumps(even, _centres_around_data(pairs), 1.0))
-    features = weighted_columns(even, _heaviest(bumps, _likely_columns(even, tol)))
-    target, last = tol, np.inf
+    scaled = _equalise_norms(target)
+    bumps = refit_weights(scaled, gaussian_bumps(scaled, _centres_around_data(target), 1.0))
+    features = refit_weights(scaled, _heaviest(bumps, _numerical_rank(scaled, tol)))
+    goal, last = tol, np.inf
     while features.columns <= max_columns:
-        if not pairs.symmetric and features.columns >= min(len(pairs.left.v), len(pairs.right.v)):
-            return _own_factor(pairs)
-        features = _polished(even, features, target)
-        uneven = _with_effects_of(pairs, even, features)
-        error, plain_error = _norm_error(even, features), _norm_error(pairs, uneven)
-        if max(error, plain_error) <= tol or error > max(target, 0.9 * last):
-            return uneven
-        target, last = min(target, 0.9 * tol * error / plain_error), error
-        features = _side_by_side(features, _most_missed(even, features, bumps, 1 + features.columns // 4))
+        if not target.symmetric and features.columns >= min(target.shape):
+            return _identity_factors(target)
+        features = _descend(scaled, features, goal)
+        answer = _rescale(features, scaled, target)
+        error, plain_error = measure_errors(scaled, features).frobenius, measure_errors(target, answer).frobenius
+        if max(error, plain_error) <= tol or error > max(goal, 0.9 * last):
+            return answer
+        goal, last = min(goal, 0.9 * tol * error / plain_error), error
+        features = _join(features, _steepest_bumps(scaled, features, bumps, 1 + features.columns // 4))
     return refuse_columns(features.columns, max_columns)
 
 
-def _evened(pairs: Pairs) -> Pairs:
-    """The same positions with effects for which all rows and all columns have about the same norm."""
-    W, Z = pairs.left.W, pairs.right.W
+def _equalise_norms(target: HadamardExponential) -> HadamardExponential:
+    """The same embedding with log-scalings for which all rows and all columns have about the same norm."""
+    W, Z = target.left.W, target.right.W
     a, b = np.zeros(len(W)), np.zeros(len(Z))
-    for _ in range(EVENING_STEPS):
+    for _ in range(SCALING_STEPS):
         row_squares, column_squares = np.empty(len(a)), np.zeros(len(b))
-        for block, E in Pairs(Rows(a, W), Rows(b, Z)).blocks():
+        for rows, E in HadamardExponential(Point(a, W), Point(b, Z)).chunks():
             np.square(E, out=E)
-            row_squares[block] = E.sum(axis=1)
+            row_squares[rows] = E.sum(axis=1)
             column_squares += E.sum(axis=0)
         a, b = a - 0.25 * np.log(row_squares), b - 0.25 * np.log(column_squares)
-    left = Rows(a, W)
-    return Pairs(left, left if pairs.symmetric else Rows(b, Z))
+    left = Point(a, W)
+    return HadamardExponential(left, left if target.symmetric else Point(b, Z))
 
 
-def _with_effects_of(pairs: Pairs, others: Pairs, features: Features) -> Features:
-    """Features of pairs that differ only in their effects."""
-    left = features.left * np.exp(pairs.left.v - others.left.v)[:, None]
-    return Features(left, left if pairs.symmetric else features.right * np.exp(pairs.right.v - others.right.v)[:, None])
+def _rescale(features: Features, scaled: HadamardExponential, target: HadamardExponential) -> Features:
+    """Features of the target, from features of a matrix that differs only in its log-scalings."""
+    left = features.left * np.exp(target.left.v - scaled.left.v)[:, None]
+    return Features(left, left if target.symmetric else features.right * np.exp(target.right.v - scaled.right.v)[:, None])
 
 
-def _norm_error(pairs: Pairs, features: Features) -> float:
-    """Relative error in the Frobenius norm."""
-    _, error, norm = measured_errors(pairs, features)
-    return float(np.sqrt(error / norm))
-
-
-def _most_missed(pairs: Pairs, features: Features, bumps: Features, count: int) -> Features:
+def _steepest_bumps(target: HadamardExponential, features: Features, bumps: Features, count: int) -> Features:
     """The bumps along which adding weight lowers the error fastest, with weights small enough to lower it."""
     unit = unit_columns(bumps)
     gain = np.zeros(unit.columns)
-    for block, E in pairs.blocks():
-        gain += np.sum(unit.left[block] * ((E - features.left[block] @ features.right.T) @ unit.right), axis=0)
+    for rows, E in target.chunks():
+        gain += np.sum(unit.left[rows] * ((E - features.left[rows] @ features.right.T) @ unit.right), axis=0)
     most = np.argsort(-gain, kind="stable")[:count]
     weights = np.zeros(unit.columns)
     weights[most] = np.maximum(gain[most], 0.0) / count
-    return unit.weighted(weights)
+    return unit.with_weights(weights)
 
 
-def _side_by_side(one: Features, other: Features) -> Features:
+def _join(one: Features, other: Features) -> Features:
     """The columns of both."""
     left = np.hstack([one.left, other.left])
     return Features(left, left if one.right is one.left else np.hstack([one.right, other.right]))
 
 
-def _centres_around_data(pairs: Pairs) -> FloatArray:
-    """The origin, rows, their reflections, and both twice as far out."""
-    W = np.vstack([_some(half, CENTRES // 4).W for half in ((pairs.left,) if pairs.symmetric else pairs)])
-    return np.vstack([W, -W, 2.0 * W, -2.0 * W, np.zeros((1, pairs.rank))])
+def _centres_around_data(target: HadamardExponential) -> FloatArray:
+    """The origin, rows of the embedding, their reflections, and both twice as far out."""
+    W = np.vstack([_subsample(half, CENTRES // 4).W for half in ((target.left,) if target.symmetric else target)])
+    return np.vstack([W, -W, 2.0 * W, -2.0 * W, np.zeros((1, target.rank))])
 
 
-def _some(half: Rows, count: int) -> Rows:
+def _subsample(half: Point, count: int) -> Point:
     """At most `count` rows, evenly spread."""
     n = len(half.v)
     return half if n <= count else half.restricted(np.linspace(0, n - 1, count).astype(np.intp))
 
 
-def _likely_columns(pairs: Pairs, tol: float) -> int:
+def _numerical_rank(target: HadamardExponential, tol: float) -> int:
     """Columns that no factor of this accuracy can do without, judged by the singular values of a part."""
-    part = Pairs(*on_both(lambda half: _some(half, CENTRES // 4), pairs))
-    squares = sl.svdvals(np.vstack([E for _, E in part.blocks()])) ** 2
+    part = HadamardExponential(*map_halves(lambda half: _subsample(half, CENTRES // 4), target))
+    squares = sl.svdvals(np.vstack([E for _, E in part.chunks()])) ** 2
     return max(1, int(np.count_nonzero(np.cumsum(squares[::-1]) > tol**2 * squares.sum())))
 
 
 def _heaviest(features: Features, columns: int) -> Features:
     """The columns with the largest products."""
-    left, right = on_both(lambda half: np.linalg.norm(half, axis=0), features)
-    return features.chosen(np.argsort(-left * right, kind="stable")[:columns])
+    left, right = map_halves(lambda half: np.linalg.norm(half, axis=0), features)
+    return features.select(np.argsort(-left * right, kind="stable")[:columns])
 
 
-def _own_factor(pairs: Pairs) -> Features:
-    """``exp(X)`` next to the identity on its smaller side."""
-    E = np.vstack([E for _, E in pairs.blocks()])
+def _identity_factors(target: HadamardExponential) -> Features:
+    """The matrix itself beside the identity on its smaller side."""
+    E = np.vstack([E for _, E in target.chunks()])
     return Features(E, np.eye(E.shape[1])) if E.shape[1] <= E.shape[0] else Features(np.eye(E.shape[0]), E.T.copy())
 
 
-def _polished(pairs: Pairs, features: Features, tol: float) -> Features:
-    """Descend on ``||UV' - exp(X)||^2`` over U, V >= 0 until the tolerance is met or progress ends."""
-    unit = 0.25 * np.log(measured_errors(pairs, features)[2])
-    scaled = Pairs(*on_both(lambda half: half._replace(v=half.v - unit), pairs))  # of norm 1, as the stopping rules assume
-    held = list(scaled.blocks()) if scaled.entries <= HELD_ENTRIES else None
+def _descend(target: HadamardExponential, features: Features, tol: float) -> Features:
+    """Descend on ``||UV' - exp_H(X)||^2`` over U, V >= 0 until the tolerance is met or progress ends (L-BFGS-B)."""
+    unit = 0.25 * np.log(measure_errors(target, features).squared_norm)
+    # The stopping rules assume a matrix of norm one.
+    of_norm_one = HadamardExponential(*map_halves(lambda half: half._replace(v=half.v - unit), target))
+    kept = list(of_norm_one.chunks()) if target.entries <= KEPT_ENTRIES else None
 
-    def halves(x: FloatArray) -> Features:
+    def unpack(x: FloatArray) -> Features:
         left, right = x[: features.left.size], x[features.left.size :]
         U = left.reshape(features.left.shape)
-        return Features(U, U if pairs.symmetric else right.reshape(features.right.shape))
+        return Features(U, U if target.symmetric else right.reshape(features.right.shape))
 
     def stop(intermediate_result: Any) -> None:
         values.append(float(intermediate_result.fun))
@@ -139,24 +144,24 @@ def _polished(pairs: Pairs, features: Features, tol: float) -> Features:
             raise StopIteration
 
     values = [np.inf] * STALLED_STEPS
-    start = np.exp(-unit) * np.concatenate([half.ravel() for half in (features[:1] if pairs.symmetric else features)])
+    start = np.exp(-unit) * np.concatenate([half.ravel() for half in (features[:1] if target.symmetric else features)])
     found = minimize(
-        lambda x: _distance_and_slope(held or scaled.blocks(), halves(x)),
+        lambda x: _squared_distance_and_gradient(kept or of_norm_one.chunks(), unpack(x)),
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(0.0, np.inf),
         callback=stop,
-        options={"maxiter": POLISHING_STEPS, "maxfun": 2 * POLISHING_STEPS, "ftol": 1e-15, "gtol": 1e-12},
+        options={"maxiter": DESCENT_STEPS, "maxfun": 2 * DESCENT_STEPS, "ftol": 1e-15, "gtol": 1e-12},
     )
-    return Features(*on_both(lambda half: np.exp(unit) * half, halves(found.x)))
+    return Features(*map_halves(lambda half: np.exp(unit) * half, unpack(found.x)))
 
 
-def _distance_and_slope(blocks: Iterable[tuple[slice, FloatArray]], features: Features) -> tuple[float, FloatArray]:
-    """``||UV' - exp(X)||^2`` and its gradient, over U alone if symmetric."""
+def _squared_distance_and_gradient(chunks: Iterable[tuple[slice, FloatArray]], features: Features) -> tuple[float, FloatArray]:
+    """``||UV' - exp_H(X)||^2`` and its gradient, over U alone if symmetric."""
     U, V = features
     value, left, right = 0.0, np.empty_like(U), np.zeros_like(V)
-    for rows, E in blocks:
+    for rows, E in chunks:
         residual = U[rows] @ V.T
         residual -= E
         value += float(np.vdot(residual, residual))

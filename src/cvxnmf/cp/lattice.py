@@ -1,4 +1,4 @@
-"""Gaussian bumps on a grid."""
+"""Nonnegative factors by Gaussian bumps on a grid."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 
+from cvxnmf.cp.hadamard_exponential import (
+    CHUNK_ENTRIES,
+    Features,
+    HadamardExponential,
+    gaussian_bumps,
+    map_halves,
+    measure_errors,
+    refuse_columns,
+)
 from cvxnmf.cp.high_rank import data_centred_features
-from cvxnmf.cp.pairs import BLOCK_ENTRIES, Features, Pairs, gaussian_bumps, measured_errors, on_both, refuse_columns
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import row_chunks
 
-#: Up to this many pairs of rows several grids are tried for the one with the fewest columns.
-FEW_PAIRS = 100_000
+#: Up to this many entries several grids are tried for the one with the fewest columns.
+FEW_ENTRIES = 100_000
 #: Shares of the tolerance for the spacing of the grid and for the points left out; a sum above 1 is a guess to be measured.
 SHARES = ((0.7, 0.3), (0.85, 0.15), (0.5, 0.5), (0.9, 0.6), (0.95, 0.95))
 #: Midpoints of many pairs are told apart on a grid this many times finer.
@@ -23,28 +32,23 @@ FINER = 4
 LARGEST_GRID_RANK = 6
 
 
-def lattice_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
+def lattice_features(target: HadamardExponential, tol: float, max_columns: int) -> Features:
     """Gaussian bumps on a grid: Poisson summation bounds the relative error of every product.
 
     For spacing h the products are off by at most ``(1 + 2 sum_k exp(-pi^2 k^2 / 2h^2))^r - 1``; leaving a point t
     out costs ``(h sqrt(2/pi))^r exp(-2 d^2)``, d its distance from the nearest midpoint of two rows.
     """
-    if pairs.rank == 0:
-        return Features(*on_both(lambda half: np.exp(half.v)[:, None], pairs))
-    if pairs.rank > LARGEST_GRID_RANK:
-        return data_centred_features(pairs, tol, max_columns)
-    few = pairs.entries <= FEW_PAIRS
-    grids = [_grid(pairs, tol * a, tol * b, offset, max_columns) for (a, b), offset in _choices(few)]
+    if target.rank == 0:
+        return Features(*map_halves(lambda half: np.exp(half.v)[:, None], target))
+    if target.rank > LARGEST_GRID_RANK:
+        return data_centred_features(target, tol, max_columns)
+    choices = product(SHARES, (0.0, 0.5)) if target.entries <= FEW_ENTRIES else [(SHARES[0], 0.0)]
+    grids = [_grid(target, tol * a, tol * b, offset, max_columns) for (a, b), offset in choices]
     for h, centres in sorted(grids, key=lambda grid: len(grid[1])):
-        features = gaussian_bumps(pairs, centres, (h * np.sqrt(2.0 / np.pi)) ** pairs.rank)
-        if measured_errors(pairs, features)[0] <= tol:
+        features = gaussian_bumps(target, centres, (h * np.sqrt(2.0 / np.pi)) ** target.rank)
+        if measure_errors(target, features).largest <= tol:
             return features
     return features
-
-
-def _choices(few: bool) -> list[tuple[tuple[float, float], float]]:
-    """Shares of the tolerance and offsets of the grid to try."""
-    return list(product(SHARES, (0.0, 0.5))) if few else [(SHARES[0], 0.0)]
 
 
 def _summation_error(h: float, rank: int) -> float:
@@ -53,16 +57,18 @@ def _summation_error(h: float, rank: int) -> float:
     return float((1.0 + 2.0 * np.exp(-((np.pi * k / h) ** 2) / 2.0).sum()) ** rank - 1.0)
 
 
-def _grid(pairs: Pairs, spacing_error: float, dropping_error: float, offset: float, max_columns: int) -> tuple[float, FloatArray]:
+def _grid(
+    target: HadamardExponential, spacing_error: float, dropping_error: float, offset: float, max_columns: int
+) -> tuple[float, FloatArray]:
     """Spacing and points of a grid whose errors stay below the two shares of the tolerance."""
-    rank = pairs.rank
+    rank = target.rank
     h = float(brentq(lambda h: _summation_error(h, rank) - min(spacing_error, 1.0), 0.05, 5.0))
     from scipy.stats import chi2  # takes a quarter of a second to import
 
     reach = float(np.sqrt(chi2.isf(min(dropping_error, 0.5), rank) / 4.0)) / h
-    midpoints, slack = _midpoints(pairs, h / FINER)
-    cells = _distinct(np.rint(midpoints / h - offset).astype(np.int64))
-    centres = np.asarray((_dilated(cells, reach + slack / h, max_columns) + offset) * h, dtype=np.float64)
+    midpoints, slack = _midpoints(target, h / FINER)
+    cells = _distinct_rows(np.rint(midpoints / h - offset).astype(np.int64))
+    centres = np.asarray((_dilate(cells, reach + slack / h, max_columns) + offset) * h, dtype=np.float64)
     distance = np.maximum(0.0, cKDTree(midpoints).query(centres)[0] - slack)
     cost = (h * np.sqrt(2.0 / np.pi)) ** rank * np.exp(-2.0 * distance**2)
     order = np.argsort(cost, kind="stable")
@@ -73,52 +79,50 @@ def _grid(pairs: Pairs, spacing_error: float, dropping_error: float, offset: flo
     return h, centres[kept]
 
 
-def _midpoints(pairs: Pairs, rounding: float) -> tuple[FloatArray, float]:
-    """Midpoints of all pairs; many pairs are rounded to a grid. Also how far rounding moved them at most."""
-    W, Z = pairs.left.W, pairs.right.W
-    if pairs.entries <= FEW_PAIRS:
-        i, j = _each_pair(pairs)
+def _midpoints(target: HadamardExponential, rounding: float) -> tuple[FloatArray, float]:
+    """Midpoints of all pairs of rows; many pairs are rounded to a grid. Also how far rounding moved them at most."""
+    W, Z = target.left.W, target.right.W
+    if target.entries <= FEW_ENTRIES:
+        i, j = _each_pair(target)
         return np.asarray(0.5 * (W[i] + Z[j])), 0.0
-    found = np.zeros((0, pairs.rank), dtype=np.int64)
-    height = max(1, BLOCK_ENTRIES // (len(Z) * pairs.rank))
-    for first in range(0, len(W), height):
-        partners = Z[first:] if pairs.symmetric else Z
-        sums = 0.5 / rounding * (W[first : first + height, None, :] + partners[None, :, :])
-        cells = np.rint(sums.reshape(-1, pairs.rank)).astype(np.int64)
-        found = _distinct(np.concatenate([found, _distinct(cells)]))
-    return np.asarray(found * rounding), 0.5 * rounding * float(np.sqrt(pairs.rank))
+    found = np.zeros((0, target.rank), dtype=np.int64)
+    for rows in row_chunks(len(W), len(Z) * target.rank, CHUNK_ENTRIES):
+        partners = Z[rows.start :] if target.symmetric else Z
+        sums = 0.5 / rounding * (W[rows, None, :] + partners[None, :, :])
+        cells = np.rint(sums.reshape(-1, target.rank)).astype(np.int64)
+        found = _distinct_rows(np.concatenate([found, _distinct_rows(cells)]))
+    return np.asarray(found * rounding), 0.5 * rounding * float(np.sqrt(target.rank))
 
 
-def _each_pair(pairs: Pairs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _each_pair(target: HadamardExponential) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Left and right index of every pair, mirrored ones once."""
-    m, n = len(pairs.left.v), len(pairs.right.v)
-    if pairs.symmetric:
-        return np.triu_indices(n)
-    i, j = np.indices((m, n))
+    if target.symmetric:
+        return np.triu_indices(len(target.left.v))
+    i, j = np.indices(target.shape)
     return i.ravel(), j.ravel()
 
 
-def _distinct(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distinct_rows(cells: NDArray[np.int64]) -> NDArray[np.int64]:
     """The distinct rows: marked in a table of the cells if that is small, else sorted."""
     low = cells.min(axis=0)
     spans = tuple(cells.max(axis=0) - low + 1)
-    if np.prod(np.array(spans, dtype=np.float64)) > 16 * BLOCK_ENTRIES:
+    if np.prod(np.array(spans, dtype=np.float64)) > 16 * CHUNK_ENTRIES:
         return np.asarray(np.unique(cells, axis=0))
     marked = np.zeros(spans, dtype=bool)
     marked[tuple((cells - low).T)] = True
     return np.asarray(np.argwhere(marked) + low, dtype=np.int64)
 
 
-def _dilated(cells: NDArray[np.int64], reach: float, max_columns: int) -> NDArray[np.int64]:
+def _dilate(cells: NDArray[np.int64], reach: float, max_columns: int) -> NDArray[np.int64]:
     """All grid points within `reach` steps of a point in one of the cells."""
     rank = cells.shape[1]
     steps = np.arange(-int(np.ceil(reach + 0.5)), int(np.ceil(reach + 0.5)) + 1)
     around = np.stack(np.meshgrid(*[steps] * rank, indexing="ij"), axis=-1).reshape(-1, rank)
     around = around[np.sum(np.maximum(np.abs(around) - 0.5, 0.0) ** 2, axis=1) <= reach**2]
     points = cells
-    for batch in np.array_split(around, max(1, len(around) * len(cells) // BLOCK_ENTRIES)):
+    for batch in np.array_split(around, max(1, len(around) * len(cells) // CHUNK_ENTRIES)):
         near = (cells[:, None, :] + batch[None, :, :]).reshape(-1, rank)
-        points = _distinct(np.concatenate([points, near]))
+        points = _distinct_rows(np.concatenate([points, near]))
         if len(points) > 50 * max_columns:
             refuse_columns(len(points), max_columns)
     return points

@@ -1,4 +1,4 @@
-"""Matrices of rank two: rows turned into the orthant, exactly and as the paper's pieces."""
+"""Doubly nonnegative matrices of rank two, factored by rotating their rows into the orthant; the paper's factors made of them."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any
 import numpy as np
 
 from cvxnmf import validation
+from cvxnmf.cp.hadamard_exponential import Features, HadamardExponential
 from cvxnmf.cp.lattice import lattice_features
-from cvxnmf.cp.pairs import Features, Pairs, Rows
-from cvxnmf.cp.series import chained
+from cvxnmf.cp.series import multiply_features
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import CPFactor
+from cvxnmf.results import CPFactor, Point
 
 #: The pieces of the rank-two method are approximated from features of this accuracy.
 RANK_TWO_PRECISION = 1e-10
 
 
-def rank_two_features(pairs: Pairs, tol: float, max_columns: int) -> Features:
+def rank_two_features(target: HadamardExponential, tol: float, max_columns: int) -> Features:
     """The paper's 2^r columns; a piece whose best approximation of rank two has a negative entry gets a grid instead."""
-    if not pairs.symmetric:
+    if not target.symmetric:
         validation.refuse("method='rank-two' is for symmetric solutions; use method='lattice' for a rectangular one.")
     pieces, refused = [], 0
-    for column in pairs.left.W.T:
-        half = Rows(np.zeros(len(column)), column[:, None])
-        single = Pairs(half, half)
+    for column in target.left.W.T:
+        half = Point(np.zeros(len(column)), column[:, None])
+        single = HadamardExponential(half, half)
         left, values, _ = np.linalg.svd(lattice_features(single, RANK_TWO_PRECISION, max_columns).left, full_matrices=False)
-        turned = turned_into_orthant(left[:, :2] * values[:2])
-        if turned is None:
+        rotated = rotate_into_orthant(left[:, :2] * values[:2])
+        if rotated is None:
             refused += 1
-            pieces.append(lattice_features(single, tol / pairs.rank, max_columns))
+            pieces.append(lattice_features(single, tol / target.rank, max_columns))
         else:
-            pieces.append(Features(turned, turned))
+            pieces.append(Features(rotated, rotated))
     if refused:
         warnings.warn(
-            f"{refused} of {len(pieces)} rank-two pieces have negative entries; a grid takes their place.", stacklevel=3
+            f"{refused} of {len(pieces)} rank-two pieces have negative entries; a grid takes their place.", stacklevel=5
         )
-    return chained(pairs, pieces, max_columns)
+    return multiply_features(target, pieces, max_columns)
 
 
-def turned_into_orthant(half: FloatArray) -> FloatArray | None:
+def rotate_into_orthant(half: FloatArray) -> FloatArray | None:
     """Rotate rows of the plane into the nonnegative quadrant; None if they span more than a right angle."""
     if half.shape[1] < 2:
         half = np.column_stack([half, np.zeros((len(half), 2 - half.shape[1]))])
@@ -51,12 +51,12 @@ def turned_into_orthant(half: FloatArray) -> FloatArray | None:
     angles[length <= 1e-14 * length.max(initial=0.0)] = 0.0
     if angles.max() - angles.min() > 0.5 * np.pi + 1e-9:
         return None
-    turned = angles - angles.min() + max(0.0, 0.25 * np.pi - 0.5 * (angles.max() - angles.min()))
-    return np.asarray(np.maximum(0.0, np.column_stack([length * np.cos(turned), length * np.sin(turned)])))
+    rotated = angles - angles.min() + max(0.0, 0.25 * np.pi - 0.5 * (angles.max() - angles.min()))
+    return np.asarray(np.maximum(0.0, np.column_stack([length * np.cos(rotated), length * np.sin(rotated)])))
 
 
 def factor_rank_two(A: Any) -> CPFactor:
-    """Factor a doubly nonnegative matrix of rank at most two exactly: rows are turned into the quadrant.
+    """Factor a doubly nonnegative matrix of rank at most two exactly: its rows are rotated into the quadrant.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def factor_rank_two(A: Any) -> CPFactor:
         validation.refuse(f"A is not positive semidefinite: its smallest eigenvalue is {values[0]:g}.")
     if len(values) > 2 and values[-3] > rounding:
         validation.refuse(f"A has rank above two: its third eigenvalue is {values[-3]:g}; use a factorisation of higher rank.")
-    U = turned_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
+    U = rotate_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
     if U is None:
         validation.refuse("The rows of A span more than a right angle, which a nonnegative matrix of rank two does not do.")
     difference = np.abs(U @ U.T - matrix)

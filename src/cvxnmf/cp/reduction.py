@@ -1,4 +1,4 @@
-"""Fewer columns for the same or nearly the same product."""
+"""Reduction to fewer columns: by nonnegative weights fitted to ``exp_H(X)``, or exactly (Caratheodory)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import scipy.linalg as sl
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from cvxnmf.cp.pairs import BLOCK_ENTRIES, Features, Pairs, on_both
+from cvxnmf.cp.hadamard_exponential import CHUNK_ENTRIES, Features, HadamardExponential, map_halves
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import row_chunks
 
 #: Added to the unit diagonal of a least squares problem, times its largest row sum: above the rounding of a Cholesky step.
 RIDGE = 1e-15
@@ -16,37 +17,35 @@ RIDGE = 1e-15
 MAX_EXCHANGES = 300
 
 
-def weighted_columns(pairs: Pairs, features: Features) -> Features:
-    """Nonnegative weights of the columns that fit ``exp(X)`` best.
+def refit_weights(target: HadamardExponential, features: Features) -> Features:
+    """Keep the columns that have weight in the nonnegative combination nearest to ``exp_H(X)``.
 
-    ``min c'Hc - 2b'c`` with ``H = (U'U) o (V'V)`` entrywise and ``b_k = u_k' exp(X) v_k``.
+    ``min c'Hc - 2b'c`` with ``H = (U'U) o (V'V)`` entrywise and ``b_k = u_k' exp_H(X) v_k``.
     """
     unit = unit_columns(features)
     b = np.zeros(unit.columns)
-    for block, E in pairs.blocks():
-        b += np.sum(unit.left[block] * (E @ unit.right), axis=0)
+    for rows, E in target.chunks():
+        b += np.sum(unit.left[rows] * (E @ unit.right), axis=0)
     H = _gram(unit)
     H[np.diag_indices(len(H))] += RIDGE * H.sum(axis=1).max()
-    return unit.weighted(nonnegative_least_squares(H, b))
+    return unit.with_weights(nonnegative_least_squares(H, b))
 
 
 def unit_columns(features: Features) -> Features:
-    """The columns that are not zero, at unit length."""
-    sizes = on_both(lambda half: np.linalg.norm(half, axis=0), features)
+    """The columns that are not zero, scaled to unit length."""
+    sizes = map_halves(lambda half: np.linalg.norm(half, axis=0), features)
     kept = (sizes[0] > 0) & (sizes[1] > 0)
     left = features.left[:, kept] / sizes[0][kept]
     return Features(left, left if features.right is features.left else features.right[:, kept] / sizes[1][kept])
 
 
 def _gram(features: Features) -> FloatArray:
-    """``(U'U) o (V'V)``, the second factor in blocks of rows."""
+    """``(U'U) o (V'V)``, the second factor in row chunks."""
     H = np.asarray(features.left.T @ features.left)
     if features.right is features.left:
         return np.multiply(H, H, out=H)
-    height = max(1, BLOCK_ENTRIES // max(1, len(H)))
-    for first in range(0, len(H), height):
-        block = slice(first, first + height)
-        H[block] *= features.right[:, block].T @ features.right
+    for chunk in row_chunks(len(H), len(H), CHUNK_ENTRIES):
+        H[chunk] *= features.right[:, chunk].T @ features.right
     return H
 
 
@@ -59,7 +58,7 @@ def nonnegative_least_squares(H: FloatArray, b: FloatArray) -> FloatArray:
     support, allowance = _likely_support(H, b), 1e-10 * b.max()
     fewest, patience = len(b) + 1, 3
     for _ in range(MAX_EXCHANGES):
-        c = _solved_on(H, b, support)
+        c = _solve_on_support(H, b, support)
         wrong = np.where(support, c < 0, b - H @ c > allowance)
         count = int(np.count_nonzero(wrong))
         if count == 0:
@@ -80,7 +79,7 @@ def _likely_support(H: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(c > 1e-2 * c.max())
 
 
-def _solved_on(H: FloatArray, b: FloatArray, support: NDArray[np.bool_]) -> FloatArray:
+def _solve_on_support(H: FloatArray, b: FloatArray, support: NDArray[np.bool_]) -> FloatArray:
     """The stationary point with zeros outside the support."""
     nodes = np.flatnonzero(support)
     c = np.zeros(len(b))
@@ -95,9 +94,9 @@ def _slow_least_squares(H: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(nnls(root, sl.solve_triangular(root, b, trans="T"), maxiter=30 * len(b))[0])
 
 
-def caratheodory_columns(pairs: Pairs, features: Features) -> Features:
+def reduce_exactly(target: HadamardExponential, features: Features) -> Features:
     """The same ``UV'`` with at most n(n+1)/2 columns, or min(m, n) if it is rectangular."""
-    if pairs.symmetric:
+    if target.symmetric:
         half = _independent_columns(features.left)
         return Features(half, half)
     U, V = features

@@ -15,7 +15,7 @@ from cvxnmf.convex.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, directions_
 from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
-from cvxnmf.cp.rank_two import turned_into_orthant
+from cvxnmf.cp.rank_two import rotate_into_orthant
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
@@ -247,7 +247,7 @@ def _from_dual_point(A: Any, N: FloatArray, twofold: bool) -> Factors | None:
         return None
     if twofold:
         values, vectors = np.linalg.eigh(X)
-        U = turned_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
+        U = rotate_into_orthant(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
         return None if U is None else (U, U)
     left, values, right = np.linalg.svd(X, full_matrices=False)
     rows = left[:, :2] * values[:2]

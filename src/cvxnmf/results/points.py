@@ -26,6 +26,10 @@ class Point(NamedTuple):
         """Return the same point on a subset of the nodes."""
         return Point(self.v[nodes], self.W[nodes])
 
+    def halves(self) -> tuple[Point, Point]:
+        """Return log-scalings and embedding of the rows of X and of its columns: one and the same."""
+        return self, self
+
 
 class PairedPoint(NamedTuple):
     """A rectangular point in factors: ``X = a1' + 1b' + W_1 W_2'``, rows first in ``v = (a, b)`` and ``W = (W_1, W_2)``."""
@@ -42,6 +46,11 @@ class PairedPoint(NamedTuple):
     def restricted(self, nodes: NDArray[np.intp]) -> PairedPoint:
         """Return the same point on a subset of rows and columns, columns counted after the rows."""
         return PairedPoint(self.v[nodes], self.W[nodes], int(np.count_nonzero(nodes < self.n_rows)))
+
+    def halves(self) -> tuple[Point, Point]:
+        """Return log-scalings and embedding of the rows of X and of its columns."""
+        m = self.n_rows
+        return Point(self.v[:m], self.W[:m]), Point(self.v[m:], self.W[m:])
 
 
 class MatrixPoint(NamedTuple):
