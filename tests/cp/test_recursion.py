@@ -13,7 +13,11 @@ import oracles
 from builders import random_counts, random_graph
 from cvxnmf.convex.cones import PSD, ConditionallyPSD
 from cvxnmf.convex.losses import LOSSES
-from cvxnmf.cp import under_approximation
+from cvxnmf.convex.under_approximation import best_point_below, best_scalings_below
+from cvxnmf.cp import recursion
+from cvxnmf.cp.cliques import heavy_clique
+from cvxnmf.cp.stage_weights import refit_stages
+from cvxnmf.cp.stages import CliqueStages
 
 
 def positive(n, seed):
@@ -27,7 +31,7 @@ def positive(n, seed):
 def test_the_model_below_is_clarabels(name, cone, trace):
     A = positive(9, 0)
     loss = LOSSES["kl"](A)
-    point, settled = under_approximation.nearest_below(loss, cone(np.ones(9)), trace, tol=1e-9, max_iter=50_000)
+    point, settled = best_point_below(loss, cone(np.ones(9)), trace, tol=1e-9, max_iter=50_000)
     value = loss.value(point.dense()) + trace * cone(np.ones(9)).penalty(point)
     assert settled
     assert value == pytest.approx(oracles.clarabel_below(A, name, trace), rel=1e-6)
@@ -38,7 +42,7 @@ def test_the_model_below_is_clarabels(name, cone, trace):
 def test_effects_below_are_clarabels(ignore_diagonal):
     A = positive(10, 1)
     loss = LOSSES["kl"](A, ignore_diagonal)
-    point, settled = under_approximation.effects_below(loss, ConditionallyPSD(np.ones(10)))
+    point, settled = best_scalings_below(loss, ConditionallyPSD(np.ones(10)))
     assert settled
     assert loss.value(point.dense()) == pytest.approx(oracles.clarabel_effects_below(A, ignore_diagonal), rel=1e-6)
 
@@ -46,7 +50,7 @@ def test_effects_below_are_clarabels(ignore_diagonal):
 def test_effects_below_in_squared_error_beat_a_general_optimiser():
     A = positive(6, 2)
     loss = LOSSES["mse"](A)
-    point, _ = under_approximation.effects_below(loss, ConditionallyPSD(np.ones(6)))
+    point, _ = best_scalings_below(loss, ConditionallyPSD(np.ones(6)))
     i, j = np.triu_indices(6)
     limits = {"type": "ineq", "fun": lambda v: np.log(A[i, j]) - v[i] - v[j]}
     start = np.log(A).min() / 2 * np.ones(6) - 0.1
@@ -75,7 +79,7 @@ def test_refitted_weights_are_clarabels(seed):
     rng = np.random.default_rng(seed)
     A = positive(7, seed)
     parts = [np.abs(rng.standard_normal((7, k))) for k in (1, 2, 1)]
-    c = under_approximation.refitted_weights(A, parts, np.ones((7, 7), dtype=bool))
+    c = refit_stages(A, parts, np.ones((7, 7), dtype=bool))
     total = sum(w * (U @ U.T) for w, U in zip(c, parts, strict=True))
     assert c.min() >= 0
     assert np.all(total <= A * (1 + 1e-8))
@@ -84,10 +88,10 @@ def test_refitted_weights_are_clarabels(seed):
 
 def test_a_heavy_clique_is_a_clique():
     A = random_graph(30, 0)
-    nodes = under_approximation.heavy_clique(A, 0.0, ignore_diagonal=True)
+    nodes = heavy_clique(A, 0.0, ignore_diagonal=True)
     assert A[np.ix_(nodes, nodes)].sum() == len(nodes) * (len(nodes) - 1)
     assert len(nodes) >= 5
-    assert len(under_approximation.heavy_clique(A, 0.0, ignore_diagonal=False)) == 0
+    assert len(heavy_clique(A, 0.0, ignore_diagonal=False)) == 0
 
 
 @pytest.mark.parametrize(
@@ -145,19 +149,19 @@ def test_a_stage_without_a_minimiser_ends_at_finite_effects():
     assert result.value < 0.01 * np.sum(A * A)
 
 
-def test_ctrl_c_keeps_the_stages(monkeypatch):
-    calls = []
+class StoppedStages(CliqueStages):
+    """Ctrl-C while the second stage is looked for."""
 
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) == 2:
+    def next_stage(self, R, number):
+        if number == 2:
             raise KeyboardInterrupt
-        return original(*arguments)
+        return super().next_stage(R, number)
 
-    original = under_approximation.heavy_clique
-    monkeypatch.setattr(under_approximation, "heavy_clique", interrupted)
+
+def test_ctrl_c_keeps_the_stages():
+    objective = recursion.SquaredError(random_graph(12, 0), ignore_diagonal=True)
     with pytest.raises(cvxnmf.Interrupted) as stopped:
-        cvxnmf.recursive(random_graph(12, 0), n_stages=4)
+        recursion._Recursion(objective, StoppedStages(objective.A, objective.counted, None)).run(4)
     assert stopped.value.solution.n_components == 1
     assert stopped.value.solution.status is cvxnmf.Status.INTERRUPTED
 

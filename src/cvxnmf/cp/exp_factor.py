@@ -83,7 +83,7 @@ def exp_factor(
 
 
 def factor_point(point: Point, tol: float, max_columns: int = 20_000) -> FloatArray:
-    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X, by the lattice; nobody is warned if it is less precise."""
+    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X, by the lattice; without a warning if it misses `tol`."""
     groups = np.zeros(len(point.v), dtype=np.intp)
     method = _Method("lattice", tol, None, max_columns)
     return _factor_components(HadamardExponential(*point.halves()), groups, groups, method)[0].U

@@ -13,8 +13,6 @@ from cvxnmf.linalg.row_chunks import row_chunks
 
 #: Added to the unit diagonal of a least squares problem, times its largest row sum: above the rounding of a Cholesky step.
 RIDGE = 1e-15
-#: Exchanges of a least squares problem before a slower method that cannot cycle takes over.
-MAX_EXCHANGES = 300
 
 
 def refit_weights(target: HadamardExponential, features: Features) -> Features:
@@ -49,15 +47,15 @@ def _gram(features: Features) -> FloatArray:
     return H
 
 
-def nonnegative_least_squares(H: FloatArray, b: FloatArray) -> FloatArray:
+def nonnegative_least_squares(H: FloatArray, b: FloatArray, max_exchanges: int = 300) -> FloatArray:
     """Minimise ``c'Hc - 2b'c`` over ``c >= 0``; H, positive definite, and b have positive entries.
 
     All weights of the wrong sign leave the support and all columns with a descent direction enter it (block principal
-    pivoting), one at a time once that stops making progress.
+    pivoting), one at a time once that stops making progress; after `max_exchanges` a slower method takes over that cannot cycle.
     """
     support, allowance = _likely_support(H, b), 1e-10 * b.max()
     fewest, patience = len(b) + 1, 3
-    for _ in range(MAX_EXCHANGES):
+    for _ in range(max_exchanges):
         c = _solve_on_support(H, b, support)
         wrong = np.where(support, c < 0, b - H @ c > allowance)
         count = int(np.count_nonzero(wrong))
