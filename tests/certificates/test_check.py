@@ -29,13 +29,15 @@ def bound_of(problem, certificate):
     """The bound by the plain formulas, on the nodes that carry data."""
     kept = problem.kept
     s, A = problem.metric[kept], problem.A[np.ix_(kept, kept)]
-    return naive.bound(problem.loss_name, A, certificate.witness["Z"], problem.cone_name, s, problem.trace, problem.diagonal)
+    return naive.bound(
+        problem.statement.loss, A, certificate.witness["Z"], problem.statement.cone, s, problem.trace, problem.statement.diagonal
+    )
 
 
 def in_cone(problem, rng, spread):
     n = problem.size
     W = spread * rng.standard_normal((n, 3))
-    v = spread * rng.standard_normal(n) if problem.cone_name == "conditional" else np.zeros(n)
+    v = spread * rng.standard_normal(n) if problem.statement.cone == "conditional" else np.zeros(n)
     return v[:, None] + v[None, :] + W @ W.T
 
 

@@ -1,4 +1,4 @@
-"""The streamed engine: its kernel, its answers beside those of dense matrices, and proofs in matrix_free."""
+"""Matrix-free components: their answers beside those of dense matrices, and proofs in factors."""
 
 import dataclasses
 
@@ -10,12 +10,8 @@ import scipy.sparse as sp
 import cvxnmf
 from builders import planted_graph, prove
 from cvxnmf.certificates import matrix_free
-from cvxnmf.convex import symmetric
 from cvxnmf.convex.matrix_free import MatrixFreeComponent
-from cvxnmf.convex.model_operator import Model
-from cvxnmf.convex.noise import noise_level, spectral_edge
-from cvxnmf.linalg.exponential import exponential, exponential_single
-from cvxnmf.linalg.leading import operator_pairs, spl
+from cvxnmf.convex.symmetric import state_problem
 
 
 def sparse_graph(n, k, degree, seed=0, weighted=False):
@@ -25,42 +21,9 @@ def sparse_graph(n, k, degree, seed=0, weighted=False):
     return sp.csr_array(A), groups
 
 
-@pytest.fixture
-def streamed_early(monkeypatch):
-    """Stream graphs of any size."""
-    monkeypatch.setattr(symmetric, "MATRIX_FREE_FROM", 5)
-
-
-# The kernel ---------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_exponential_is_exact_to_two_units_over_its_whole_range():
-    x = np.concatenate([np.linspace(-708.0, 709.0, 400_001), np.random.default_rng(0).normal(0.0, 5.0, 100_000)])
-    y = x.copy()
-    exponential(y, np.empty_like(y))
-    assert np.max(np.abs(y / np.exp(x) - 1.0)) <= 2 * np.finfo(float).eps
-
-
-def test_the_exponential_keeps_what_is_not_finite():
-    x = np.array([np.nan, np.inf, -np.inf, 710.0, -1000.0, 0.0, -0.0, 1e300, -1e300])
-    exponential(x, np.empty_like(x))
-    assert np.isnan(x[0])
-    assert np.isposinf(x[[1, 3, 7]]).all()
-    assert (x[[2, 4, 8]] < 1e-300).all()
-    np.testing.assert_array_equal(x[[5, 6]], 1.0)
-
-
-def test_the_exponential_in_single_precision():
-    x = np.concatenate([np.linspace(-87.0, 88.0, 200_001), np.random.default_rng(0).normal(0.0, 5.0, 100_000)]).astype(np.float32)
-    y = x.copy()
-    exponential_single(y, np.empty_like(y))
-    assert np.max(np.abs(y / np.exp(x.astype(float)) - 1.0)) <= 8 * np.finfo(np.float32).eps
-    odd = np.array([np.nan, np.inf, -np.inf, 89.0, -100.0, 0.0], dtype=np.float32)
-    exponential_single(odd, np.empty_like(odd))
-    assert np.isnan(odd[0])
-    assert np.isposinf(odd[[1, 3]]).all()
-    assert (odd[[2, 4]] < 1e-37).all()
-    assert odd[5] == 1.0
+def matrix_free_problem(A, trace="auto"):
+    """The problem of sparse data of any size, matrix-free."""
+    return state_problem(sp.csr_array(A, dtype=float), "kl", "conditional", "degree", trace, "fit", matrix_free_from=5)
 
 
 def test_single_precision_is_a_start_and_the_proof_is_double():
@@ -76,54 +39,14 @@ def test_single_precision_is_a_start_and_the_proof_is_double():
             cvxnmf.solve(other, precision="single")
 
 
-@pytest.mark.parametrize("n", [1, 7, 128, 129, 700])
-@pytest.mark.parametrize("rank", [0, 1, 5])
-def test_products_equal_those_of_the_matrix(n, rank):
-    rng = np.random.default_rng(n)
-    v, W = rng.normal(-2.0, 1.0, n), rng.normal(0.0, 0.7, (n, rank))
-    E, R = np.exp(np.add.outer(v, v) + W @ W.T), rng.normal(0.0, 1.0, (n, 3))
-    model = Model(v, W)
-    np.testing.assert_allclose(model @ R, E @ R, rtol=1e-12, atol=1e-12 * np.abs(E).sum())
-    np.testing.assert_allclose(model @ R[:, 0], E @ R[:, 0], rtol=1e-12, atol=1e-12 * np.abs(E).sum())
-    np.testing.assert_allclose(model.nearly_times(R[:, 0]), E @ R[:, 0], atol=1e-5 * np.abs(E @ np.abs(R[:, 0])).max())
-    np.testing.assert_array_equal(model @ R, Model(v, W) @ R)
-
-
-# The noise, from sparse data ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_noise_of_sparse_data_is_that_of_the_definition(weighted):
-    A, _ = sparse_graph(150, 3, 25, weighted=weighted)
-    degrees, top = A.sum(axis=1), A.max()
-    s = symmetric.degree_metric(degrees)
-    M, S = np.outer(degrees, degrees) / degrees.sum(), np.outer(s, s)
-    level = noise_level(A, s)
-    if weighted:
-        values, vectors = np.linalg.eigh((A.toarray() - M) / S)
-        a = degrees / s**2 / np.sqrt(degrees.sum())
-        unit, signal, phi = spectral_edge((M / S**2).sum(axis=1)), -1, np.sum(values**2) / a.sum() ** 2
-        while np.count_nonzero(values > unit * np.sqrt(phi)) > max(signal, 0):
-            top = values > unit * np.sqrt(phi)
-            signal = np.count_nonzero(top)
-            phi = np.sum(values[~top] ** 2) / (a @ (1 - np.sum(vectors[:, top] ** 2, axis=1))) ** 2
-        edge = unit * np.sqrt(phi)
-    else:
-        V = top * M * np.maximum(0.0, 1.0 - M / top)
-        edge, phi = spectral_edge((V / S**2).sum(axis=1)), V.sum() / M.sum()
-        edge *= np.sqrt(1 - max(0.0, phi - degrees.var() / degrees.mean()) / degrees.mean())
-    assert level.edge == pytest.approx(edge * (1 + 150 ** (-2 / 3)), rel=1e-9)
-    assert level.dispersion == pytest.approx(phi, rel=1e-9)
-
-
 # Answers ------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("trace", ["auto", 2.0])
-def test_the_streamed_answer_is_that_of_dense_matrices(streamed_early, weighted, trace):
+def test_the_matrix_free_answer_is_that_of_dense_matrices(weighted, trace):
     A, _ = sparse_graph(120, 4, 14, weighted=weighted)
-    problem = cvxnmf.symmetric(A, trace=trace)
+    problem = matrix_free_problem(A, trace=trace)
     assert isinstance(problem.components[0], MatrixFreeComponent)
     dense = problem.dense()
     assert dense.trace == problem.trace
@@ -136,7 +59,7 @@ def test_the_streamed_answer_is_that_of_dense_matrices(streamed_early, weighted,
     assert ours.value == pytest.approx(problem.value(ours.X), rel=1e-10)
 
 
-def test_large_sparse_data_are_streamed_and_small_or_dense_ones_are_not():
+def test_large_sparse_data_are_matrix_free_and_small_or_dense_ones_are_not():
     A, _ = sparse_graph(450, 3, 10)
     assert isinstance(cvxnmf.symmetric(A, trace="auto").components[0], MatrixFreeComponent)
     assert sp.issparse(cvxnmf.symmetric(A, trace="auto").A)
@@ -148,9 +71,9 @@ def test_large_sparse_data_are_streamed_and_small_or_dense_ones_are_not():
     assert not isinstance(cvxnmf.symmetric(small, trace="auto").components[0], MatrixFreeComponent)
 
 
-def test_other_methods_solve_the_same_problem_densely(streamed_early):
+def test_other_methods_solve_the_same_problem_densely():
     A, _ = sparse_graph(60, 3, 10)
-    problem = cvxnmf.symmetric(A, trace="auto")
+    problem = matrix_free_problem(A, trace="auto")
     values = [cvxnmf.solve(problem, method=name, tol=1e-6).value for name in ("factored", "accelerated", "projected-gradient")]
     assert max(values) - min(values) <= 1e-5 * min(values)
     X = cvxnmf.solve(problem).X
@@ -161,21 +84,21 @@ def test_other_methods_solve_the_same_problem_densely(streamed_early):
 @pytest.mark.parametrize(
     "make", [lambda: nx.complete_bipartite_graph(5, 6), lambda: nx.complete_graph(8), lambda: nx.star_graph(9)]
 )
-def test_graphs_without_directions_have_the_model_without_positions(streamed_early, make):
+def test_graphs_without_directions_have_the_model_without_positions(make):
     A = nx.to_scipy_sparse_array(make())
-    solution = cvxnmf.solve(cvxnmf.symmetric(A, trace=10.0), tol=1e-6)
+    solution = cvxnmf.solve(matrix_free_problem(A, trace=10.0), tol=1e-6)
     assert solution.rank == 0
     assert solution.status is cvxnmf.Status.OPTIMAL
 
 
-def test_empty_rows_components_loops_starts_and_interruption(streamed_early):
+def test_empty_rows_components_loops_starts_and_interruption():
     A, _ = sparse_graph(90, 3, 8)
     lil = A.tolil()
     lil[5, :] = 0
     lil[:, 5] = 0
     lil[7, 7] = 3.0
     A = sp.csr_array(sp.block_diag([lil, np.ones((4, 4))]))
-    problem = cvxnmf.symmetric(A, trace=2.0)
+    problem = matrix_free_problem(A, trace=2.0)
     solution = cvxnmf.solve(problem, tol=1e-6)
     assert np.isneginf(solution.v[5])
     assert solution.certificate.check(A) == solution.certificate.bound
@@ -192,22 +115,27 @@ def test_empty_rows_components_loops_starts_and_interruption(streamed_early):
     assert stopped.value.solution.certificate.bound <= stopped.value.solution.value
 
 
-def test_a_descent_that_is_broken_off_is_not_lost(streamed_early, monkeypatch):
-    A, _ = sparse_graph(120, 4, 14)
-    problem = cvxnmf.symmetric(A, trace="auto")
-    start, calls, slopes = problem.components[0].value(problem.components[0].start()), [], MatrixFreeComponent.slopes
+class Impatient(MatrixFreeComponent):
+    """A component in which somebody presses Ctrl-C at the thirteenth product, and never again."""
 
-    def impatient(component, point, single=False):
-        calls.append(point)
-        if len(calls) > 12:
-            calls.clear()
-            monkeypatch.setattr(MatrixFreeComponent, "slopes", slopes)
+    products = 0
+
+    def slopes(self, point, single=False):
+        Impatient.products += 1
+        if Impatient.products == 13:
             raise KeyboardInterrupt
-        return slopes(component, point, single)
+        return super().slopes(point, single)
 
-    monkeypatch.setattr(MatrixFreeComponent, "slopes", impatient)
+
+def test_a_descent_that_is_broken_off_is_not_lost():
+    A, _ = sparse_graph(120, 4, 14)
+    problem = matrix_free_problem(A)
+    (component,) = problem.components
+    start = component.value(component.start())
+    terms = {name.name: getattr(component, name.name) for name in dataclasses.fields(component)}
+    impatient = dataclasses.replace(problem, components=(Impatient(**terms),))
     with pytest.raises(cvxnmf.Interrupted) as stopped:
-        cvxnmf.solve(problem)
+        cvxnmf.solve(impatient)
     assert stopped.value.solution.rank > 0
     assert stopped.value.solution.value < start
 
@@ -219,17 +147,6 @@ def test_many_directions_at_once_do_not_overshoot():
     solution = cvxnmf.solve(problem, tol=1e-3)
     assert solution.status is cvxnmf.Status.OPTIMAL
     assert solution.value < 0.6 * problem.components[0].value(problem.components[0].start())
-
-
-def test_iterations_that_do_not_converge_are_replaced(monkeypatch):
-    def unconverged(*arguments, **options):
-        raise spl.ArpackNoConvergence("no convergence", np.empty(0), np.empty((0, 0)))
-
-    monkeypatch.setattr(spl, "eigsh", unconverged)
-    B = np.diag(np.arange(70.0))
-    values, vectors = operator_pairs(lambda x: B @ x, 70, 3)
-    np.testing.assert_allclose(values, [69.0, 68.0, 67.0])
-    np.testing.assert_allclose(np.abs(vectors[[69, 68, 67], [0, 1, 2]]), 1.0)
 
 
 @pytest.mark.parametrize("unit", [1e-40, 1e40])

@@ -52,7 +52,7 @@ def test_components_are_split_only_without_a_penalty_on_the_conditional_cone():
 def test_with_trace_changes_the_trace_alone():
     problem = cvxnmf.symmetric(random_graph(8, 0), trace=1.0)
     other = problem.with_trace(2.5)
-    assert (other.trace, other.loss_name, other.cone_name) == (2.5, "kl", "conditional")
+    assert (other.trace, other.statement.loss, other.statement.cone) == (2.5, "kl", "conditional")
     np.testing.assert_array_equal(other.metric, problem.metric)
     assert problem.with_trace("auto").trace == cvxnmf.symmetric(random_graph(8, 0), trace="auto").trace
 

@@ -12,7 +12,6 @@ import cvxnmf
 import naive
 import oracles
 from builders import prove
-from cvxnmf.convex.noise import rectangular_spectral_edge
 
 FORMS = [
     {"loss": "kl", "effects": True},
@@ -210,18 +209,6 @@ class TestNoise:
             residual = A - np.outer(A.sum(axis=1), A.sum(axis=0)) / A.sum()
             assert np.count_nonzero(np.linalg.svd(residual, compute_uv=False) > 2 * problem.trace) == rank
             assert rank <= cvxnmf.solve(problem, tol=1e-3).rank <= rank + (rank > 0)  # shrinkage may cost a direction more
-
-    def test_the_edge_is_where_noise_ends(self):
-        rng = np.random.default_rng(0)
-        a, b = rng.gamma(2, 1, 400), rng.gamma(1, 1, 150)
-        V = np.outer(a, b)
-        edge = rectangular_spectral_edge(V.sum(axis=1), V.sum(axis=0))
-        tops = [np.linalg.norm(rng.standard_normal(V.shape) * np.sqrt(V), 2) for _ in range(5)]
-        assert 0.95 * edge <= np.mean(tops) <= edge
-
-    def test_a_square_matrix_has_the_symmetric_edge(self):
-        """Equal variances: the singular values of an n by n matrix end at 2 sqrt(n)."""
-        assert rectangular_spectral_edge(np.full(50, 50.0), np.full(50, 50.0)) == pytest.approx(2 * np.sqrt(50), rel=1e-9)
 
     def test_scaling_the_data_scales_the_trace(self):
         A = self.simulated(3, 0)

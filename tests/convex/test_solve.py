@@ -30,7 +30,7 @@ def solved(problem, **options):
 def test_kl_agrees_with_clarabel(n, cone, terms):
     A = data(n, n)
     problem = cvxnmf.symmetric(A, cone=cone, **terms)
-    expected = oracles.clarabel_kl(problem.A, cone, problem.metric, problem.trace, problem.diagonal)
+    expected = oracles.clarabel_kl(problem.A, cone, problem.metric, problem.trace, problem.statement.diagonal)
     assert solved(problem).value == pytest.approx(expected, rel=1e-6)
 
 
@@ -40,7 +40,7 @@ def test_kl_agrees_with_clarabel(n, cone, terms):
 def test_mse_agrees_with_full_rank_descent(n, cone, terms):
     A = data(n, n)
     problem = cvxnmf.symmetric(A, loss="mse", cone=cone, **terms)
-    expected = oracles.full_rank_mse(problem.A, cone, problem.metric, problem.trace, problem.diagonal)
+    expected = oracles.full_rank_mse(problem.A, cone, problem.metric, problem.trace, problem.statement.diagonal)
     assert solved(problem).value == pytest.approx(expected, rel=1e-6)
 
 
@@ -50,10 +50,10 @@ def test_mse_agrees_with_full_rank_descent(n, cone, terms):
 def test_the_papers_mse_agrees_with_an_augmented_lagrangian(n, cone, terms):
     A = data(n, n)
     problem = cvxnmf.symmetric(A, loss="mse-paper", cone=cone, **terms)
-    expected = oracles.full_rank_mse(problem.A, cone, problem.metric, problem.trace, problem.diagonal, paper=True)
+    expected = oracles.full_rank_mse(problem.A, cone, problem.metric, problem.trace, problem.statement.diagonal, paper=True)
     solution = solved(problem)
     assert solution.value == pytest.approx(expected, rel=1e-6)
-    off = ~np.eye(n, dtype=bool) if problem.diagonal == "ignore" else np.ones((n, n), dtype=bool)
+    off = ~np.eye(n, dtype=bool) if problem.statement.diagonal == "ignore" else np.ones((n, n), dtype=bool)
     assert np.all(2 * np.exp(solution.X)[off] >= problem.A[off] * (1 - 1e-12))
 
 

@@ -38,8 +38,6 @@ class ProjectionComponent(Component[MatrixPoint]):
     """The whole problem as one projection: the doubly nonnegative matrix nearest to ``B = A - l1/2 11' - trace/2 I``."""
 
     A: FloatArray
-    l1: float
-    trace: float
     statement: DoublyNonnegativeStatement
 
     entries = ...
@@ -52,8 +50,8 @@ class ProjectionComponent(Component[MatrixPoint]):
     @cached_property
     def B(self) -> FloatArray:
         """The matrix that is projected."""
-        B: FloatArray = self.A - 0.5 * self.l1
-        B.flat[:: len(B) + 1] -= 0.5 * self.trace
+        B: FloatArray = self.A - 0.5 * self.statement.l1
+        B.flat[:: len(B) + 1] -= 0.5 * self.statement.trace
         return B
 
     @cached_property
@@ -70,7 +68,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         X = point.matrix
         with np.errstate(over="ignore", invalid="ignore"):
             D = X - self.A
-            return float(np.vdot(D, D)) + self.l1 * float(np.abs(X).sum()) + self.trace * float(np.trace(X))
+            return float(np.vdot(D, D)) + self.statement.l1 * float(np.abs(X).sum()) + self.statement.trace * float(np.trace(X))
 
     def start(self, given: MatrixPoint | None = None) -> MatrixPoint:
         """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
@@ -126,35 +124,15 @@ class ProjectionComponent(Component[MatrixPoint]):
 
 @dataclass(frozen=True, eq=False)
 class DoublyNonnegativeProblem(Problem):
-    """The problem made by :func:`sparse`.
+    """The problem made by :func:`sparse`; its metric is all ones, and its one component the whole of it."""
 
-    Attributes
-    ----------
-    A : ndarray of shape (n, n)
-        The checked data.
-    l1, trace : float
-        Weights of the penalties.
-    metric : ndarray of shape (n,)
-        Ones.
-    components : tuple of ProjectionComponent
-        The one piece to solve.
-    """
-
-    A: FloatArray = field(repr=False)
-    l1: float
-    trace: float
-    metric: FloatArray = field(repr=False)
+    statement: DoublyNonnegativeStatement
     components: tuple[ProjectionComponent, ...] = field(repr=False)
 
     @property
     def size(self) -> int:
         """Number of rows of A."""
         return len(self.A)
-
-    @property
-    def statement(self) -> DoublyNonnegativeStatement:
-        """The problem in the words of a certificate."""
-        return DoublyNonnegativeStatement(self.l1, self.trace)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a finite symmetric matrix."""
@@ -174,7 +152,7 @@ class DoublyNonnegativeProblem(Problem):
 
     def with_trace(self, trace: float | Literal["auto"]) -> DoublyNonnegativeProblem:
         """Return the same problem with another trace weight."""
-        return _assemble(self.A, self.l1, trace)
+        return _assemble(self.A, self.statement.l1, trace)
 
     def starting_point(self, start: Any) -> MatrixPoint:
         """Check a warm start: a solution or a matrix X."""
@@ -235,5 +213,5 @@ def _assemble(A: FloatArray, l1: float, trace: Any) -> DoublyNonnegativeProblem:
     if max(l1, weight) > 1e50:
         validation.refuse("l1 and trace must not exceed 1e50; beyond the largest entry of A the solution is 0 anyway.")
     A.flags.writeable = False  # a certificate is about these very numbers
-    component = ProjectionComponent(A, l1, weight, DoublyNonnegativeStatement(l1, weight))
-    return DoublyNonnegativeProblem(A, l1, weight, np.ones(len(A)), (component,))
+    statement = DoublyNonnegativeStatement(l1, weight)
+    return DoublyNonnegativeProblem(A, statement, np.ones(len(A)), (ProjectionComponent(A, statement),))

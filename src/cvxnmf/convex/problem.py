@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
-from cvxnmf.certificates import Statement
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.dual import Dual
 from cvxnmf.linalg.arrays import FloatArray
@@ -26,15 +25,16 @@ class Examined(NamedTuple):
     restored: bool
 
 
+@dataclass(frozen=True, eq=False)
 class Problem(ABC):
     """A convex problem, made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
 
     Attributes
     ----------
-    A : ndarray
-        The checked data.
-    trace : float
-        Weight of the penalty, resolved to its number.
+    A : ndarray or csr_array
+        The checked data; large sparse data of a symmetric problem stay sparse.
+    statement : Statement
+        The problem in the words of a certificate: loss, cone, penalties.
     metric : ndarray
         The vector s of weights, one per node (rows, then columns of a rectangular A); 0 for those that carry no data and
         were set aside.
@@ -42,20 +42,20 @@ class Problem(ABC):
         The independent pieces to solve.
     """
 
-    A: Any
-    trace: float
-    metric: FloatArray
-    components: tuple[Any, ...]
+    A: Any = field(repr=False)
+    statement: Any
+    metric: FloatArray = field(repr=False)
+    components: tuple[Any, ...] = field(repr=False)
+
+    @property
+    def trace(self) -> float:
+        """Weight of the penalty, resolved to its number."""
+        return float(self.statement.trace)
 
     @property
     @abstractmethod
     def size(self) -> int:
         """The smaller side of the matrices that are decomposed."""
-
-    @property
-    @abstractmethod
-    def statement(self) -> Statement:
-        """The problem in the words of a certificate."""
 
     @abstractmethod
     def value(self, X: ArrayLike) -> float:
@@ -120,7 +120,7 @@ class Problem(ABC):
             validation.refuse(
                 "precision='single' is for method='factored' on large sparse data (KL, conditional cone, trace > 0) only."
             )
-        return replace(self, components=components)  # type: ignore[type-var]
+        return replace(self, components=components)
 
     def matrix_of(self, solution: Solution) -> ArrayLike:
         """The matrix X of a solution, of the shape that :meth:`matrix` takes."""

@@ -69,38 +69,16 @@ class PairedComponent(_RectangularMethods, DenseComponent[PSD]):
 class NonsymmetricProblem(Problem):
     """The problem made by :func:`nonsymmetric` with the nuclear norm.
 
-    Attributes
-    ----------
-    A : ndarray of shape (m, n)
-        The checked data.
-    trace : float
-        Weight of the penalty, resolved to its number.
-    gamma_max : float
-        The least trace at which the solution has no positions.
-    metric : ndarray of shape (m + n,)
-        Ones; 0 for rows and columns without data that were set aside.
-    components : tuple of DenseComponent
-        The one piece to solve: the rows and columns that carry data.
+    Its metric is 1, and 0 for rows and columns without data that were set aside; its one component is what carries data.
     """
 
-    A: FloatArray = field(repr=False)
-    loss_name: str
-    effects: bool
-    trace: float
-    metric: FloatArray = field(repr=False)
+    statement: NonsymmetricStatement
     components: tuple[DenseComponent[Any], ...] = field(repr=False)
-
-    penalty_name = "nuclear"
 
     @property
     def size(self) -> int:
         """The smaller side of A."""
         return int(min(self.A.shape))
-
-    @property
-    def statement(self) -> NonsymmetricStatement:
-        """The problem in the words of a certificate."""
-        return NonsymmetricStatement(self.loss_name, self.penalty_name, self.effects, self.trace)
 
     @cached_property
     def gamma_max(self) -> float:
@@ -123,13 +101,13 @@ class NonsymmetricProblem(Problem):
         if not np.isfinite(part).all():
             return float("inf")
         with np.errstate(over="ignore", invalid="ignore"):
-            return LOSSES[self.loss_name](self.A).value(whole) + self.trace * float(component.cone.inner(part))
+            return LOSSES[self.statement.loss](self.A).value(whole) + self.trace * float(component.cone.inner(part))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """A gradient of the objective at X, shape (m, n); of the nuclear norm the one of least size."""
         whole, (component,) = self.matrix(X), self.components
         with np.errstate(over="ignore", invalid="ignore"):
-            _, G = LOSSES[self.loss_name](self.A).value_and_gradient(whole)
+            _, G = LOSSES[self.statement.loss](self.A).value_and_gradient(whole)
         part = whole[component.entries]
         if not np.abs(part).max() < 1e100:
             validation.refuse("X has entries beyond 1e100 where there are data; the penalty has no gradient there.")
@@ -139,7 +117,7 @@ class NonsymmetricProblem(Problem):
 
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
         """Return the same problem with another trace weight."""
-        return _assemble(self.A, self.loss_name, trace, self.effects, self.penalty_name)
+        return _assemble(self.A, self.statement.loss, trace, self.statement.effects, self.statement.penalty)
 
     def starting_point(self, start: Any) -> PairedPoint | FloatArray:
         """Check a warm start: a solution, a pair (v, W) of m + n rows, or a matrix X."""
@@ -156,7 +134,7 @@ class NonsymmetricProblem(Problem):
     def restrict_solution(self, solution: Solution) -> list[PairedPoint] | None:
         """Its factors on the rows and columns that carry data; None where effects are not free or infinite."""
         point = self._paired_point(solution).restricted(self.components[0].nodes)
-        return [point] if np.isfinite(point.v).all() and (self.effects or not point.v.any()) else None
+        return [point] if np.isfinite(point.v).all() and (self.statement.effects or not point.v.any()) else None
 
     def join_points(self, points: Sequence[PairedPoint]) -> tuple[PairedPoint, None]:
         """Effects and positions of all rows and columns; ``-inf`` effects where there are no data."""
@@ -170,8 +148,6 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
 
     Points are the whole X, shape (m + n, m + n), where a matrix is asked for or given; a solution's X is ``X_12``.
     """
-
-    penalty_name = "paper"
 
     @property
     def size(self) -> int:
@@ -284,9 +260,9 @@ def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects:
     statement = NonsymmetricStatement(loss, penalty, effects, weight)
     if penalty == "paper":
         paired = PairedComponent(nodes, PairedKullbackLeibler(data, weight), PSD(np.ones(len(nodes))), 0.0, statement)
-        return PaperNonsymmetricProblem(A, loss, effects, weight, s, (paired,))
+        return PaperNonsymmetricProblem(A, statement, s, (paired,))
     component = NuclearComponent(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight, statement, rows, columns)
-    return NonsymmetricProblem(A, loss, effects, weight, s, (component,))
+    return NonsymmetricProblem(A, statement, s, (component,))
 
 
 def _refuse_weight(weight: float, automatic: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -34,28 +34,12 @@ MATRIX_FREE_DENSITY = 0.6
 
 @dataclass(frozen=True, eq=False)
 class SymmetricProblem(Problem):
-    """The problem made by :func:`symmetric`.
+    """The problem made by :func:`symmetric`: one component for every connected component of A, or one for all of it.
 
-    Attributes
-    ----------
-    A : ndarray or csr_array of shape (n, n)
-        The checked data (its diagonal is zero when the diagonal is ignored); large sparse data stay sparse.
-    trace : float
-        Weight of the penalty, resolved to its number.
-    metric : ndarray of shape (n,)
-        The vector s; 0 for nodes that carry no data and were set aside.
-    components : tuple of SymmetricComponent, or of one MatrixFreeComponent
-        The independent pieces to solve.
+    The diagonal of A is zero where it is ignored; the metric is 0 for nodes that carry no data and were set aside.
     """
 
-    A: Any = field(repr=False)
-    loss_name: str
-    cone_name: str
-    diagonal: str
-    trace: float
-    metric_name: str
-    metric: FloatArray = field(repr=False)
-    components: tuple[Any, ...] = field(repr=False)
+    statement: SymmetricStatement
 
     @property
     def size(self) -> int:
@@ -66,7 +50,7 @@ class SymmetricProblem(Problem):
         """The same problem on dense matrices."""
         if not self.matrix_free:
             return self
-        return self._assembled(validation.filled(self.A), self.trace, matrix_free=False)
+        return self._restated(validation.filled(self.A), self.trace, matrix_free_from=None)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms."""
@@ -113,11 +97,6 @@ class SymmetricProblem(Problem):
         """Nodes that carry data, in increasing order."""
         return np.sort(np.concatenate([component.nodes for component in self.components]))
 
-    @property
-    def statement(self) -> SymmetricStatement:
-        """The problem in the words of a certificate."""
-        return SymmetricStatement(self.loss_name, self.cone_name, self.diagonal, self.trace, self.metric_name)
-
     def value(self, X: ArrayLike) -> float:
         """Objective at X, shape (n, n): loss plus ``trace <N, X>``.
 
@@ -141,11 +120,12 @@ class SymmetricProblem(Problem):
 
     def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
         """Return the same problem with another trace weight."""
-        return self._assembled(self.A, trace)
+        return self._restated(self.A, trace, MATRIX_FREE_FROM)
 
-    def _assembled(self, A: Any, trace: float | Literal["auto"], matrix_free: bool = True) -> SymmetricProblem:
-        metric = self.metric if self.metric_name == "own" else self.metric_name
-        return _assemble(A, self.loss_name, self.cone_name, metric, trace, self.diagonal, matrix_free)
+    def _restated(self, A: Any, trace: float | Literal["auto"], matrix_free_from: int | None) -> SymmetricProblem:
+        terms = self.statement
+        metric = self.metric if terms.metric == "own" else terms.metric
+        return state_problem(A, terms.loss, terms.cone, metric, trace, terms.diagonal, matrix_free_from)
 
     def _penalised(self) -> tuple[Any, ...]:
         return self.components if self.trace else ()
@@ -153,7 +133,7 @@ class SymmetricProblem(Problem):
     @cached_property
     def _loss(self) -> Loss:
         """The loss of the whole X."""
-        return LOSSES[self.loss_name](validation.filled(self.A), self.diagonal == "ignore")
+        return LOSSES[self.statement.loss](validation.filled(self.A), not self.statement.fits_diagonal)
 
 
 def symmetric(
@@ -220,19 +200,22 @@ def symmetric(
         if not checked.any():
             validation.refuse("A has no entries off the diagonal, so nothing is left to fit; use diagonal='fit'.")
     weights = metric if isinstance(metric, str) else validation.metric_vector(metric, checked.shape[0])
-    return _assemble(checked, loss, cone, weights, trace, diagonal)
+    return state_problem(checked, loss, cone, weights, trace, diagonal)
 
 
-def _assemble(
+def state_problem(
     A: Any,
     loss: str,
     cone: str,
     metric: str | FloatArray,
     trace: float | Literal["auto"],
     diagonal: str,
-    matrix_free: bool = True,
+    matrix_free_from: int | None = MATRIX_FREE_FROM,
 ) -> SymmetricProblem:
-    """Build a problem from checked data: metric, trace and independent components, matrix-free if that is allowed and pays."""
+    """Build a problem from checked data: metric, trace and independent components.
+
+    Sparse data of at least `matrix_free_from` nodes are one matrix-free component where the problem allows it; None: never.
+    """
     free_effects = CONES[cone].free_effects
     degrees = np.asarray(A.sum(axis=1)).ravel()
     kept = np.flatnonzero(degrees) if free_effects else np.arange(len(degrees))
@@ -245,11 +228,10 @@ def _assemble(
         weight = validation.penalty_weight(trace, s)
     if diagonal == "ignore":
         _refuse_unbounded(A, weight, free_effects)
-    metric_name = metric if isinstance(metric, str) else "own"
-    statement = SymmetricStatement(loss, cone, diagonal, weight, metric_name)
+    statement = SymmetricStatement(loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own")
     possible = LOSSES[loss].by_products and free_effects and diagonal == "fit" and weight > 0
     components: tuple[Any, ...]
-    if matrix_free and possible and _matrix_free_pays(A, kept):
+    if possible and matrix_free_from is not None and len(kept) >= matrix_free_from and _mostly_zero(A, kept):
         components = (MatrixFreeComponent(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight, statement),)
     else:
         A = validation.filled(A)
@@ -257,13 +239,13 @@ def _assemble(
         components = tuple(_component(A, nodes, s, statement) for nodes in parts)
     for array in (A.data if sp.issparse(A) else A, s):
         array.flags.writeable = False  # a certificate is about these very numbers
-    return SymmetricProblem(A, loss, cone, diagonal, weight, metric_name, s, components)
+    return SymmetricProblem(A, statement, s, components)
 
 
-def _matrix_free_pays(A: Any, kept: Index) -> bool:
-    """Whether products with the model beat dense matrices: many nodes, and not too many entries."""
+def _mostly_zero(A: Any, kept: Index) -> bool:
+    """Whether so few entries are not zero that products with the model beat dense matrices."""
     entries = int(A.nnz if sp.issparse(A) else np.count_nonzero(A))
-    return len(kept) >= MATRIX_FREE_FROM and entries <= MATRIX_FREE_DENSITY * len(kept) ** 2
+    return entries <= MATRIX_FREE_DENSITY * len(kept) ** 2
 
 
 def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricStatement) -> SymmetricComponent:

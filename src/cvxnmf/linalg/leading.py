@@ -155,7 +155,9 @@ def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) ->
     return values[::-1][:k], Q @ vectors[:, ::-1][:, :k]
 
 
-def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6) -> tuple[FloatArray, FloatArray]:
+def lanczos_pairs(
+    B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter: int | None = None
+) -> tuple[FloatArray, FloatArray]:
     """The k largest eigenvalues of a symmetric matrix or operator, decreasing, and their vectors, by Lanczos iterations.
 
     Where these do not converge, a moderate operator is written out, and of a large one what was found is refined once.
@@ -163,7 +165,7 @@ def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6) -> tuple
     n = B.shape[0]
     size = min(n, max(2 * k + 1, 20))
     try:
-        values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=tol, ncv=size)
+        values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=tol, ncv=size, maxiter=max_iter)
     except spl.ArpackError:
         if n <= WRITTEN_OUT:
             dense = np.asarray(B @ np.eye(n))
