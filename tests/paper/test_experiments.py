@@ -13,7 +13,7 @@ import pytest
 import cvxnmf
 from cvxnmf.cli import main
 from cvxnmf.cli.reproduce import NAMES, PASSED
-from cvxnmf.paper import EXPERIMENTS, reproduce, settings
+from cvxnmf.paper import EXPERIMENTS, methods, reproduce
 from cvxnmf.paper.spectral import min_max_cut
 
 pytest.importorskip("matplotlib")
@@ -67,8 +67,8 @@ def test_the_command_line_knows_every_experiment_and_option():
 def test_rows_of_the_comparison_are_performances_of_the_same_graphs():
     rows = rows_of("figure2-right", size=20, repeats=2, deltas=(0.3,), seed=5)
     for seed in (5, 6):
-        A, _ = cvxnmf.block_graph(20, *settings.thresholds(0.3), rng=seed)
-        (found,) = (row for row in rows if row["seed"] == seed and row["method"] == settings.MIN_MAX)
+        A, _ = cvxnmf.block_graph(20, *methods.thresholds(0.3), rng=seed)
+        (found,) = (row for row in rows if row["seed"] == seed and row["method"] == methods.MIN_MAX)
         assert found["performance"] == cvxnmf.performance(A, min_max_cut(A, 2))
 
 
@@ -98,7 +98,7 @@ def test_steps_are_counted_to_a_certified_gap():
         assert 0 <= row["value"] - row["bound"] <= row["tol"] * row["value"]
         sooner = row["series"] == "projected gradient, KL" and row["steps"] - 1
         if sooner:  # one step fewer is not enough
-            A, _ = cvxnmf.block_graph(row["n"], *settings.thresholds(row["delta"]), rng=row["seed"])
+            A, _ = cvxnmf.block_graph(row["n"], *methods.thresholds(row["delta"]), rng=row["seed"])
             problem = cvxnmf.symmetric(A, cone="psd", metric="uniform")
             assert cvxnmf.solve(problem, "projected-gradient", tol=0.0, max_iter=sooner).certificate.relative_gap > row["tol"]
 
@@ -128,7 +128,7 @@ def test_a_run_that_is_broken_off_leaves_its_rows(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         reproduce("figure2-right", tmp_path, progress=stop, **SMALL["figure2-right"])
-    assert len(table(tmp_path / "figure2-right.csv")) == 2 * (len(settings.CONVEX) + len(settings.SPECTRAL))
+    assert len(table(tmp_path / "figure2-right.csv")) == 2 * (len(methods.CONVEX) + len(methods.SPECTRAL))
     assert not (tmp_path / "figure2-right.png").exists()
 
 
@@ -170,7 +170,7 @@ def test_the_command_prints_the_files(tmp_path, capsys):
     assert not err
     assert facts["certified"]
     assert facts["options"]["repeats"] == 2
-    assert len(facts["means"]) == 2 * (len(settings.CONVEX) + len(settings.SPECTRAL))
+    assert len(facts["means"]) == 2 * (len(methods.CONVEX) + len(methods.SPECTRAL))
 
 
 def test_the_command_refuses_an_option_of_another_figure(tmp_path, capsys):

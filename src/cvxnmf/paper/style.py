@@ -1,4 +1,4 @@
-"""How the figures look: one palette, quiet axes, names at the ends of lines, and files that do not change from run to run."""
+"""How the figures look: the charts of `display` with bands around curves and names at the ends; saved files have no dates."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cvxnmf.display.charts import new_figure
+from cvxnmf.display.palette import INK, SOFT, colour
 from cvxnmf.linalg.arrays import FloatArray
 
-#: Okabe and Ito's palette, which colour-blind readers can tell apart.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#222222"
-GREY = "#777777"
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, GREY = *(colour(place) for place in (0, 1, 4, 6, 3, 10)), INK, SOFT
 #: Height of a label at the end of a line, as a share of the axes' height.
 LABEL_HEIGHT = 0.055
 SETTINGS: Any = {"svg.hashsalt": "cvxnmf", "svg.fonttype": "none", "font.size": 9.0}
@@ -29,14 +29,10 @@ def require_matplotlib() -> None:
 def panels(columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6) -> tuple[Any, Any]:
     """A figure and its axes, an array of shape (rows, columns)."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     with rc_context(SETTINGS):
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False)
-    for each in axes.ravel():
-        each.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+        figure, axes = new_figure(width * columns, height * rows, columns, heights=(1,) * rows)
+    return figure, np.array(axes).reshape(rows, columns)
 
 
 def curve(axes: Any, x: FloatArray, mean: FloatArray, spread: FloatArray, colour: str, line: str = "-") -> None:
@@ -67,8 +63,8 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
             if overlap > 0:
                 heights[below] -= overlap / 2
                 heights[below + 1] += overlap / 2
-    for height, (_, name, colour) in zip(heights, places, strict=True):
-        axes.text(1.02, height, name, color=colour, transform=axes.transAxes, va="center", ha="left", fontsize=8.5)
+    for height, (_, name, ink) in zip(heights, places, strict=True):
+        axes.text(1.02, height, name, color=ink, transform=axes.transAxes, va="center", ha="left", fontsize=8.5)
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
@@ -77,7 +73,7 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
     return float(sample.mean()), float(sample.std(ddof=1)) if len(sample) > 1 else 0.0
 
 
-def saved(figure: Any, stem: Path) -> list[Path]:
+def save(figure: Any, stem: Path) -> list[Path]:
     """Save a figure as PNG and SVG, without dates."""
     from matplotlib import rc_context
 

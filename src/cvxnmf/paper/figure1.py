@@ -9,7 +9,7 @@ import numpy as np
 
 from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.paper import settings, style
+from cvxnmf.paper import methods, style
 from cvxnmf.paper.experiment import Experiment, Options, Row
 
 
@@ -18,13 +18,13 @@ def _tasks(options: Options) -> list[tuple[Any, ...]]:
 
 
 def _graph(delta: float, options: Options) -> FloatArray:
-    return block_graph(options["size"], *settings.thresholds(delta), rng=options["seed"])[0]
+    return block_graph(options["size"], *methods.thresholds(delta), rng=options["seed"])[0]
 
 
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     """One row per node, in the order that puts clusters together."""
     _, delta, name = task
-    found = settings.partitioned(_graph(delta, options), name, options["tol"])
+    found = methods.partition_in_two(_graph(delta, options), name, options["tol"])
     facts = {"performance": found.performance, "relative_gap": found.certificate.relative_gap, "tol": options["tol"]}
     return [
         {"delta": delta, "setting": name, "position": place, "node": int(node), "cluster": int(found.labels[node]), **facts}
@@ -59,7 +59,7 @@ def _picture(axes: Any, A: FloatArray, title: str) -> None:
 
 
 #: The settings that figure 1 shows.
-SHOWN = (settings.PAPER_KL, settings.DEFAULT)
+SHOWN = (methods.PAPER_KL, methods.DEFAULT)
 
 FIGURE_1 = Experiment(
     name="figure1",

@@ -10,17 +10,17 @@ import numpy as np
 from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.graphs.quality import performance
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.paper import settings, style
+from cvxnmf.paper import methods, style
 from cvxnmf.paper.experiment import Experiment, Options, Row
 
 #: Colour and line by method, in the order of the table.
 LOOKS = {
-    settings.PAPER_KL: (style.BLUE, "-"),
-    settings.PAPER_MSE: (style.PURPLE, "-"),
-    settings.DEFAULT: (style.GREEN, "-"),
-    settings.MIN_MAX: (style.BLACK, "--"),
-    settings.SPLIT: (style.GREY, ":"),
-    settings.NORMALISED: (style.RED, "--"),
+    methods.PAPER_KL: (style.BLUE, "-"),
+    methods.PAPER_MSE: (style.PURPLE, "-"),
+    methods.DEFAULT: (style.GREEN, "-"),
+    methods.MIN_MAX: (style.BLACK, "--"),
+    methods.SPLIT: (style.GREY, ":"),
+    methods.NORMALISED: (style.RED, "--"),
 }
 
 
@@ -36,14 +36,14 @@ def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     """The performance of every method on one graph."""
     _, delta, repeat = task
     seed, tol = options["seed"] + repeat, options["tol"]
-    A, _ = block_graph(options["size"], *settings.thresholds(delta), rng=seed)
+    A, _ = block_graph(options["size"], *methods.thresholds(delta), rng=seed)
     graph = {"delta": delta, "seed": seed}
     rows: list[Row] = []
-    for method in settings.CONVEX:
-        found = settings.partitioned(A, method, tol)
+    for method in methods.CONVEX:
+        found = methods.partition_in_two(A, method, tol)
         proof = {"relative_gap": found.certificate.relative_gap, "tol": tol}
         rows.append({**graph, "method": method, "performance": performance(A, found.labels), **proof})
-    for method, labels in settings.SPECTRAL.items():
+    for method, labels in methods.SPECTRAL.items():
         rows.append({**graph, "method": method, "performance": performance(A, labels(A)), "relative_gap": None, "tol": None})
     return rows
 
@@ -71,8 +71,8 @@ def _paired(rows: Sequence[Row]) -> list[Row]:
     return [
         {"delta": delta, "method": method, "against": against, **_difference(scores[delta, method] - scores[delta, against])}
         for delta in dict.fromkeys(row["delta"] for row in rows)
-        for method in settings.CONVEX
-        for against in settings.SPECTRAL
+        for method in methods.CONVEX
+        for against in methods.SPECTRAL
     ]
 
 
@@ -110,7 +110,7 @@ def _draw_differences(axes: Any, scores: dict[tuple[float, str], FloatArray], de
     """Differences to the min-max cut on the same graphs, each with one standard error."""
     names = []
     for method, (colour, line) in LOOKS.items():
-        entries = [_difference(scores[delta, method] - scores[delta, settings.MIN_MAX]) for delta in deltas]
+        entries = [_difference(scores[delta, method] - scores[delta, methods.MIN_MAX]) for delta in deltas]
         mean = np.array([entry["mean_difference"] for entry in entries])
         style.curve(axes, deltas, mean, np.array([entry["standard_error"] for entry in entries]), colour, line)
         names.append((float(np.mean(mean[: len(mean) // 2 + 1])), method, colour))

@@ -10,7 +10,7 @@ import numpy as np
 from cvxnmf.convex.certify import certify
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
 from cvxnmf.graphs.block_graph import block_graph
-from cvxnmf.paper import settings, style
+from cvxnmf.paper import methods, style
 from cvxnmf.paper.experiment import Experiment, Options, Row
 
 _PAPER = {"cone": "psd", "metric": "uniform"}
@@ -38,26 +38,26 @@ def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     rows: list[Row] = []
     for delta in options["deltas"]:
         seed = options["seed"] + repeat
-        A, _ = block_graph(size, *settings.thresholds(delta), rng=seed)
+        A, _ = block_graph(size, *methods.thresholds(delta), rng=seed)
         for name, (terms, method, *_) in SERIES.items():
             graph = {"n": size, "delta": delta, "seed": seed, "series": name}
-            rows.append({**graph, **_counted(symmetric(A, **terms), method, options["tol"])})
+            rows.append({**graph, **_count_steps(symmetric(A, **terms), method, options["tol"])})
     return rows
 
 
-def _counted(problem: SymmetricProblem, method: str, tol: float) -> Row:
+def _count_steps(problem: SymmetricProblem, method: str, tol: float) -> Row:
     """Steps until the gap is closed, with a certificate after every one.
 
     `solve` certifies every few steps only, which saves time and would round the numbers up.
     """
     (component,) = problem.components
-    walker, steps = component.methods[method](component, component.start()), 0
-    certificate = certify(problem, walker.point.dense())
+    solver, steps = component.methods[method](component, component.start()), 0
+    certificate = certify(problem, solver.point.dense())
     value, bound = certificate.value, certificate.bound
-    while value - bound > tol * value and steps < settings.MOST_STEPS:
-        walker.step()
+    while value - bound > tol * value and steps < methods.MOST_STEPS:
+        solver.step()
         steps += 1
-        certificate = certify(problem, walker.point.dense())
+        certificate = certify(problem, solver.point.dense())
         value, bound = min(value, certificate.value), max(bound, certificate.bound)
     return {"steps": steps, "value": value, "bound": bound, "relative_gap": (value - bound) / value, "tol": tol}
 

@@ -34,8 +34,8 @@ SPECTRAL: dict[str, Callable[[FloatArray], NDArray[np.intp]]] = {
 MOST_STEPS = 20_000
 
 
-def partitioned(A: FloatArray, setting: str, tol: float) -> Partition:
-    """Two clusters of a graph in one of the convex settings."""
+def partition_in_two(A: FloatArray, setting: str, tol: float) -> Partition:
+    """Two clusters of a graph in one of the convex methods."""
     return partition(A, 2, tol=tol, max_iter=MOST_STEPS, **CONVEX[setting])
 
 
