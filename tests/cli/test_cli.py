@@ -1,6 +1,7 @@
 """The command line as a person or a script uses it."""
 
 import csv
+import io
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import pytest
 
 import cvxnmf
 from cvxnmf import cli
-from cvxnmf.cli import terminal, words
+from cvxnmf.cli import progress as showing
+from cvxnmf.cli import terminal
 from cvxnmf.cli.progress import Progress
 
 PROGRAM = [sys.executable, "-m", "cvxnmf"]
@@ -174,7 +176,7 @@ def test_partition_prints_a_summary(club, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("karate.gml: 34 nodes, 78 edges, ")
     assert "modularity 0." in out
-    assert "The model: value " in out
+    assert "The model: No model of this kind can fit better than" in out
     assert "solving: " in err
 
 
@@ -334,12 +336,12 @@ def test_an_interrupted_answer_is_kept(blocks, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr("cvxnmf.graphs.partition.partition", interrupted)
     target = tmp_path / "best.csv"
-    assert cli.main(["partition", str(path), "--quiet", "--output", str(target)]) == 1
+    assert cli.main(["partition", str(path), "--quiet", "--output", str(target)]) == 130
     err = one_sentence(capsys)
     assert "interrupted; the best answer so far" in err
     assert f"is in {target}." in err
     assert target.read_text().count("\n") == len(truth) + 1
-    assert cli.main(["partition", str(path), "--quiet"]) == 1
+    assert cli.main(["partition", str(path), "--quiet"]) == 130
     assert "no --output was given" in one_sentence(capsys)
 
 
@@ -351,7 +353,7 @@ def test_labels_are_kept_when_the_proof_of_the_factors_is_interrupted(blocks, tm
 
     monkeypatch.setattr("cvxnmf.graphs.partition.factors_of", interrupted)
     target = tmp_path / "best.npz"
-    assert cli.main(["partition", str(path), "--quiet", "--output", str(target)]) == 1
+    assert cli.main(["partition", str(path), "--quiet", "--output", str(target)]) == 130
     assert f"is in {target}." in one_sentence(capsys)
     assert set(cvxnmf.load(target).nodes) == set(truth)
     assert cli.main(["partition", str(path), "--quiet", "--no-factors", "--json"]) == 0
@@ -383,7 +385,7 @@ def test_factors_as_text_round_trip(table, tmp_path, ending, capsys):
     assert "12 by 8 matrix, 3 components, A = UV', squared error" in text
     U, V = tmp_path / f"f-U.{ending}", tmp_path / f"f-V.{ending}"
     assert cli.main(["verify", str(table), str(U), str(V), "--quiet"]) == 0
-    assert "value " in capsys.readouterr().out
+    assert "The fit is exact" in capsys.readouterr().out
 
 
 def test_verify_takes_components_of_scikit_learn(table, tmp_path, capsys):
@@ -402,7 +404,7 @@ def test_a_gap_may_be_asked_for(table, tmp_path, capsys):
     arguments = ["factorize", str(table), "-k", "2", "--quiet"]
     assert cli.main([*arguments, "--tol-gap", "1"]) == 0
     assert cli.main([*arguments, "--loss", "kl", "--tol-gap", "0.5"]) == 3
-    assert "Nothing useful is proved" in capsys.readouterr().out
+    assert "is not proved: for KL of a rank above one" in capsys.readouterr().out
 
 
 def test_names_of_rows_and_columns_are_kept(tmp_path, capsys):
@@ -438,52 +440,78 @@ def test_factors_that_do_not_fit_are_one_sentence(table, tmp_path, capsys, facto
 # --- what a terminal sees ------------------------------------------------------------------------------------------------
 
 
-def test_a_terminal_shows_the_gap_closing(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self):
+        return True
+
+
+def steps(report):
+    """Two steps of a solver, the second with a bound."""
+    report(cvxnmf.Iterate(1, 0.1, 10.0, 0.0, 1))
+    report(cvxnmf.Iterate(2, 0.2, 10.0, 9.9, 1))
+    return 7
+
+
+def test_a_terminal_shows_the_gap_closing(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
     progress = Progress(quiet=False)
-    progress.task, progress.tol = "karate", 1e-4
-    assert progress.line(0.0) == "karate: 0 s"
-    progress.hear(cvxnmf.Iterate(1, 0.1, 10.0, 0.0, 1))
-    assert progress.line(0.1) == "karate: step 1, value 10, 0 s"
-    progress.hear(cvxnmf.Iterate(2, 0.2, 10.0, 9.9, 1))
-    assert "step 2, value 10, bound 9.9, gap 1e-02 [" in progress.line(0.2)
-    assert "goal 0.0001" in progress.line(0.2)
-    progress.tick()
-    assert progress.run("next", 1e-4, lambda: 7) == 7
-    assert capsys.readouterr().err.endswith("\r")
+    assert progress.run("karate", lambda: steps(progress.on_iterate), 1e-4) == 7
+    progress.run("figure1", lambda: progress.on_count(2, 4, "n = 20"))
+    shown = sys.stderr.getvalue()
+    assert "karate: step 2, value 10, bound 9.9, gap 1e-02, goal 0.0001" in shown
+    assert "figure1: 2 of 4" in shown
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 2  # the cursor comes back
 
 
-def test_the_bar_is_logarithmic_and_falls_back_to_ascii(monkeypatch):
-    progress = Progress(quiet=True)
-    progress.tol = 1e-4
-    monkeypatch.setattr(terminal, "can_show", lambda *_: False)
-    assert [progress._bar(gap).count("#") for gap in (2.0, 1.0, 1e-2, 1e-4, 0.0)] == [0, 0, 10, 20, 20]
+def test_the_bar_is_logarithmic():
+    shares = [showing.closed_share(gap, 1e-4) for gap in (2.0, 1.0, 1e-2, 1e-4, 0.0)]
+    assert shares == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0])
 
 
-def test_plain_lines_are_few(monkeypatch, capsys):
+@pytest.mark.parametrize("installed", [True, False])
+def test_plain_lines_are_few(monkeypatch, capsys, installed):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    if not installed:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     progress = Progress(quiet=False)
-    for _ in range(36_000):
-        clock[0] += 0.1
-        progress.tick()
-    assert 5 < capsys.readouterr().err.count("\n") < 60
+
+    def work():
+        for step in range(36_000):
+            clock[0] += 0.1
+            progress.on_iterate(cvxnmf.Iterate(step, clock[0], 10.0, 9.0, 1))
+
+    progress.run("karate", work, 1e-4)
+    lines = capsys.readouterr().err.splitlines()
+    assert 5 < len(lines) < 60
+    assert lines[0] == "solving: karate"
+    assert lines[1].endswith("value 10, bound 9, gap 1e-01, goal 0.0001, 2 s")
+
+
+def test_without_rich_results_are_plain(club, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert cli.main(["partition", str(club), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "cluster  nodes  members, the surest first" in out
+    assert "\x1b" not in out
 
 
 def test_colours_follow_the_terminal_and_the_environment(monkeypatch, capsys):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert not terminal.has_colours(sys.stdout)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal.show("x", "green")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert words.coloured("x", "green") == "\x1b[32mx\x1b[0m"
+    terminal.show("x", "green")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert words.coloured("x", "green") == "x"
-
-
-def test_gaps_in_words():
-    assert [words.share(gap) for gap in (0.23, 0.012, 1e-4, 1e-9)] == ["23%", "1.2%", "0.01%", "1e-07%"]
-    assert words.counted(1, "node") == "1 node"
-    assert words.counted(1234, "edge") == "1,234 edges"
+    terminal.show("x", "green")
+    assert capsys.readouterr().out == "x\n\x1b[32mx\x1b[0m\nx\n"
 
 
 def test_an_encoding_without_the_names_escapes_them(tmp_path):
@@ -534,16 +562,14 @@ def large_graph(path, n):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("wait", [0.5, 3.0])
-def test_ctrl_c_ends_within_a_second(tmp_path, wait):
+def test_ctrl_c_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait):
     path = large_graph(tmp_path / "g.txt", 3000)
     arguments = [*PROGRAM, "partition", str(path), "--tol", "0", "--output", str(tmp_path / "o.csv")]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(wait)
-        began = time.perf_counter()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert time.perf_counter() - began < 2.0  # 0.8 on an idle machine; others may be busy
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
     assert "cvxnmf: interrupted" in err
@@ -577,7 +603,7 @@ def test_work_that_does_not_hear_is_ended_and_what_is_kept_is_said(tmp_path):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
-    assert process.returncode == 1
+    assert process.returncode == 130
     rest = f"{lost} could not be written; what was finished before is in {kept}."
     assert err == f"cvxnmf: interrupted in a step too long to wait for; {rest}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["kept.csv"]
@@ -621,5 +647,4 @@ def test_an_exact_fit_is_said_once(tmp_path, capsys):
     np.savetxt(tmp_path / "exact.csv", np.outer([1.0, 2, 3], [1.0, 2, 4, 8]), delimiter=",")
     assert cli.main(["factorize", str(tmp_path / "exact.csv"), "-k", "1", "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[-1] == "The fit is exact."
+    assert lines[1:] == ["The fit is exact but for rounding, so nothing can be gained."]

@@ -1,6 +1,7 @@
 """The command line: arguments, files, progress, exit codes.
 
-Results go to stdout, progress and notes to stderr. Exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance.
+Results go to stdout, progress and notes to stderr. Exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance,
+130 interrupted.
 Heavy imports wait until a command needs them, so that ``cvxnmf --help`` answers at once.
 """
 
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 
 from cvxnmf import __version__
 from cvxnmf.cli import terminal
-from cvxnmf.cli.exit_codes import ERROR, USAGE
+from cvxnmf.cli.exit_codes import ERROR, INTERRUPTED, USAGE
 from cvxnmf.cli.interruption import supervised
 
 __all__ = ["main"]
@@ -41,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:  # called from Python, whose own process it is
         return _run(options)
     named = (getattr(options, name, None) for name in ("output", "report", "certificate", "save"))
-    outputs = [path for path in named if path]
-    return supervised(lambda: _run(options), outputs, all_named=not hasattr(options, "no_report"))  # the demo names its page
+    return supervised(lambda: _run(options), [path for path in named if path])
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -59,12 +59,12 @@ def _run(options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("CVXNMF_TRACEBACK"):
             raise
-        _say_last(sentence(error))
-        return ERROR
+        _note_last(sentence(error))
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else ERROR
 
 
 def sentence(error: BaseException) -> str:
-    """What went wrong, on one line."""
+    """Return what went wrong, on one line."""
     words = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         return "interrupted." if hasattr(error, "solution") else words or "interrupted."
@@ -93,10 +93,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser with all commands."""
     parser = _Parser(
         prog="cvxnmf",
         description="Nonnegative matrix factorisation with a proof: deterministic, globally solved, certified.",
-        epilog="exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance",
+        epilog="exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance, 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"cvxnmf {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -119,10 +120,10 @@ def _warnings_as_sentences() -> Iterator[None]:
         yield
 
 
-def _say_last(words: str) -> None:
-    """Say what ended the program, if anybody can still hear it."""
+def _note_last(text: str) -> None:
+    """Say what ended the program, if stderr still takes it."""
     try:
-        terminal.note(words)
+        terminal.note(text)
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):  # stdout or stderr is full or closed
         _abandon_stdout()

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cvxnmf.cli import options as arguments
-from cvxnmf.cli import terminal, words
-from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED
+from cvxnmf.cli import output, terminal
+from cvxnmf.cli.exit_codes import exit_code
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -63,27 +63,28 @@ def run(options: argparse.Namespace) -> int:
 
     arguments.check_outputs({"--report": options.report}, [], {"--report": (".html", ".htm")})
     progress, karate = Progress(options.quiet), _karate()
-    club, A = _club(karate, options.tol, progress)
-    page = None if options.no_report else _page(club, options)
+    club, A = _partition_club(karate, options.tol, progress)
+    page = None if options.no_report else _write_page(club, options)
     if not options.json:
-        words.print_partition(club, "Zachary's karate club")
+        output.print_partition(club, "Zachary's karate club")
         print()
     blocks, _ = block_graph(options.size, 0.3, 0.7)
     rows: list[Row] = []
     for graph, matrix in (("karate club", A), (f"blocks, n = {options.size}", blocks)):
-        rows += [_solved(graph, matrix, setting, options.tol, progress) for setting in SETTINGS]
+        rows += [_solve(graph, matrix, setting, options.tol, progress) for setting in SETTINGS]
     if options.json:
         solves = [_facts(row) for row in rows]
-        words.print_json({"partition": words.partition_facts(club), "solves": solves, "report": page})
+        output.print_json({"partition": output.partition_facts(club), "solves": solves, "report": page})
     else:
         _print_rows(rows)
         if page:
             print(f"\nThe page about the karate club is {page}")
     gaps = [club.certificate.relative_gap, *(row.solution.certificate.relative_gap for row in rows)]
-    return CERTIFIED if max(gaps) <= options.tol else ABOVE_TOLERANCE
+    return exit_code(max(gaps), options.tol)
 
 
 def _karate() -> Any:
+    """Return networkx's graph of the karate club."""
     try:
         import networkx
     except ImportError:
@@ -91,8 +92,8 @@ def _karate() -> Any:
     return networkx.karate_club_graph()
 
 
-def _club(karate: Any, tol: float, progress: Progress) -> tuple[Partition, FloatArray]:
-    """The partition of the club by its members, each edge counted once, and the adjacency matrix."""
+def _partition_club(karate: Any, tol: float, progress: Progress) -> tuple[Partition, FloatArray]:
+    """Return the partition of the club by its members, each edge counted once, and the adjacency matrix."""
     import networkx
     import numpy as np
 
@@ -100,11 +101,11 @@ def _club(karate: Any, tol: float, progress: Progress) -> tuple[Partition, Float
     from cvxnmf.io.writing import renamed
 
     A = networkx.to_numpy_array(karate, weight=None, dtype=np.float64)
-    found = progress.run("karate club", tol, lambda: partition(A, tol=tol, callback=progress.hear))
+    found = progress.run("karate club", lambda: partition(A, tol=tol, callback=progress.on_iterate), tol)
     return renamed(found, [str(member) for member in karate.nodes]), A
 
 
-def _page(club: Partition, options: argparse.Namespace) -> str | None:
+def _write_page(club: Partition, options: argparse.Namespace) -> str | None:
     """Write the page; where nobody asked for it, a folder that cannot be written is no error."""
     from cvxnmf import report
     from cvxnmf.io.source import FileError
@@ -122,13 +123,15 @@ def _page(club: Partition, options: argparse.Namespace) -> str | None:
     return place
 
 
-def _solved(graph: str, A: FloatArray, setting: str, tol: float, progress: Progress) -> Row:
+def _solve(graph: str, A: FloatArray, setting: str, tol: float, progress: Progress) -> Row:
+    """Solve the problem of a graph in one setting, and check the certificate."""
     from cvxnmf.convex.solve import solve
     from cvxnmf.convex.symmetric import symmetric
 
     terms, method = SETTINGS[setting]
     problem = symmetric(A, **terms)
-    solution = progress.run(f"{graph}, {setting}", tol, lambda: solve(problem, method=method, tol=tol, callback=progress.hear))
+    work = lambda: solve(problem, method=method, tol=tol, callback=progress.on_iterate)  # noqa: E731
+    solution = progress.run(f"{graph}, {setting}", work, tol)
     certificate = solution.certificate
     return Row(graph, setting, solution, certificate.check(A) == certificate.bound)
 
@@ -157,7 +160,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
         numbers = [f"{facts['value']:.4f}", f"{facts['bound']:.4f}", f"{facts['relative_gap']:.1e}", str(facts["iterations"])]
         ending = [f"{facts['seconds']:.2f}", str(facts["rank"]), "yes" if facts["checked"] else "NO"]
         lines.append([facts["graph"], facts["setting"], *numbers, *ending])
-    words.print_table(header, lines, left=(0, 1))
+    terminal.show_table(header, lines, left=(0, 1))
     first = rows[0].solution.certificate
     print(
         f"\nWhat this proves: on the {rows[0].graph}, no model of this kind can have an objective below {first.bound:.4f};"

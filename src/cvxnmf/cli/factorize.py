@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
-from cvxnmf.cli import terminal, words
-from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
+from cvxnmf.cli import output, terminal
+from cvxnmf.cli.exit_codes import INTERRUPTED, exit_code
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from cvxnmf.results import Factorization
 
 ENDINGS = {"--output": (".npz", ".csv", ".tsv", ".txt"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
-CODES = "exit codes: 0 finished, and the certified gap is within --tol-gap if that is given, 1 error, 2 usage, 3 it is not"
+CODES = """\
+exit codes: 0 finished, and the certified gap is within --tol-gap if that is given, 1 error, 2 usage, 3 it is not,
+            130 interrupted"""
 
 
 def add(commands: Any) -> None:
@@ -62,26 +64,19 @@ def run(options: argparse.Namespace) -> int:
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
     terms |= {"memory_limit": options.memory_limit, "client": options.dask}
     try:
-        result = progress.run(
-            options.file,
-            options.tol_gap or 0.0,
-            lambda: factorize(data.A, options.components, effort=options.effort, callback=progress.hear, **terms),
-        )
+        work = lambda: factorize(data.A, options.components, effort=options.effort, callback=progress.on_iterate, **terms)  # noqa: E731
+        result = progress.run(options.file, work, options.tol_gap or 0.0)
     except Interrupted as stopped:
-        return _interrupted(stopped.solution, data, options)
+        return _keep_best(stopped.solution, data, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written.") from None
     _write(result, data, options)
-    words.print_json(_facts(result, data, options.loss)) if options.json else _print(result, data, options)
-    return exit_code(result.certificate, options.tol_gap)
-
-
-def exit_code(certificate: Any, tol_gap: float | None) -> int:
-    """0, or 3 if a gap was asked for and not reached."""
-    return CERTIFIED if tol_gap is None or certificate.relative_gap <= tol_gap else ABOVE_TOLERANCE
+    output.print_json(_facts(result, data, options.loss)) if options.json else _print(result, data)
+    return exit_code(result.certificate.relative_gap, options.tol_gap)
 
 
 def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace) -> None:
+    """Write the files that were asked for."""
     from cvxnmf.io.writing import write_factors, write_with
 
     if options.output:
@@ -94,19 +89,17 @@ def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace)
         write_with(lambda name: report.write(result, name), options.report)
 
 
-def _interrupted(result: Any, data: MatrixFile, options: argparse.Namespace) -> int:
+def _keep_best(result: Any, data: MatrixFile, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
     from cvxnmf.io.writing import write_factors
 
-    best = f"interrupted; the best answer so far (value {result.value:.6g})"
-    if options.output is None:
-        terminal.note(f"{best} is lost, since no --output was given.")
-    else:
-        terminal.note(f"{best} is in {' and '.join(write_factors(result, options.output, data.rows, data.columns))}.")
-    return ERROR
+    files = write_factors(result, options.output, data.rows, data.columns) if options.output else []
+    output.print_lost_or_kept(f"value {result.value:.6g}", list(files))
+    return INTERRUPTED
 
 
 def _facts(result: Factorization, data: MatrixFile, loss: str) -> dict[str, Any]:
+    """Return a factorisation for machines."""
     return {
         "rows": data.A.shape[0],
         "columns": data.A.shape[1],
@@ -114,22 +107,21 @@ def _facts(result: Factorization, data: MatrixFile, loss: str) -> dict[str, Any]
         "symmetric": result.V is result.U,
         "loss": loss,
         "value": result.value,
-        "certificate": words.certificate_facts(result.certificate),
+        "certificate": output.certificate_facts(result.certificate),
         "status": result.status.name,
         "message": result.message,
     }
 
 
-def _print(result: Factorization, data: MatrixFile, options: argparse.Namespace) -> None:
+def _print(result: Factorization, data: MatrixFile) -> None:
+    """Print size, form and loss, what is proved, and how it ended."""
+    from cvxnmf.display.certificate_text import describe, loss_name
+    from cvxnmf.display.formatting import count
+
     rows, columns = data.A.shape
     form = "A = UU'" if result.V is result.U else "A = UV'"
-    loss = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}[options.loss]
-    print(
-        words.coloured(
-            f"{rows:,} by {columns:,} matrix, {words.counted(result.n_components, 'component')}, {form}, {loss}", "bold"
-        )
-    )
-    subject = f"{'symmetric ' if result.V is result.U else ''}nonnegative factorisation of this rank"
-    print(words.certificate_words(result.certificate, subject))
-    if not words.is_exact(result.certificate):
+    size = f"{rows:,} by {columns:,} matrix, {count(result.n_components, 'component')}"
+    terminal.show(f"{size}, {form}, {loss_name(result.certificate)}", "bold")
+    output.print_certificate(result.certificate)
+    if not describe(result.certificate).exact:
         print(result.message)

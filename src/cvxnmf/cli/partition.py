@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
-from cvxnmf.cli import terminal, words
-from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED, ERROR
+from cvxnmf.cli import output
+from cvxnmf.cli.exit_codes import INTERRUPTED, exit_code
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ ENDINGS = {
     "--report": (".html", ".htm"),
     "--certificate": (".npz",),
 }
+CODES = "exit codes: 0 the certified gap is within --tol, 1 error, 2 usage, 3 it is not, 130 interrupted"
 #: The paper's own formulation and method.
 PAPER = {"cone": "psd", "metric": "uniform", "method": "projected-gradient"}
 
@@ -28,7 +30,7 @@ def add(commands: Any) -> None:
         "partition",
         help="find the clusters of a graph, with a proof",
         description="Find the clusters of a graph in a file, and prove how good the model behind them is.",
-        epilog=f"{arguments.GRAPH_FILES}\nexit codes: 0 the certified gap is within --tol, 1 error, 2 usage, 3 it is not",
+        epilog=f"{arguments.GRAPH_FILES}\n{CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE", help="a graph; - for standard input")
@@ -66,13 +68,12 @@ def run(options: argparse.Namespace) -> int:
     terms["n_groups"] = options.groups
     terms["trace"] = options.trace if options.trace is not None else 0.0 if options.paper else "auto"
     try:
-        found = progress.run(
-            options.file, options.tol, lambda: partition(graph.A, options.clusters, callback=progress.hear, **terms)
-        )
+        work = lambda: partition(graph.A, options.clusters, callback=progress.on_iterate, **terms)  # noqa: E731
+        found = progress.run(options.file, work, options.tol)
     except Interrupted as stopped:
         if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
             raise
-        return _interrupted(renamed(stopped.solution, graph.nodes), options)
+        return _keep_best(renamed(stopped.solution, graph.nodes), options)
     return _finish(renamed(found, graph.nodes), options, progress)
 
 
@@ -86,9 +87,9 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
         if options.certificate:
             write_with(found.certificate.save, options.certificate)
         if not options.no_factors:
-            progress.run(f"{options.file}, factors", 0.0, lambda: found.factorization)
+            progress.run(f"{options.file}, factors", lambda: found.factorization)
     except KeyboardInterrupt:
-        return _interrupted(found, options)
+        return _keep_best(found, options)
     if options.output and options.output.endswith(".npz") and not options.no_factors:
         write_partition(found, options.output)  # with the factors
     if options.report:
@@ -97,26 +98,23 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
         factors = not options.no_factors
         write_with(lambda name: report.write(found, name, _title(options.file), factors), options.report)
     if options.json:
-        words.print_json(words.partition_facts(found, factors=not options.no_factors))
+        output.print_json(output.partition_facts(found, factors=not options.no_factors))
     else:
-        words.print_partition(found, _title(options.file), factors=not options.no_factors)
-    return CERTIFIED if found.certificate.relative_gap <= options.tol else ABOVE_TOLERANCE
+        output.print_partition(found, _title(options.file), factors=not options.no_factors)
+    return exit_code(found.certificate.relative_gap, options.tol)
 
 
-def _interrupted(found: Partition, options: argparse.Namespace) -> int:
+def _keep_best(found: Partition, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
     from cvxnmf.io.writing import write_partition
 
-    best = f"interrupted; the best answer so far (gap {found.certificate.relative_gap:.0e})"
-    if options.output is None:
-        terminal.note(f"{best} is lost, since no --output was given.")
-    else:
+    if options.output:
         write_partition(found, options.output)
-        terminal.note(f"{best} is in {options.output}.")
-    return ERROR
+    best = f"gap {found.certificate.relative_gap:.0e}"
+    output.print_lost_or_kept(best, [options.output] if options.output else [])
+    return INTERRUPTED
 
 
 def _title(path: str) -> str:
-    import os
-
+    """Return what the graph is called."""
     return "standard input" if path == "-" else os.path.basename(path)

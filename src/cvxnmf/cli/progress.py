@@ -1,4 +1,4 @@
-"""Progress on stderr: a live line on a terminal, a few plain lines elsewhere, nothing when quiet."""
+"""Progress on stderr: rich's bar on a terminal, a few plain lines elsewhere or without rich, nothing when quiet."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cvxnmf.cli import terminal
-from cvxnmf.cli.interruption import interruptible
 
 if TYPE_CHECKING:
     from cvxnmf.results import Iterate
 
 Result = TypeVar("Result")
 
-#: Cells of the bar that shows the gap closing.
-CELLS = 20
 #: Seconds until the first plain line; each following one waits longer.
 FIRST_LINE, GROWTH = 2.0, 1.3
 #: A gap that counts as closed where the tolerance is 0.
@@ -35,70 +32,73 @@ class Progress:
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet or sys.stderr is None
-        self.live = not self.quiet and terminal.is_terminal(sys.stderr)
+        self.bar = None if self.quiet else _rich_bar()
         self.task, self.tol, self.began, self.due = "", 0.0, time.monotonic(), FIRST_LINE
-        self.latest: Iterate | None = None
-        self.shown = False
 
-    def run(self, task: str, tol: float, work: Callable[[], Result]) -> Result:
-        """Do the work, showing what its callback hears."""
-        self.task, self.tol, self.began, self.due, self.latest = task, tol, time.monotonic(), FIRST_LINE, None
+    def run(self, task: str, work: Callable[[], Result], tol: float = 0.0) -> Result:
+        """Do the work, showing what its callbacks report; the bar is full when the relative gap is `tol`."""
+        self.task, self.tol, self.began, self.due = terminal.printable(task), tol, time.monotonic(), FIRST_LINE
         if self.quiet:
             return work()
-        if not self.live:
-            print(f"solving: {terminal.printable(task)}", file=sys.stderr, flush=True)
+        if self.bar is None:
+            print(f"solving: {self.task}", file=sys.stderr, flush=True)
+            return work()
+        row = self.bar.add_task(self.task, total=None)
         try:
-            return interruptible(work, self.tick)
+            with self.bar:
+                return work()
         finally:
-            self._clear()
+            self.bar.remove_task(row)
 
-    def hear(self, iterate: Iterate) -> None:
-        """The callback of the solvers: remember the latest step."""
-        self.latest = iterate
+    def on_iterate(self, iterate: Iterate) -> None:
+        """Show a step of a solver; this is its callback."""
+        gap = max(0.0, iterate.gap / iterate.value) if iterate.bound > 0 else math.nan
+        share = None if math.isnan(gap) else closed_share(gap, self.tol)
+        self._show(_describe(self.task, iterate, self.tol), share)
 
-    def tick(self) -> None:
-        """Show the state, as often as is fit."""
+    def on_count(self, done: int, total: int, task: str) -> None:
+        """Show how many parts of the work are done, and the one at work."""
         elapsed = time.monotonic() - self.began
-        if self.live:
-            self._draw(self.line(elapsed))
-        elif elapsed >= self.due:
+        left = f", about {elapsed * (total - done) / done:.0f} s left" if done else ""
+        self._show(f"{self.task}: {done} of {total}{left}: {task}", done / total)
+
+    def _show(self, text: str, share: float | None) -> None:
+        """Show the state on the bar, or now and then in a line."""
+        elapsed = time.monotonic() - self.began
+        if self.bar is not None:
+            total = None if share is None else 1.0
+            for row in self.bar.task_ids:
+                self.bar.update(row, description=text, completed=share or 0.0, total=total)
+        elif not self.quiet and elapsed >= self.due:
             self.due = max(elapsed + 1.0, GROWTH * elapsed)
-            print(self.line(elapsed), file=sys.stderr, flush=True)
+            print(f"{text}, {elapsed:.0f} s", file=sys.stderr, flush=True)
 
-    def _draw(self, line: str) -> None:
-        room = terminal.width() - 1
-        print(f"\r{line[:room].ljust(room)}", end="", file=sys.stderr, flush=True)
-        self.shown = True
 
-    def line(self, elapsed: float) -> str:
-        """The state on one line."""
-        task, step = terminal.printable(self.task), self.latest
-        if step is None:
-            return f"{task}: {elapsed:.0f} s"
-        if step.stage:
-            task = f"{task}, {step.stage}"
-        if math.isnan(step.value):
-            return f"{task}: {elapsed:.0f} s{self._left(step)}"
-        text = f"{task}: step {step.iteration}, value {step.value:.6g}"
-        if step.bound > 0:
-            gap = max(0.0, step.gap / step.value)
-            text += f", bound {step.bound:.6g}, gap {gap:.0e} {self._bar(gap)} goal {self.tol:.0g}"
-        return f"{text}, {elapsed:.0f} s{self._left(step)}"
+def _rich_bar() -> Any:
+    """Return a bar of rich that vanishes at the end; None where there is no terminal, or no rich."""
+    console = terminal.rich_console(stderr=True) if terminal.is_terminal(sys.stderr) else None
+    if console is None:
+        return None
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    @staticmethod
-    def _left(step: Iterate) -> str:
-        """About how much longer it takes, where that can be told."""
-        return "" if math.isnan(step.seconds_left) else f", about {max(1.0, step.seconds_left):.0f} s left"
+    text = TextColumn("{task.description}", markup=False)
+    return Progress(BarColumn(bar_width=20), TimeElapsedColumn(), text, console=console, transient=True)
 
-    def _bar(self, gap: float) -> str:
-        """How far the gap has closed, on a logarithmic scale from 1 to the goal."""
-        goal = min(max(self.tol, CLOSED), 0.5)
-        share = min(1.0, max(0.0, math.log(min(1.0, max(gap, CLOSED))) / math.log(goal)))
-        full, empty = ("█", "░") if terminal.can_show("█░", sys.stderr) else ("#", "-")
-        return f"[{full * round(CELLS * share)}{empty * (CELLS - round(CELLS * share))}]"
 
-    def _clear(self) -> None:
-        """Take the live line away."""
-        if self.shown:
-            print(f"\r{' ' * (terminal.width() - 1)}\r", end="", file=sys.stderr, flush=True)
-            self.shown = False
+def _describe(task: str, iterate: Iterate, tol: float) -> str:
+    """Return a step of a solver on one line."""
+    text = f"{task}, {iterate.stage}" if iterate.stage else task
+    if not math.isnan(iterate.value):
+        text += f": step {iterate.iteration}, value {iterate.value:.6g}"
+        if iterate.bound > 0:
+            gap = max(0.0, iterate.gap / iterate.value)
+            text += f", bound {iterate.bound:.6g}, gap {gap:.0e}, goal {tol:.0g}"
+    if not math.isnan(iterate.seconds_left):
+        text += f", about {max(1.0, iterate.seconds_left):.0f} s left"
+    return text
+
+
+def closed_share(gap: float, tol: float) -> float:
+    """Return how far the relative gap has closed, on a logarithmic scale from 1 to the tolerance."""
+    goal = min(max(tol, CLOSED), 0.5)
+    return min(1.0, max(0.0, math.log(min(1.0, max(gap, CLOSED))) / math.log(goal)))

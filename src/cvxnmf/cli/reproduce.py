@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
-from cvxnmf.cli import terminal, words
+from cvxnmf.cli import output, terminal
 from cvxnmf.cli.exit_codes import ABOVE_TOLERANCE, CERTIFIED
+from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
     from cvxnmf.paper import Reproduction
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 NAMES = ("figure1", "figure2-left", "figure2-right", "rank-two")
 #: Options of the experiments that the command line passes on.
 PASSED = ("size", "sizes", "repeats", "deltas", "tol", "seed")
-#: Cells of the bar, and seconds between two of its states and between two plain lines.
-CELLS, REFRESH, BETWEEN = 24, 0.1, 10.0
 
 EPILOG = """\
 figures:
@@ -30,7 +27,7 @@ figures:
   rank-two       how precise the paper's 2^r columns are, beside its series and the lattice
 Each comes as tables (CSV) and as a picture (PNG, SVG). Graph number i = 0, 1, ... is drawn with the seed SEED + i.
 Rows are written as they are finished, so Ctrl-C keeps them.
-exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is not"""
+exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is not, 130 interrupted"""
 
 
 def add(commands: Any) -> None:
@@ -66,77 +63,33 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the experiments one after another and print what was written."""
     chosen = NAMES if options.figure == "all" else (options.figure,)
-    finished = [_one(name, options) for name in chosen]
+    finished = [_reproduce_one(name, options) for name in chosen]
     if options.json:
-        words.print_json({"figures": [_facts(result) for result in finished]})
+        output.print_json({"figures": [_facts(result) for result in finished]})
     else:
         for path in (path for result in finished for path in result.files):
             print(path)
     return CERTIFIED if all(result.certified for result in finished) else ABOVE_TOLERANCE
 
 
-def _one(name: str, options: argparse.Namespace) -> Reproduction:
+def _reproduce_one(name: str, options: argparse.Namespace) -> Reproduction:
+    """Run one experiment with the options that it knows."""
     from cvxnmf.paper import EXPERIMENTS, reproduce
 
     given = {key: getattr(options, key) for key in PASSED if getattr(options, key) is not None}
     if options.figure == "all":
         given = {key: value for key, value in given.items() if key in EXPERIMENTS[name].defaults}
-    bar = Bar(name, options.quiet)
+    progress = Progress(options.quiet)
+    work = lambda: reproduce(name, options.folder, quick=options.quick, progress=progress.on_count, **given)  # noqa: E731
     try:
-        return reproduce(name, options.folder, quick=options.quick, progress=bar.hear, **given)
+        return progress.run(name, work)
     except KeyboardInterrupt:
-        bar.clear()
         terminal.note(f"the rows that were finished are in {Path(options.folder) / name}.csv.")
         raise
-    finally:
-        bar.clear()
-
-
-class Bar:
-    """A bar on a terminal, a line now and then elsewhere, nothing when quiet.
-
-    Parameters
-    ----------
-    name : str
-        The experiment.
-    quiet : bool
-        Show nothing.
-    """
-
-    def __init__(self, name: str, quiet: bool) -> None:
-        self.name, self.quiet, self.live = name, quiet, not quiet and terminal.is_terminal(sys.stderr)
-        self.began, self.due, self.shown = time.monotonic(), 0.0, False
-
-    def hear(self, done: int, total: int, task: str) -> None:
-        """Show how far the work is, as often as is fit."""
-        elapsed = time.monotonic() - self.began
-        if self.quiet or elapsed < self.due:
-            return
-        line = self.line(done, total, task, elapsed)
-        if self.live:
-            room = terminal.width() - 1
-            print(f"\r{line[:room].ljust(room)}", end="", file=sys.stderr, flush=True)
-            self.due, self.shown = elapsed + REFRESH, True
-        else:
-            print(line, file=sys.stderr, flush=True)
-            self.due = elapsed + BETWEEN
-
-    def line(self, done: int, total: int, task: str, elapsed: float) -> str:
-        """The state on one line."""
-        full, empty = ("█", "░") if terminal.can_show("█░", sys.stderr) else ("#", "-")
-        cells = CELLS * done // total
-        left = f", about {elapsed * (total - done) / done:.0f} s left" if done else ""
-        return f"{self.name} [{full * cells}{empty * (CELLS - cells)}] {done} of {total}, {elapsed:.0f} s{left}: {task}"
-
-    def clear(self) -> None:
-        """Take the bar away."""
-        if self.shown:
-            print(f"\r{' ' * (terminal.width() - 1)}\r", end="", file=sys.stderr, flush=True)
-            self.shown = False
 
 
 def _facts(result: Reproduction) -> dict[str, Any]:
-    """A finished experiment for machines."""
+    """Return a finished experiment for machines."""
     tables = result.summaries or {"rows": result.rows}
     return {
         "figure": result.name,

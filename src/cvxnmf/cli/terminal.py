@@ -1,14 +1,14 @@
-"""What a terminal can show: colours, characters, width; and notes on stderr."""
+"""Text on the terminal: rich does colours and tables where it is installed; without it the text is plain."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-from typing import IO, Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
-#: Codes of the colours in use.
-COLOURS = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "faint": "2"}
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def tolerate_encodings() -> None:
@@ -19,14 +19,6 @@ def tolerate_encodings() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def note(sentence: str) -> None:
-    """Say something to the person, on stderr; over a live line, if there is one."""
-    if sys.stderr is None:
-        return
-    text = f"cvxnmf: {printable(sentence)}"
-    print(f"\r{text.ljust(width() - 1)}" if is_terminal(sys.stderr) else text, file=sys.stderr, flush=True)
-
-
 def is_terminal(stream: IO[str] | None) -> bool:
     """Whether a person looks at the stream."""
     try:
@@ -35,36 +27,54 @@ def is_terminal(stream: IO[str] | None) -> bool:
         return False
 
 
-def has_colours(stream: IO[str] | None) -> bool:
-    """Whether to use colours: on terminals, unless NO_COLOR is set; always if FORCE_COLOR is."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return is_terminal(stream) and os.environ.get("TERM") != "dumb"
-
-
-def coloured(text: str, colour: str, stream: IO[str] | None) -> str:
-    """The text in a colour, where the stream has colours."""
-    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if has_colours(stream) else text
-
-
-def can_show(text: str, stream: IO[str] | None) -> bool:
-    """Whether the stream's encoding has these characters."""
-    try:
-        text.encode(getattr(stream, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def printable(text: str) -> str:
-    """The text without characters that would move the cursor or change colours."""
+    """Return the text without characters that would move the cursor or change colours."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def width() -> int:
-    """Columns of the terminal; 100 where there is none."""
-    return shutil.get_terminal_size((100, 24)).columns
+def note(sentence: str) -> None:
+    """Say something to the person, on stderr."""
+    if sys.stderr is not None:
+        print(f"cvxnmf: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def show_cursor() -> None:
+    """Show the cursor again, which a killed progress bar leaves hidden, at the start of an empty line."""
+    if is_terminal(sys.stderr):
+        print("\r\x1b[K\x1b[?25h", end="", file=sys.stderr, flush=True)
+
+
+def rich_console(stderr: bool = False) -> Console | None:
+    """Return rich's console for stdout or stderr, which takes text as it is; None where rich is not installed."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    width = shutil.get_terminal_size((100, 24)).columns
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def show(text: str, style: str = "") -> None:
+    """Print a line of results on stdout, in a style of rich where there are colours."""
+    console = rich_console() if style else None
+    print(text) if console is None else console.print(text, style=style)
+
+
+def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int]) -> None:
+    """Print a table on stdout; columns stand to the right but for those in `left`, and what does not fit is cut off."""
+    console = rich_console()
+    if console is None:
+        for row in (header, *rows):
+            print("  ".join(row))
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place in left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, soft_wrap=False)

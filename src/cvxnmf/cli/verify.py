@@ -6,8 +6,9 @@ import argparse
 from typing import Any
 
 from cvxnmf.cli import options as arguments
-from cvxnmf.cli import terminal, words
-from cvxnmf.cli.factorize import CODES, exit_code
+from cvxnmf.cli import output, terminal
+from cvxnmf.cli.exit_codes import exit_code
+from cvxnmf.cli.factorize import CODES
 from cvxnmf.cli.progress import Progress
 
 
@@ -46,19 +47,19 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress(options.quiet)
     scale = {"memory_limit": options.memory_limit, "client": options.dask}
     work = lambda: verify(A, U, V, options.loss, options.effort, **scale)  # noqa: E731
-    certificate = progress.run(options.data, options.tol_gap or 0.0, work)
+    certificate = progress.run(options.data, work, options.tol_gap or 0.0)
     if options.save:
         write_with(certificate.save, options.save)
     if options.json:
         facts = {"rows": A.shape[0], "columns": A.shape[1], "n_components": certificate.statement["n_components"]}
-        words.print_json(facts | {"loss": options.loss} | words.certificate_facts(certificate))
+        output.print_json(facts | {"loss": options.loss} | output.certificate_facts(certificate))
     else:
-        print(words.certificate_words(certificate, "nonnegative factorisation of this rank"))
-    return exit_code(certificate, options.tol_gap)
+        output.print_certificate(certificate)
+    return exit_code(certificate.relative_gap, options.tol_gap)
 
 
 def _factors(options: argparse.Namespace, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """The factors U and V, V upright."""
+    """Return the factors U and V, V with a row for each column of A."""
     from cvxnmf.io.reading import read_factors
     from cvxnmf.io.source import FileError
 

@@ -44,6 +44,11 @@ class Description:
     basis: str
     facts: tuple[tuple[str, str], ...]
 
+    @property
+    def exact(self) -> bool:
+        """Whether the fit is exact, so that nothing needs a proof."""
+        return self.verdict == "exact"
+
 
 def describe(certificate: Certificate) -> Description:
     """Return what a certificate says in words and numbers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -29,24 +30,26 @@ def render(template: str, data: dict[str, Any], **context: Any) -> str:
     **context
         What the template shows.
     """
+    environment, script = _environment(), _script()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    policy = f"{POLICY}; script-src 'sha256-{digest}'"
+    text: str = environment.get_template(template).render(policy=policy, script=script, data=data, **context)
+    return text
+
+
+@cache
+def _environment() -> Any:
+    """Return jinja2's environment: everything is escaped but what a template marks as safe, and no name may be missing."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup
     except ImportError:
         raise ImportError("pages need jinja2; install it with: pip install 'cvxnmf[app]'.") from None
     loader = PackageLoader("cvxnmf.display.page")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.globals |= {"css_colour": palette.css_colour, "mark_path": palette.mark_path}
-    script = _script()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return environment.get_template(template).render(
-        policy=Markup(f"{POLICY}; script-src 'sha256-{digest}'"),
-        colours=Markup(palette.css_variables()),
-        script=Markup(script),
-        data=data,
-        **context,
-    )
+    names: dict[str, Any] = {"css_colour": palette.css_colour, "mark_path": palette.mark_path, "colours": palette.css_variables()}
+    environment.globals.update(names)
+    return environment
 
 
 def _script() -> str:
