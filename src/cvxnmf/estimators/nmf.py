@@ -8,6 +8,8 @@ which `transform` and `fit_transform` share.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,12 +20,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.estimators.shared import certified, loss_name, norm, progress, require_nonnegative, warn_if_unfinished
-from cvxnmf.nmf.bounds import rank_certificate
+from cvxnmf.estimators.shared import (
+    OBJECTIVE_RATIO,
+    certified,
+    loss_name,
+    norm,
+    progress,
+    require_nonnegative,
+    warn_if_unfinished,
+)
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.encoding import encode, encode_chunks
 from cvxnmf.nmf.factorize import factorize
-from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization
 
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
@@ -192,41 +200,27 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        in_blocks = chunked.needs_chunks(X, self.memory_limit)
-        X = validate_data(self, X, reset=True, skip_check_array=True) if in_blocks else self._checked(X, reset=True)
-        plan = self._plan(chunked.matrix_shape(X), W)
-        if plan.start != "custom" and not (W is None and H is None):
-            warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
-        if in_blocks:
-            return self._fitted_in_blocks(X, plan, W, H)
-        data = validation.partial_matrix(X, "X")
-        result, bound = self._factors(data, plan, W, H)
-        k = plan.n_components or result.n_components
-        components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0))).astype(X.dtype)
-        codes = encode(X, components, plan.loss, plan.l1[0], plan.l2[0])
-        self.components_, self.n_components_ = components, k
-        self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = certified(data, codes, components.T, plan.loss, bound, EFFORTS[self.solver])
-        self.reconstruction_err_ = norm(self.certificate_.value, plan.loss)
+        with self._opened(X, True, W) as (data, plan):
+            if plan.start != "custom" and not (W is None and H is None):
+                warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
+            codes, result = self._fit(data, plan, W, H)
         warn_if_unfinished(result, self.max_iter, self.tol)
         return codes
 
-    def _fitted_in_blocks(self, X: Any, plan: Plan, W: Any, H: Any) -> Any:
-        """The same for data in blocks of rows."""
-        if plan.n_components is None:
-            validation.refuse("The number of components of data in blocks must be given; set n_components.")
-        with chunked.open_chunked(X, plan.n_components, self.memory_limit) as data:
-            result, _ = self._factors(data, plan, W, H)
-            k = plan.n_components
-            components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0)))
-            codes = encode_chunks(data, components, plan.loss, plan.l1[0], plan.l2[0])
-            value = factor_loss(data, np.asarray(codes, dtype=np.float64), components.T.astype(np.float64), plan.loss)
-            self.certificate_ = rank_certificate(data, k, value, plan.loss)
-        self.components_, self.n_components_ = components.astype(codes.dtype), k
+    def _fit(self, X: Any, plan: Plan, W: Any, H: Any) -> tuple[Any, Factorization]:
+        """Find the components; the codes and the factorisation they come from."""
+        in_chunks = isinstance(X, chunked.ChunkedMatrix)
+        data = X if in_chunks else validation.partial_matrix(X, "X")
+        dtype = (np.float32 if X.single else np.float64) if in_chunks else X.dtype
+        result, earlier = self._factors(data, plan, W, H)
+        k = plan.n_components or result.n_components
+        components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0))).astype(dtype)
+        codes = self._encode(X, components, plan)
+        self.components_, self.n_components_ = components, k
         self.n_iter_ = max(1, len(result.history))
-        self.reconstruction_err_ = norm(value, plan.loss)
-        warn_if_unfinished(result, self.max_iter, self.tol)
-        return codes
+        self.certificate_ = certified(data, codes, components.T, plan.loss, earlier, EFFORTS[self.solver])
+        self.reconstruction_err_ = norm(self.certificate_.value, plan.loss)
+        return codes, result
 
     def transform(self, X: Any) -> Any:
         """Return the codes of data: the best W for the fitted components, each row on its own and over its observed entries.
@@ -242,14 +236,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             W.
         """
         check_is_fitted(self)
-        if chunked.needs_chunks(X, self.memory_limit):
-            X = validate_data(self, X, reset=False, skip_check_array=True)
-            plan = self._plan(chunked.matrix_shape(X), None)
-            with chunked.open_chunked(X, self.n_components_, self.memory_limit) as data:
-                return encode_chunks(data, self.components_, plan.loss, plan.l1[0], plan.l2[0])
-        X = self._checked(X, reset=False)
-        plan = self._plan(X.shape, None)
-        return encode(X, self.components_, plan.loss, plan.l1[0], plan.l2[0])
+        with self._opened(X, False) as (data, plan):
+            return self._encode(data, self.components_, plan)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the data that codes stand for, ``WH``.
@@ -280,6 +268,26 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @contextmanager
+    def _opened(self, X: Any, reset: bool, W: Any = None) -> Iterator[tuple[Any, Plan]]:
+        """X, checked as scikit-learn wants it or opened in row chunks, and what the parameters mean for data of its shape."""
+        if not chunked.needs_chunks(X, self.memory_limit):
+            X = self._checked(X, reset)
+            yield X, self._plan(X.shape, W)
+            return
+        X = validate_data(self, X, reset=reset, skip_check_array=True)
+        plan = self._plan(chunked.matrix_shape(X), W)
+        k = plan.n_components if reset else self.n_components_
+        if k is None:
+            validation.refuse("The number of components of data in blocks must be given; set n_components.")
+        with chunked.open_chunked(X, k, self.memory_limit) as data:
+            yield data, plan
+
+    def _encode(self, X: Any, components: Any, plan: Plan) -> Any:
+        """The best codes of the rows of X."""
+        encoder = encode_chunks if isinstance(X, chunked.ChunkedMatrix) else encode
+        return encoder(X, components, plan.loss, plan.l1[0], plan.l2[0])
+
     def _checked(self, X: Any, reset: bool) -> Any:
         """X as scikit-learn wants it checked; sparse data with missing entries become dense."""
         X = validate_data(
@@ -301,7 +309,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ratio = validation.number("l1_ratio", self.l1_ratio, minimum=0.0)
         if ratio > 1.0:
             validation.refuse(f"l1_ratio must be from 0 to 1, not {self.l1_ratio!r}.")
-        factor = 2.0 if loss == "mse" else 1.0
+        factor = OBJECTIVE_RATIO[loss]
         on_W, on_H = factor * alpha_W * shape[1], factor * alpha_H * shape[0]
         l1, l2 = (ratio * on_W, ratio * on_H), (0.5 * (1.0 - ratio) * on_W, 0.5 * (1.0 - ratio) * on_H)
         return Plan(loss, start, self._number_of_components(shape[1], start, solver, W), l1, l2)

@@ -21,8 +21,8 @@ from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.
 BETA_LOSSES = {"frobenius": "mse", 2: "mse", "kullback-leibler": "kl", 1: "kl"}
-#: Features whose squared distances are finite, also in single precision.
-LARGEST_FEATURE = 1e18
+#: Our objective over scikit-learn's, which halves the squared error.
+OBJECTIVE_RATIO = {"mse": 2.0, "kl": 1.0}
 #: Steps that tell whether a descent was still going when it stopped.
 LAST_STEPS = 10
 
@@ -49,7 +49,7 @@ def rbf_similarities(X: Any, gamma: Any) -> Any:
     """``exp(-gamma |x_i - x_j|²)`` of features, symmetric to the last bit; gamma None is one over their number."""
     width = None if gamma is None else validation.number("gamma", gamma, minimum=0.0)
     largest = float(abs(X).max())
-    if largest > LARGEST_FEATURE:
+    if largest > np.sqrt(np.finfo(X.dtype).max / (8 * X.shape[1])):
         validation.refuse(f"Squared distances of features as large as {largest:g} overflow; rescale them first.")
     K = rbf_kernel(X, gamma=width)
     return (K + K.T) / 2
@@ -78,8 +78,8 @@ def certified(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None,
 
 
 def norm(value: float, loss: str) -> float:
-    """What scikit-learn calls the reconstruction error."""
-    return float(np.sqrt(value if loss == "mse" else 2.0 * max(0.0, value)))
+    """What scikit-learn calls the reconstruction error: the root of twice its own objective."""
+    return float(np.sqrt(2.0 / OBJECTIVE_RATIO[loss] * max(0.0, value)))
 
 
 def warn_if_unfinished(result: Factorization, max_iter: int, tol: float) -> None:
