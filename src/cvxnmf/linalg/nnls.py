@@ -45,22 +45,23 @@ def nnls_rows(
     ridge = max(1e-14 * float(np.trace(Q[0])) / k if regularise else 0.0, np.finfo(np.float64).tiny)
     X, positive, left = np.zeros_like(P), positive.copy(), np.arange(count)
     fewest, patience = np.full(count, k + 1), np.full(count, PATIENCE)
-    scale = np.einsum("rii->ri", Q).max(axis=1, keepdims=True)
-    for _ in range(pivots):
-        x, dual = _solve(Q if len(Q) == 1 else Q[left], P[left], positive[left], ridge)
+    scale, P_size = np.einsum("rii->ri", Q).max(axis=1, keepdims=True), np.abs(P).max(axis=1, keepdims=True)
+    for number in range(pivots):
+        rows: Any = left if number else slice(None)
+        x, dual = _solve(Q if len(Q) == 1 else Q[rows], P[rows], positive[rows], ridge)
         size = np.abs(x).max(axis=1, keepdims=True)
-        dual_size = np.maximum(np.abs(P[left]).max(axis=1, keepdims=True), size * (scale if len(Q) == 1 else scale[left]))
-        wrong = np.where(positive[left], x < -ZERO * size, dual < -ZERO * dual_size)
-        X[left] = np.maximum(x, 0.0)
-        number = wrong.sum(axis=1)
-        better = number < fewest[left]
-        patience[left] = np.where(better, PATIENCE, patience[left] - 1)
-        fewest[left] = np.minimum(fewest[left], number)
-        last = np.arange(k) == (k - 1 - np.argmax(wrong[:, ::-1], axis=1))[:, None]
-        positive[left] ^= wrong & (last | (patience[left] >= 0)[:, None])
-        left = left[number > 0]
+        dual_size = np.maximum(P_size[rows], size * (scale if len(Q) == 1 else scale[rows]))
+        wrong = np.where(positive[rows], x < -ZERO * size, dual < -ZERO * dual_size)
+        X[rows] = np.maximum(x, 0.0)
+        going = wrong.any(axis=1)
+        left, wrong = left[going], wrong[going]
         if not len(left):
             return X
+        exchanged = wrong.sum(axis=1)
+        patience[left] = np.where(exchanged < fewest[left], PATIENCE, patience[left] - 1)
+        fewest[left] = np.minimum(fewest[left], exchanged)
+        last = np.arange(k) == (k - 1 - np.argmax(wrong[:, ::-1], axis=1))[:, None]
+        positive[left] ^= wrong & (last | (patience[left] >= 0)[:, None])
     for row in left:  # a cycle by rounding
         R = sl.cholesky(Q[0 if len(Q) == 1 else row] + max(ridge, ZERO) * np.eye(k))
         X[row], _ = so.nnls(R, sl.solve_triangular(R, P[row], trans="T"))

@@ -129,6 +129,7 @@ class Missing(NamedTuple):
     places: Any
 
 
+NOTHING = np.empty(0)
 NOTHING_MISSING = Missing(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), None)
 
 
@@ -211,7 +212,7 @@ class MemoryMatrix:
     @property
     def filled(self) -> FloatArray:
         """The values where entries are missing."""
-        return np.asarray(self.storage.entries[self.missing.places]) if len(self.missing.rows) else np.empty(0)
+        return np.asarray(self.storage.entries[self.missing.places]) if len(self.missing.rows) else NOTHING
 
     def fill(self, values: FloatArray) -> None:
         """Put values where entries are missing."""
@@ -284,7 +285,7 @@ class ChunkedData:
         state, total = self.chunks.map_reduce(update_chunk, U.state, V, step)
         sums = ColumnSums(*total)
         weight = penalty.l1[0] * float(sums.sums.sum()) + penalty.l2[0] * float(np.trace(sums.gram))
-        constant = loss.constant(self, np.empty(0))
+        constant = loss.constant(self, NOTHING)
         objective = loss.objective_from_sums(sums, V, penalty.l1[1], penalty.l2[1], constant)
         return FactorRows(state, float(sums.largest), weight), objective
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -223,7 +224,7 @@ class _Descent:
         for number in range(1, self.stopping.max_iter + 1):
             self.iteration.step()
             value, before = self.iteration.value, self.values[-1]
-            if not np.isfinite(value):
+            if not math.isfinite(value):
                 return Status.NONFINITE
             if value <= before:
                 self.point = self.iteration.U, self.iteration.V

@@ -32,7 +32,10 @@ class Extrapolation:
 
     def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
         """``new + weight (new - old)``, not below ``keep * new``."""
-        return np.maximum(new + self.weight * (new - old), self.keep * new)
+        ahead = new - old
+        ahead *= self.weight
+        ahead += new
+        return np.maximum(ahead, self.keep * new if self.keep else 0.0, out=ahead)
 
     def slow_down(self) -> None:
         """After a rise."""

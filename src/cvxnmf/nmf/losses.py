@@ -228,7 +228,7 @@ class SquaredError(NMFLoss):
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
         """``||A||²``."""
-        return data.energy + float(np.vdot(filled, filled))
+        return data.energy + (float(np.vdot(filled, filled)) if len(filled) else 0.0)
 
     def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> QuadraticObjective:
         """From ``AV`` and ``V'V``."""
@@ -305,6 +305,8 @@ class KullbackLeibler(NMFLoss):
 
 def entropy(a: FloatArray) -> float:
     """``sum a log a - a``."""
+    if not a.size:
+        return 0.0
     a = a[a > 0]
     return float(np.sum(a * np.log(a)) - np.sum(a))
 
