@@ -8,12 +8,8 @@ import scipy.sparse as sp
 from sklearn.decomposition import non_negative_factorization
 
 import cvxnmf
-from cvxnmf.linalg.logarithm import weighted_logarithms
-from cvxnmf.linalg.products import thin_product
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.methods import METHODS
-from cvxnmf.nmf.updates.hals import hals_sweeps
-from cvxnmf.nmf.updates.symmetric import symmetric_sweep_dense
 
 GENERAL = [(method, loss) for method, kind in METHODS.items() for loss in kind.make]
 SYMMETRIC = [(method, loss) for method, kind in METHODS.items() for loss in kind.symmetric_rules]
@@ -111,15 +107,6 @@ def test_one_step_equals_scikit_learn(method, loss, solver, beta, l1):
     np.testing.assert_allclose(result.U @ result.V.T, W @ H, rtol=1e-6 if method == "multiplicative" else 1e-12, atol=1e-9)
 
 
-def test_least_squares_solves_its_half():
-    result = classical_nmf(COUNTS, 3, "als", init=(U0, V0), max_iter=1, tol=0.0)
-    U, V = result.U, result.V
-    gradient = V @ (U.T @ U) - COUNTS.T @ U  # the optimality conditions of V given U
-    scale = np.abs(COUNTS.T @ U).max()
-    assert gradient.min() >= -1e-10 * scale
-    assert np.abs(gradient[V > 0]).max() <= 1e-10 * scale
-
-
 def test_the_methods_agree_on_an_easy_problem():
     A = np.kron(np.array([[3.0, 0.0], [1.0, 2.0]]), np.ones((4, 3)))
     for method in ("hals", "als", "gradient", "quasi-newton"):
@@ -182,14 +169,6 @@ def test_permuted_rows_give_permuted_factors(method, loss):
     moved = classical_nmf(COUNTS[order], 3, method, loss, max_iter=10, tol=0.0, **options(method))
     np.testing.assert_allclose(moved.U, plain.U[order], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(moved.V, plain.V, rtol=1e-6, atol=1e-7)
-
-
-def test_rows_do_not_depend_on_the_rows_beside_them():
-    A, P = np.random.default_rng(0).random((100, 9)), np.random.default_rng(1).random((100, 5))
-    Q, order = A[:30, :5].T @ A[:30, :5], np.random.default_rng(2).permutation(100)
-    start = np.random.default_rng(3).random((100, 5))
-    swept = hals_sweeps(start, P, Q, 6)
-    np.testing.assert_array_equal(hals_sweeps(start[order], P[order], Q, 6), swept[order])
 
 
 def test_columns_come_by_weight_and_balanced():
@@ -349,34 +328,3 @@ def test_bad_input_is_refused_in_a_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         classical_nmf(**call)
     assert str(caught.value).count("\n") == 0
-
-
-def test_kernels_equal_their_formulas():
-    Q, P = V0.T @ V0, COUNTS @ V0
-    X = U0.copy()
-    for column in range(3):
-        X[:, column] = np.maximum(0.0, X[:, column] + (P[:, column] - X @ Q[:, column]) / Q[column, column])
-    np.testing.assert_allclose(hals_sweeps(U0, P, Q, 1), X, rtol=1e-12, atol=1e-14)
-    for k in (1, 2, 3, 4):
-        np.testing.assert_allclose(
-            thin_product(COUNTS, np.ascontiguousarray(V0[:, :k].T) if k < 4 else V0.T[[0, 1, 2, 0]]),
-            COUNTS @ (V0[:, :k] if k < 4 else V0[:, [0, 1, 2, 0]]),
-            rtol=1e-13,
-        )
-    W = np.exp(np.random.default_rng(0).normal(0, 40, (30, 11)))
-    A = np.random.default_rng(1).random((30, 11))
-    assert weighted_logarithms(A, W) == pytest.approx(np.sum(A * np.log(W)), rel=1e-13)
-
-
-def test_a_symmetric_coordinate_is_at_its_minimum():
-    """After one sweep over a single entry's coordinate, no other nonnegative value of it is better."""
-    n, U = len(SQUARE), U0[:17]
-    X = symmetric_sweep_dense(SQUARE, U, 0.0, 0.0)
-    last = X.copy()
-
-    def value(x):
-        last[n - 1, 2] = x  # the coordinate that moved last
-        return np.sum((SQUARE - last @ last.T) ** 2)
-
-    best = value(X[n - 1, 2])
-    assert all(value(x) >= best * (1 - 1e-12) for x in np.linspace(0.0, 5.0, 1001))

@@ -98,28 +98,28 @@ class Symmetric:
         self.objective, self.rule = objective, rule
         self.data: MemoryMatrix = objective.data  # type: ignore[assignment]  # row chunks are refused before
         self.terms = SymmetricTerms(self.data.storage, sum(objective.penalty.l1), sum(objective.penalty.l2))
-        self.V = objective.loss.lift_zeros(U)
+        self.U = objective.hold(objective.loss.lift_zeros(U))
         self.value = objective.evaluate(self.U, self.V)
         self.share = 0.5
 
     @property
-    def U(self) -> FactorRows:
-        """V, where the rows of the data are."""
-        return self.objective.hold(self.V)
+    def V(self) -> FloatArray:
+        """The same factor as an array."""
+        return self.data.collect(self.U)
 
     def step(self) -> None:
         """One update; after a rise a smaller one, unless the rule knows no smaller one."""
         self.data.impute(self.V, self.V)
-        V, value = self._update()
+        U, value = self._update()
         while value > self.value and self.share > SMALLEST_SHARE:
             self.share /= 2.0
-            before, (V, value) = V, self._update()
-            if np.array_equal(V, before):
+            before, (U, value) = U, self._update()
+            if np.array_equal(self.data.collect(U), self.data.collect(before)):
                 break
-        self.V, self.value = V, value
+        self.U, self.value = U, value
 
-    def _update(self) -> tuple[FloatArray, float]:
+    def _update(self) -> tuple[FactorRows, float]:
         """What the rule makes of the factor, and the value there."""
         objective, V = self.objective, self.rule(self.terms, self.V, self.share)
-        in_V = self.data.column_objective(objective.loss, objective.penalty, V)
-        return V, objective.value(in_V, objective.hold(V), V)
+        U, in_V = objective.hold(V), self.data.column_objective(objective.loss, objective.penalty, V)
+        return U, objective.value(in_V, U, V)

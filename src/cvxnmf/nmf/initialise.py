@@ -175,18 +175,23 @@ def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> tuple[FloatArra
     return U, V
 
 
-def leading_triples(A: Any, k: int, symmetric: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over."""
+def leading_triples(
+    A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over.
+
+    Up to `full_gram` columns the Gram matrix is formed; beyond it is applied.
+    """
     m, n = A.shape
     if symmetric:
         values, vectors = leading_eigenpairs(A, k)
         return vectors, np.maximum(values, 0.0), vectors
     if isinstance(A, Transposed) or (m < n and not isinstance(A, ChunkedMatrix)):
-        right, values, left = leading_triples(A.T, k)
+        right, values, left = leading_triples(A.T, k, full_gram=full_gram)
         return left, values, right
     if isinstance(A, ChunkedMatrix):
         squares, right = leading_gram_pairs(A, k)
-    elif n <= FULL_GRAM or 5 * k >= n:
+    elif n <= full_gram or 5 * k >= n:
         gram = A.T @ A
         squares, right = leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
     else:

@@ -1,0 +1,25 @@
+"""Compiled products and logarithms against their formulas."""
+
+import numpy as np
+import pytest
+
+from cvxnmf.linalg.logarithm import weighted_logarithms
+from cvxnmf.linalg.products import product_entries, thin_product
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_thin_products(k):
+    A, H = np.random.default_rng(0).random((23, 17)), np.random.default_rng(1).random((k, 17))
+    np.testing.assert_allclose(thin_product(A, H), A @ H.T, rtol=1e-13)
+
+
+def test_single_entries_of_a_product():
+    U, V = np.random.default_rng(0).random((9, 3)), np.random.default_rng(1).random((7, 3))
+    rows, columns = np.array([0, 8, 8, 3]), np.array([6, 0, 6, 3])
+    np.testing.assert_allclose(product_entries(rows, columns, U, V), (U @ V.T)[rows, columns], rtol=1e-13)
+
+
+def test_sums_of_logarithms():
+    W = np.exp(np.random.default_rng(0).normal(0, 40, (30, 11)))
+    A = np.random.default_rng(1).random((30, 11))
+    assert weighted_logarithms(A, W) == pytest.approx(np.sum(A * np.log(W)), rel=1e-13)
