@@ -265,7 +265,7 @@ def test_large_graphs_are_proved_without_dense_matrices(monkeypatch):
         {"W": 1.2 * streamed.witness["W"]},
     ):
         with pytest.raises(cvxnmf.CertificateError):
-            matrix_free.prove_streamed(A, streamed.statement, dict(streamed.witness) | change)
+            matrix_free.prove_matrix_free(A, streamed.statement, dict(streamed.witness) | change)
 
 
 def test_ritz_values_find_the_top_of_the_spectrum():

@@ -10,7 +10,7 @@ from cvxnmf.certificates.grouped import GroupedStatement
 from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement
-from cvxnmf.certificates.symmetric import SymmetricStatement
+from cvxnmf.certificates.symmetric import SymmetricStatement, metric_digest
 
 __all__ = [
     "NEGLIGIBLE",
@@ -23,6 +23,7 @@ __all__ = [
     "RankStatement",
     "Statement",
     "SymmetricStatement",
+    "metric_digest",
     "parse_statement",
     "relative_gap",
 ]

@@ -181,7 +181,8 @@ class Certificate:
             proof = self.statement.prove(A, self.kind, self.witness)
         except CertificateError as error:
             raise CertificateError(f"The certificate does not hold for these data. {error}") from None
-        if not abs(proof.bound - self.bound) <= 1e-11 * max(proof.scale, abs(proof.bound)):
+        least = proof.bound - 1e-11 * max(proof.scale, proof.bound)
+        if not least <= self.bound <= proof.bound + proof.spare:
             raise CertificateError(
                 f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
                 "the certificate was altered or belongs to other data."

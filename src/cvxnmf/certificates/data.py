@@ -13,37 +13,40 @@ from cvxnmf.certificates.row_chunks import is_dask
 from cvxnmf.certificates.statement import Array, CertificateError, Witness
 
 
+def observed_matrix(A: Any, symmetric: bool) -> Any:
+    """The data, dense or in compressed rows, NaN where entries are missing; made symmetric to the last bit."""
+    data = _numbers(A.compute() if is_dask(A) else A)
+    if data is None or not _is_nonnegative(data):
+        raise CertificateError("The data must be a matrix of nonnegative numbers.")
+    if symmetric and data.shape[0] != data.shape[1]:
+        raise CertificateError("The data must be a square matrix.")
+    return (data + data.T) / 2 if symmetric else data
+
+
 def data_matrix(A: Any) -> Array:
     """The data as a dense matrix of finite nonnegative numbers."""
-    try:
-        raw = A.toarray() if sp.issparse(A) else np.asarray(A)
-        real = raw.dtype.kind in "fiubO" and not isinstance(A, np.ma.MaskedArray)
-        dense = np.asarray(raw, dtype=np.float64) if real else np.full((1, 1), np.nan)
-    except (TypeError, ValueError, OverflowError):
-        dense = np.full((1, 1), np.nan)
-    if dense.ndim != 2 or not dense.size or not (is_finite(dense) and dense.min() >= 0):
+    data = _numbers(A)
+    dense = data.toarray() if sp.issparse(data) else data
+    if dense is None or not (is_finite(dense) and dense.min() >= 0):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
-    return dense
+    return np.asarray(dense)
 
 
 def square_matrix(A: Any) -> Array:
-    """The data as a symmetric matrix."""
+    """The data as a dense symmetric matrix."""
     dense = data_matrix(A)
     if dense.shape[0] != dense.shape[1]:
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
     return dense if is_mirrored(dense) else (dense + dense.T) / 2
 
 
-def sparse_data(A: Any) -> Any:
-    """The data in compressed rows, on the nodes that carry any."""
-    try:
-        raw = A if sp.issparse(A) or isinstance(A, np.ma.MaskedArray) else np.asarray(A)
-        if raw.dtype.kind not in "fiub" or isinstance(raw, np.ma.MaskedArray) or raw.ndim != 2:
-            raise TypeError
-        data = sp.csr_array(raw, dtype=np.float64)
-        data = sp.csr_array((data + data.T) / 2)
-    except (TypeError, ValueError):
-        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.") from None
+def sparse_graph(A: Any) -> Any:
+    """The data as a symmetric matrix in compressed rows, on the nodes that carry any."""
+    data = _numbers(A)
+    if data is None or data.shape[0] != data.shape[1]:
+        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
+    data = sp.csr_array(data)
+    data = sp.csr_array((data + data.T) / 2)
     data.eliminate_zeros()
     if not (data.nnz and is_finite(data.data) and data.data.min() > 0):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
@@ -52,20 +55,25 @@ def sparse_data(A: Any) -> Any:
     return data[kept][:, kept].tocsr()
 
 
-def observed_matrix(A: Any, symmetric: bool) -> Any:
-    """The data as they are, made symmetric to the last bit."""
-    A = A.compute() if is_dask(A) else A
+def _numbers(A: Any) -> Any:
+    """A matrix of float64 numbers, dense or in compressed rows without duplicates; None if A is none, or empty."""
     try:
-        real = not isinstance(A, np.ma.MaskedArray) and (A if sp.issparse(A) else np.asarray(A)).dtype.kind in "fiubO"
-        data = (A.tocsr().astype(np.float64) if sp.issparse(A) else np.asarray(A, dtype=np.float64)) if real else None
+        raw: Any = A if sp.issparse(A) else np.asarray(A)
+        if isinstance(A, np.ma.MaskedArray) or raw.dtype.kind not in "fiubO" or raw.ndim != 2 or 0 in raw.shape:
+            return None
+        if not sp.issparse(raw):
+            return np.asarray(raw, dtype=np.float64)
+        rows = raw.tocsr().astype(np.float64)
+        rows.sum_duplicates()
+        return rows
     except (TypeError, ValueError, OverflowError):
-        data = None
-    entries: Any = np.full(1, np.inf) if data is None else (data.data if sp.issparse(data) else data)
-    if data is None or data.ndim != 2 or 0 in data.shape or np.isinf(entries).any() or np.nanmin(entries, initial=0.0) < 0:
-        raise CertificateError("The data must be a matrix of nonnegative numbers.")
-    if symmetric and data.shape[0] != data.shape[1]:
-        raise CertificateError("The data must be a square matrix.")
-    return (data + data.T) / 2 if symmetric else data
+        return None
+
+
+def _is_nonnegative(data: Any) -> bool:
+    """Whether no entry is infinite or negative; it may be NaN."""
+    entries = data.data if sp.issparse(data) else data
+    return not np.isinf(entries).any() and np.nanmin(entries, initial=0.0) >= 0
 
 
 def witness_arrays(witness: Witness, *names: str) -> list[Array]:

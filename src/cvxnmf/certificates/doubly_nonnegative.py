@@ -17,7 +17,7 @@ import numpy as np
 
 from cvxnmf.certificates.data import square_matrix, witness_arrays
 from cvxnmf.certificates.losses import SQUARED_ERROR, of_moderate_size
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_psd, safe_bound
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_psd, safe_proof
 from cvxnmf.certificates.statement import ZERO, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
@@ -71,4 +71,4 @@ def prove_dual(A: Any, statement: DoublyNonnegativeStatement, witness: Witness) 
     norm, energy = float(np.vdot(data, data)), float(np.vdot(Z, Z))
     rounding = UNITS_PER_TERM * UNIT * (norm + energy + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size)))
     bound = float(np.ascontiguousarray((data - Z) * (data + Z)).sum())  # ||A||^2 - ||Z||^2, summed pairwise
-    return Proof(safe_bound(bound, rounding), True, norm)
+    return safe_proof(bound, rounding, norm)

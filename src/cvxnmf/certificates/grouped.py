@@ -12,16 +12,15 @@ group is the sum of those of its nodes, so that the penalty is the same.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.certificates.data import sparse_data, witness_arrays
+from cvxnmf.certificates.data import sparse_graph, witness_arrays
 from cvxnmf.certificates.losses import KL, LOSSES, log
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, safe_bound
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, safe_proof
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness, is_count
 from cvxnmf.certificates.symmetric import SymmetricStatement
 
@@ -39,13 +38,13 @@ class GroupedStatement(SymmetricStatement):
         Number of groups; the witness holds the group of each node.
     """
 
-    groups: int
+    groups: int = field(kw_only=True)
 
     def is_understood(self) -> bool:
         """Whether the terms are those for which sums over groups are known."""
         if not (super().is_understood() and is_count(self.groups)):
             return False
-        if LOSSES[self.loss] is not KL or not self.conditional or not self.fits_diagonal or self.metric != "degree":
+        if LOSSES[self.loss] is not KL or not self.has_free_effects or not self.fits_diagonal or self.metric != "degree":
             raise CertificateError("Groups of nodes are known for KL on the conditional cone in the degree metric only.")
         return True
 
@@ -56,11 +55,10 @@ class GroupedStatement(SymmetricStatement):
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
         """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
         with np.errstate(all="ignore"):
-            sums = _summed(A, self.groups, witness)
-        terms = {field.name: getattr(self, field.name) for field in dataclasses.fields(SymmetricStatement)}
-        proof = SymmetricStatement(**terms | {"metric": "own"}).prove(sums.A, kind, sums.witness)
-        bound = safe_bound(proof.bound + sums.constant, sums.lost)
-        return Proof(bound, proof.rigorous and sums.exact, proof.scale)
+            sums = _sum_over_groups(A, self.groups, witness)
+        restricted = SymmetricStatement(self.loss, self.cone, self.diagonal, self.trace, "own")
+        bound, rigorous, scale, spare = restricted.prove(sums.A, kind, sums.witness)
+        return safe_proof(bound + sums.constant, sums.rounding, scale, spare=spare, rigorous=rigorous and sums.exact)
 
 
 class _Sums(NamedTuple):
@@ -71,8 +69,8 @@ class _Sums(NamedTuple):
     A : csr_array
         Sums of the data over pairs of groups.
     witness : mapping
-        Of the problem of the sums.
-    constant, lost : float
+        Of the problem of the sums, with its metric recomputed.
+    constant, rounding : float
         What its values are below those of the graph, and a bound on the rounding in that.
     exact : bool
         Whether no sum was rounded.
@@ -81,21 +79,22 @@ class _Sums(NamedTuple):
     A: Any
     witness: Witness
     constant: float
-    lost: float
+    rounding: float
     exact: bool
 
 
-def _summed(A: Any, count: int, witness: Witness) -> _Sums:
+def _sum_over_groups(A: Any, count: int, witness: Witness) -> _Sums:
     """Sum data over the groups of the witness."""
-    data = sparse_data(A)
+    data = sparse_graph(A)
     n = data.shape[0]
-    groups, metric = witness_arrays(witness, "groups", "metric")
+    groups, stated = witness_arrays(witness, "groups", "metric")
     if not (groups.shape == (n,) and np.array_equal(np.unique(groups), np.arange(count))):
         raise CertificateError("The groups of the witness do not match the data.")
     numbers = groups.astype(np.intp)
     degrees = np.asarray(data.sum(axis=1)).ravel()
-    totals, squares = np.bincount(numbers, degrees), np.bincount(numbers, _squared_metric(degrees))
-    if metric.shape != (count,) or not np.allclose(metric**2, squares, rtol=1e-12, atol=0.0):
+    totals = np.bincount(numbers, degrees)
+    metric = _group_metric(totals, np.bincount(numbers), float(degrees.sum()))
+    if stated.shape != (count,) or not np.allclose(stated, metric, rtol=1e-12, atol=0.0):
         raise CertificateError("The metric of the witness is not that of the groups.")
     member = sp.csr_array((np.ones(n), numbers, np.arange(n + 1)), shape=(n, count))
     sums = sp.csr_array(member.T @ (data @ member))
@@ -104,11 +103,13 @@ def _summed(A: Any, count: int, witness: Witness) -> _Sums:
     constant = float(sum(sign * np.sum(x * log(x)) for x, sign in parts))
     exact = bool(np.all(data.data == np.floor(data.data)) and float(degrees.sum()) < LARGEST_WHOLE)
     units = UNITS_PER_TERM if exact else UNITS_PER_TERM + n
-    lost = units * UNIT * float(sum(abs(sign) * np.sum(np.abs(x * log(x)) + x) for x, sign in parts))
-    inner = {name: array for name, array in witness.items() if name != "groups"}
-    return _Sums(sums, inner, constant, lost, exact)
+    rounding = units * UNIT * float(sum(abs(sign) * np.sum(np.abs(x * log(x)) + x) for x, sign in parts))
+    return _Sums(sums, dict(witness) | {"metric": metric}, constant, rounding, exact)
 
 
-def _squared_metric(degrees: Array) -> Array:
-    raised = degrees + degrees.sum() / len(degrees)
-    return np.asarray(raised / np.sqrt(raised.sum()))
+def _group_metric(totals: Any, sizes: Any, total: float) -> Array:
+    """The metric of the groups, by few roundings from their degrees and sizes.
+
+    The squared degree metric is ``(d_i + mean d) / sqrt(2 sum d)``, and that of a group the sum of its nodes'.
+    """
+    return np.asarray(np.sqrt((totals + sizes * (total / sizes.sum())) / np.sqrt(2.0 * total)))

@@ -1,17 +1,18 @@
-"""The losses that bounds are about: how they enter a proof.
+"""The losses that bounds are about, and how they enter a proof.
 
 For a loss ``sum phi(X_ij)`` of ``E = exp(X)`` every bound rests on ``- sum phi*(W)`` with Fenchel's conjugate
 
     KL:             phi*(w) = z log z - z - a log a + a,     z = w + a,
-    squared error:  phi*(w) = w log u - (u - a)^2,           u = (a + sqrt(2 z)) / 2,   z = w + a^2 / 2,
+    squared error:  phi*(w) = w log u - (u - a)^2,           z = w + a^2 / 2,   u = (a + sqrt(2 z)) / 2,
 
-which is finite where z, the distance of w from the edge -f of the domain, is not negative.
+which is finite where z, the distance of w from the edge -f of its domain, is not negative.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,37 +20,24 @@ from cvxnmf.certificates.statement import Array, CertificateError
 
 
 class Conjugate(NamedTuple):
-    """The conjugate entry by entry.
-
-    Attributes
-    ----------
-    terms : ndarray
-        ``-phi*(w)``.
-    size : ndarray
-        Absolute values of all that was summed in them.
-    slope : ndarray
-        Derivative of phi*.
-    """
+    """Entry by entry ``-phi*(w)``, the absolute values of all that was summed in it, and the derivative of phi*."""
 
     terms: Array
     size: Array
     slope: Array
 
 
-class Loss(Protocol):
-    """What a proof asks of a loss.
+class Loss(ABC):
+    """What a proof asks of a loss."""
 
-    Attributes
-    ----------
-    largest_entry : float
-        Data whose largest entry is above this, or below its inverse, are refused: products would overflow or vanish unnoticed.
-    """
-
+    #: Data whose largest entry is above this, or below its inverse, are refused: products would overflow or vanish unnoticed.
     largest_entry: float
 
+    @abstractmethod
     def magnitudes(self, A: Array) -> Array:
-        """What sums to the scale of the data: entries, or their squares."""
+        """What sums to the scale of the data."""
 
+    @abstractmethod
     def domain_edge(self, A: Array) -> Array:
         """The edge f of the dual domain, rounded: ``w >= -f``.
 
@@ -57,14 +45,16 @@ class Loss(Protocol):
         domain, and within the rounding that the proofs allow for.
         """
 
+    @abstractmethod
     def conjugate(self, A: Array, Z: Array) -> Conjugate:
-        """``-phi*(w)`` for ``w = Z - f``."""
+        """The conjugate at ``w = Z - f``."""
 
     def inside_domain(self, A: Array, Z: Array) -> Array:
-        """How far the entries of Z lie inside the domain; Z may be overwritten."""
+        """How far the entries lie inside the domain; Z may be overwritten."""
+        return Z
 
 
-class KullbackLeibler:
+class KullbackLeibler(Loss):
     """``a log(a / e) - a + e``."""
 
     largest_entry = 1e100
@@ -84,12 +74,8 @@ class KullbackLeibler:
         size = np.abs(A * log_A) + A + Z + np.abs(Z * log_Z)
         return Conjugate(A * log_A - A + Z - Z * log_Z, size, log_Z)
 
-    def inside_domain(self, A: Array, Z: Array) -> Array:
-        """Z itself."""
-        return Z
 
-
-class SquaredError:
+class SquaredError(Loss):
     """``(a - e)^2``."""
 
     largest_entry = 1e50
@@ -111,10 +97,6 @@ class SquaredError:
         size = (np.abs(W) + A * A) * (np.abs(log_u) + 1.0) + (u - A) ** 2
         return Conjugate((u - A) ** 2 - W * log_u, size, log_u)
 
-    def inside_domain(self, A: Array, Z: Array) -> Array:
-        """Z itself."""
-        return Z
-
 
 class ConstrainedSquaredError(SquaredError):
     """The same under the paper's constraint ``X >= log(A/2)``, which makes the conjugate finite wherever ``A > 0``."""
@@ -126,9 +108,8 @@ class ConstrainedSquaredError(SquaredError):
 
 
 KL, SQUARED_ERROR = KullbackLeibler(), SquaredError()
-#: The losses by their names in statements.
+#: The losses by their names in statements, and those of factors U and V.
 LOSSES: dict[str, Loss] = {"kl": KL, "mse": SQUARED_ERROR, "mse-paper": ConstrainedSquaredError()}
-#: Those of factors U and V.
 FACTOR_LOSSES = ("kl", "mse")
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from cvxnmf.certificates.data import sparse_data, witness_arrays
+from cvxnmf.certificates.data import sparse_graph, witness_arrays
 from cvxnmf.certificates.losses import KL, LOSSES, log
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, row_slices, safe_bound
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, row_slices, safe_proof
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ KRYLOV_BLOCK, KRYLOV_DEPTH = 12, 10
 BALANCED = 1e-8
 
 
-def large(A: Any) -> bool:
+def is_large(A: Any) -> bool:
     """Whether data have too many nodes that carry entries for a proof by dense matrices."""
     shape: Any = getattr(A, "shape", ())
     if len(shape) != 2 or not shape[0] > LARGEST_DENSE:
@@ -42,7 +42,7 @@ def large(A: Any) -> bool:
     return bool(np.count_nonzero(carrying) > LARGEST_DENSE)
 
 
-def factors(witness: Witness, n: int) -> tuple[Array, Array, Array, float, Array]:
+def factor_arrays(witness: Witness, n: int) -> tuple[Array, Array, Array, float, Array]:
     """Metric, v, W, share and diagonal of a witness for n nodes."""
     metric, v, W, share, diagonal = witness_arrays(witness, "metric", "v", "W", "share", "diagonal")
     if any(part.shape != (n,) for part in (metric, v, diagonal)) or W.ndim != 2 or len(W) != n or share.shape != (1,):
@@ -52,34 +52,34 @@ def factors(witness: Witness, n: int) -> tuple[Array, Array, Array, float, Array
     return metric, v, W, float(share[0]), diagonal
 
 
-def prove_streamed(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
+def prove_matrix_free(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
     """The bound of a large graph, not rigorous; the diagonal of the witness is found anew."""
-    data = sparse_data(A)
+    data = sparse_graph(A)
     degrees = np.asarray(data.sum(axis=1)).ravel()
-    metric, v, W, share, _ = factors(witness, data.shape[0])
-    known = LOSSES[statement.loss] is KL and statement.conditional and statement.fits_diagonal and statement.trace > 0
+    metric, v, W, share, _ = factor_arrays(witness, data.shape[0])
+    known = LOSSES[statement.loss] is KL and statement.has_free_effects and statement.fits_diagonal and statement.trace > 0
     if not known:
         raise CertificateError("Factors of a large graph prove bounds for KL on the conditional cone with a penalty only.")
-    metric = statement.metric_of(degrees, metric)
-    point = _Streamed(data, degrees, v, W, share)
+    metric = statement.true_metric(degrees, metric)
+    point = _MatrixFreeDual(data, degrees, v, W, share)
     if not np.all(np.abs(point.residual) <= BALANCED * degrees):
         raise CertificateError("The rows of the dual point do not sum to zero.")
     if not point.least_eigenvalue(metric, statement.trace) >= 0:
         raise CertificateError("The dual point is not positive semidefinite.")
-    return Proof(point.bound(), False, float(degrees.sum()))
+    return point.proof()
 
 
-class _Streamed:
-    """The dual point of a large graph."""
+class _MatrixFreeDual:
+    """The dual point of a large graph, its rows formed when they are needed."""
 
     def __init__(self, A: Any, degrees: Array, v: Array, W: Array, share: float) -> None:
         self.A, self.degrees, self.v, self.W, self.share = A, degrees, v, W, share
         sums = np.empty(len(v))
-        for rows, E in self._blocks():
+        for rows, E in self._row_chunks():
             sums[rows] = E.sum(axis=1)
         self.residual = share * (sums - degrees)  # what the diagonal takes
 
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+    def _row_chunks(self) -> Iterator[tuple[slice, Array]]:
         """Row chunks of the model."""
         n = len(self.v)
         for rows in row_slices(n, n, ENTRIES_AT_ONCE):
@@ -94,7 +94,7 @@ class _Streamed:
         def lowered(X: Array) -> Array:  # minus Y, with the direction s, where Y vanishes, out of the way
             B = X / s[:, None]
             product = self.A @ B
-            for rows, E in self._blocks():
+            for rows, E in self._row_chunks():
                 product[rows] -= E @ B
             product *= self.share
             product += self.residual[:, None] * B
@@ -106,11 +106,11 @@ class _Streamed:
     def _seeds(self) -> Array:
         return np.random.default_rng(0).standard_normal((len(self.v), KRYLOV_BLOCK))
 
-    def bound(self) -> float:
-        """``sum A log A - A + Z - Z log Z``, less what rounding may have added."""
+    def proof(self) -> Proof:
+        """``sum A log A - A + Z - Z log Z``, less what rounding may have added: not rigorous, since the eigenvalue is not."""
         totals = [float(np.sum(self.A.data * np.log(self.A.data) - self.A.data))]
         size = float(np.sum(np.abs(self.A.data * np.log(self.A.data)) + self.A.data))
-        for rows, E in self._blocks():
+        for rows, E in self._row_chunks():
             Z = self.share * E + (1.0 - self.share) * self.A[rows].toarray()
             on_diagonal = (np.arange(len(Z)), np.arange(len(self.v))[rows])
             Z[on_diagonal] -= self.residual[rows]
@@ -119,7 +119,7 @@ class _Streamed:
             logs = Z * log(Z)
             totals.append(float((Z - logs).sum()))
             size += float((Z + np.abs(logs)).sum())
-        return safe_bound(math.fsum(totals), UNITS_PER_TERM * UNIT * size)
+        return safe_proof(math.fsum(totals), UNITS_PER_TERM * UNIT * size, float(self.degrees.sum()), rigorous=False)
 
 
 def largest_ritz(product: Callable[[Array], Array], block: Array) -> tuple[float, float]:

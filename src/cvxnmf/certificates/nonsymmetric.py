@@ -18,15 +18,14 @@ With the paper's penalty ``trace (sum e^{Y_ii} + sum e^{Z_jj})`` on the diagonal
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cvxnmf.certificates.data import data_matrix, witness_arrays
 from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, log, of_moderate_size
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_contraction, row_slices, row_sums, safe_bound
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_contraction, row_slices, row_sums, safe_proof
 from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
@@ -84,40 +83,32 @@ def prove_dual(A: Any, statement: NonsymmetricStatement, witness: Witness) -> Pr
         raise CertificateError(f"The dual point leaves its domain at row {i}, column {j}.")
     if statement.penalty == "paper":
         p, q = witness_arrays(witness, "p", "q")
-        bound = _paper_bound(data, statement.trace, Z, p, q)
-    else:
-        bound = _nuclear_bound(data, statement, Z)
-    return Proof(bound, True, statement.scale(A))
+        return _prove_paper(data, statement, Z, p, q)
+    return _prove_nuclear(data, statement, Z)
 
 
-def _nuclear_bound(A: Array, statement: NonsymmetricStatement, Z: Array) -> float:
+def _prove_nuclear(A: Array, statement: NonsymmetricStatement, Z: Array) -> Proof:
     """The bound of Z once its margins are put right and its spectral norm is proved."""
     loss = LOSSES[statement.loss]
     floor = loss.domain_edge(A)
-    mended = _mended(floor, Z) if statement.effects else _Mended(0.0, 0.0)
-    error = 4 * UNIT * float(np.linalg.norm(Z + floor)) + 2 * mended.share * float(np.linalg.norm(Z)) + mended.mass
+    share, mass = _margin_correction(floor, Z) if statement.effects else (0.0, 0.0)
+    error = 4 * UNIT * float(np.linalg.norm(Z + floor)) + 2 * share * float(np.linalg.norm(Z)) + mass
     if not is_contraction(Z - floor, 2 * statement.trace, error):
         raise CertificateError("The dual point is larger than the penalty allows.")
-    totals, lost, steepest = [], 0.0, 0.0
-    for data, block in _row_blocks(A, Z):
-        values, weight, slope = loss.conjugate(data, block)
+    totals, rounding, shifted, steepest = [], 0.0, 0.0, 0.0
+    for rows in row_slices(*A.shape):
+        values, weight, slope = loss.conjugate(A[rows], Z[rows])
         totals.append(float(values.sum()))
-        lost += UNITS_PER_TERM * UNIT * float(weight.sum())
-        lost += 2 * mended.share * float((block * (np.abs(slope) + 1.0)).sum())
-        raised = loss.conjugate(data.max(keepdims=True), block.max(keepdims=True) + mended.mass)[2]
+        rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
+        shifted += 2 * share * float((Z[rows] * (np.abs(slope) + 1.0)).sum())
+        raised = loss.conjugate(A[rows].max(keepdims=True), Z[rows].max(keepdims=True) + mass).slope
         steepest = max(steepest, float(raised[0, 0]))
-    return safe_bound(math.fsum(totals), lost + mended.mass * (steepest + 1.0))
+    scale = float(loss.magnitudes(A).sum())
+    return safe_proof(math.fsum(totals), rounding, scale, shifted=shifted + mass * (steepest + 1.0))
 
 
-class _Mended(NamedTuple):
-    """What putting the margins right may do: the share an entry may lose per scaling, and the mass that is added in all."""
-
-    share: float
-    mass: float
-
-
-def _mended(floor: Array, Z: Array) -> _Mended:
-    """Bound the correction that gives Z the margins of the floor exactly."""
+def _margin_correction(floor: Array, Z: Array) -> tuple[float, float]:
+    """What giving Z the margins of the floor exactly may do: the share an entry may lose, and the mass that is added in all."""
     share, mass = 0.0, 0.0
     for edge, point in ((floor, Z), (floor.T, Z.T)):
         (wanted, error), (found, more) = row_sums(edge), row_sums(point)
@@ -126,10 +117,10 @@ def _mended(floor: Array, Z: Array) -> _Mended:
             raise CertificateError("The margins of the dual point differ from those of the data.")
         share = max(share, float(((residual + rounding) / wanted).max()))
         mass += 2 * float((residual + rounding).sum())
-    return _Mended(2 * share, mass)
+    return 2 * share, mass
 
 
-def _paper_bound(A: Array, trace: float, T: Array, p: Array, q: Array) -> float:
+def _prove_paper(A: Array, statement: NonsymmetricStatement, T: Array, p: Array, q: Array) -> Proof:
     """The bound of T, p and q under the paper's penalty."""
     if p.shape != A.shape[:1] or q.shape != A.shape[1:]:
         raise CertificateError("The witness does not match the data.")
@@ -139,19 +130,13 @@ def _paper_bound(A: Array, trace: float, T: Array, p: Array, q: Array) -> float:
     error = 8 * UNIT * float(np.linalg.norm((T + A) / root))
     if not is_contraction(0.5 * (T - A) / root, 1.0, error):
         raise CertificateError("The dual point is not positive semidefinite.")
-    totals, lost = [], 0.0
-    for data, block in _row_blocks(A, T):
-        values, weight, _ = KL.conjugate(data, block)
-        totals.append(float(values.sum()))
-        lost += UNITS_PER_TERM * UNIT * float(weight.sum())
-    for part in (p, q):
-        logs = log(part / trace)
-        totals.append(float(np.sum(part - part * logs)))
-        lost += UNITS_PER_TERM * UNIT * float(np.sum(part * (2.0 + np.abs(logs))))
-    return safe_bound(math.fsum(totals), lost)
-
-
-def _row_blocks(A: Array, Z: Array) -> Iterator[tuple[Array, Array]]:
-    """Blocks of rows of both."""
+    totals, rounding = [], 0.0
     for rows in row_slices(*A.shape):
-        yield A[rows], Z[rows]
+        values, weight, _ = KL.conjugate(A[rows], T[rows])
+        totals.append(float(values.sum()))
+        rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
+    for part in (p, q):
+        logs = log(part / statement.trace)
+        totals.append(float(np.sum(part - part * logs)))
+        rounding += UNITS_PER_TERM * UNIT * float(np.sum(part * (2.0 + np.abs(logs))))
+    return safe_proof(math.fsum(totals), rounding, float(A.sum()))

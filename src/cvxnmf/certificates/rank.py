@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
 from cvxnmf.certificates.leading import prove_lanczos
 from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, of_moderate_size
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, largest_eigenvalues, safe_bound
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, largest_eigenvalues, safe_proof
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
 from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_count
 
@@ -145,9 +145,9 @@ def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     of_moderate_size(part, SQUARED_ERROR)
     norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
     error = statement.scaling_error(data)
-    taken = _taken_energy(part + N, statement, error * np.sqrt(norm))
-    lost = UNITS_PER_TERM * UNIT * (norm + taken) + 4 * error * norm
-    return Proof(safe_bound(norm - taken, lost), True, statement.scale(A))
+    taken, spare = _leading_energy(part + N, statement, error * np.sqrt(norm))
+    rounding = UNITS_PER_TERM * UNIT * (norm + taken) + 4 * error * norm
+    return safe_proof(norm - taken, rounding, statement.scale(A), spare=spare)
 
 
 def prove_tail(A: Any, statement: RankStatement, witness: Witness) -> Proof:
@@ -183,23 +183,28 @@ def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Ra
     if not (statement.has_squared_error and statement.is_plain):
         raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")
     of_moderate_size(np.array([largest]), SQUARED_ERROR)
-    taken = _gram_energy(G, count, float(np.sqrt(energy)), statement.n_components)
-    return Proof(safe_bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken)), True, energy)
+    taken, spare = _gram_energy(G, count, float(np.sqrt(energy)), statement.n_components)
+    return safe_proof(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken), energy, spare=spare)
 
 
-def _gram_energy(G: Array, count: int, norm: float, k: int) -> float:
-    """An upper bound on the sum of the k largest ``sigma_i²`` from a Gram matrix whose entries are sums of `count` products."""
+# Both energies hold an allowance for rounding, in units of twice the roundoff, in each of the k values; half of it is to spare:
+# (count + 16) UNIT norm^2 in a square, and no less than (n + 16) UNIT norm in an eigenvalue v, worth v times that in its square.
+def _gram_energy(G: Array, count: int, norm: float, k: int) -> tuple[float, float]:
+    """An upper bound on the k largest ``sigma_i²``, summed, and what it can spare; entries of G are sums of `count` products."""
     squares = largest_eigenvalues(G, k) + 2 * (count + 16) * UNIT * norm**2
     values = np.sqrt(squares) + 2 * UNIT * norm
-    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values))
+    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values)), len(values) * (count + 16) * UNIT * norm**2
 
 
-def _taken_energy(Y: Array, statement: RankStatement, error: float) -> float:
-    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, of the positive eigenvalues if symmetric; Y is off by `error` in norm."""
+def _leading_energy(Y: Array, statement: RankStatement, error: float) -> tuple[float, float]:
+    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, and what it can spare; Y is off by `error` in norm.
+
+    Of the positive eigenvalues, if the factors are symmetric.
+    """
     norm = float(np.linalg.norm(Y))
     if statement.symmetric:
         values = largest_eigenvalues(Y, statement.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
-        return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y))
+        return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y)), (len(Y) + 16) * UNIT * norm * float(values.sum())
     thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
     return _gram_energy(thin.T @ thin, len(thin), norm, statement.n_components)
 
@@ -216,4 +221,4 @@ def prove_independence(A: Any, statement: RankStatement, witness: Witness) -> Pr
     entropies = [(part, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
     bound = sum(sign * float(np.sum(x * log(x))) for x, sign in entropies)
     size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in entropies)
-    return Proof(safe_bound(bound, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size), True, statement.scale(A))
+    return safe_proof(bound, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size, statement.scale(A))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.certificates.statement import Array, CertificateError
+from cvxnmf.certificates.statement import Array, CertificateError, Proof
 
 UNIT = float(np.finfo(np.float64).eps)  # twice the unit roundoff: every error bound below is generous
 #: Elementary functions and pairwise sums are off by at most this many units per term.
@@ -51,11 +51,33 @@ def row_sums(M: Array) -> tuple[Array, Array]:
     return sums, 32 * UNIT * sums
 
 
-def safe_bound(total: float, lost: float) -> float:
-    """``total - lost``, never below 0, or an error if that is not a number."""
-    if not abs(total - lost) < math.inf:
+# Errors are allowed for in units of UNIT, which is twice the unit roundoff they are made of. So half of the allowance would do,
+# and a bound is proved even if it is stated higher by the other half.
+def safe_proof(
+    total: float, rounding: float, scale: float, *, shifted: float = 0.0, spare: float = 0.0, rigorous: bool = True
+) -> Proof:
+    """The bound ``total - rounding - shifted``, never below 0, or an error if that is not a number.
+
+    Parameters
+    ----------
+    total : float
+        The bound as computed.
+    rounding : float
+        Bound on the rounding in it, in units of UNIT.
+    scale : float
+        Size of the data.
+    shifted : float
+        What putting the dual point right may have cost.
+    spare : float
+        What can be spared beyond half of the rounding.
+    rigorous : bool
+        Whether the rest of the proof is.
+    """
+    least = total - (rounding + shifted)
+    if not abs(least) < math.inf:
         raise CertificateError("The bound is not a finite number.")
-    return max(0.0, total - lost)
+    bound = max(0.0, least)
+    return Proof(bound, rigorous, scale, max(0.0, least + 0.5 * rounding + spare) - bound)
 
 
 def is_psd(M: Array, size: Array, slack: float = 0.0, kernel_of_ones: bool = False) -> bool:

@@ -37,23 +37,19 @@ class Proof(NamedTuple):
         Whether that holds including all rounding errors.
     scale : float
         Size of the data.
+    spare : float
+        The bound is proved even if it is stated higher by this: a part of what was taken off for rounding. It lets another
+        machine, whose sums are rounded otherwise, confirm the bound that is stated.
     """
 
     bound: float
     rigorous: bool
     scale: float
+    spare: float = 0.0
 
 
 class Kind(NamedTuple):
-    """A kind of bound.
-
-    Attributes
-    ----------
-    basis : str
-        What the bound rests on, in a few words.
-    prove : callable
-        Takes the data, the statement and the witness; returns a Proof or raises CertificateError.
-    """
+    """A kind of bound: what it rests on in a few words, and who proves it, given data, statement and witness."""
 
     basis: str
     prove: Callable[[Any, Any, Witness], Proof]
@@ -135,9 +131,5 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _prove_zero(A: Any, statement: Statement, witness: Witness) -> Proof:
-    return Proof(0.0, True, statement.scale(A))
-
-
 #: The bound that every loss has.
-ZERO = {"zero": Kind("the loss cannot be negative", _prove_zero)}
+ZERO = {"zero": Kind("the loss cannot be negative", lambda A, statement, witness: Proof(0.0, True, statement.scale(A)))}

@@ -14,6 +14,7 @@ right, in thought, on the diagonal of W; what that may change is taken off the b
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,16 +27,8 @@ from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.data import square_matrix, witness_arrays
 from cvxnmf.certificates.losses import KL, LOSSES, Loss, of_moderate_size
-from cvxnmf.certificates.matrix_free import factors, large, prove_streamed
-from cvxnmf.certificates.rounding import (
-    UNIT,
-    UNITS_PER_TERM,
-    is_finite,
-    is_mirrored,
-    is_psd,
-    row_slices,
-    safe_bound,
-)
+from cvxnmf.certificates.matrix_free import factor_arrays, is_large, prove_matrix_free
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, is_mirrored, is_psd, row_slices, safe_proof
 from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
@@ -54,7 +47,9 @@ class SymmetricStatement(Statement):
     trace : float
         Weight of the penalty.
     metric : {"degree", "uniform", "own"}
-        What N measures X by; "own" is the witness's.
+        What N measures X by; "own" is the one in the witness.
+    metric_digest : str or None
+        Of a metric of one's own, :func:`metric_digest`; certificates of earlier versions lack it.
     """
 
     loss: str
@@ -62,6 +57,7 @@ class SymmetricStatement(Statement):
     diagonal: str
     trace: float
     metric: str
+    metric_digest: str | None = None
 
     form = "symmetric"
     scope = "model"
@@ -69,7 +65,8 @@ class SymmetricStatement(Statement):
     def is_understood(self) -> bool:
         """Whether loss, cone, diagonal and metric are known, and the trace is a weight."""
         known = self.loss in tuple(LOSSES) and self.cone in ("psd", "conditional") and self.diagonal in ("fit", "ignore")
-        return known and self.metric in ("degree", "uniform", "own") and is_weight(self.trace)
+        known = known and self.metric in ("degree", "uniform", "own") and is_weight(self.trace)
+        return known and (self.metric_digest is None or (isinstance(self.metric_digest, str) and self.metric == "own"))
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -82,26 +79,28 @@ class SymmetricStatement(Statement):
         return self.diagonal == "fit"
 
     @property
-    def conditional(self) -> bool:
-        """Whether the cone is the conditional one, with free effects."""
+    def has_free_effects(self) -> bool:
+        """Whether the cone is the conditional one."""
         return self.cone == "conditional"
 
     def scale(self, A: Any) -> float:
         """Sum of the entries that count, or of their squares."""
-        if large(A) and sp.issparse(A) and LOSSES[self.loss] is KL and self.fits_diagonal:
+        if is_large(A) and sp.issparse(A) and LOSSES[self.loss] is KL and self.fits_diagonal:
             return float(A.sum())
-        return self.size(square_matrix(A))
+        return self.scale_of(square_matrix(A))
 
-    def size(self, A: Array) -> float:
+    def scale_of(self, A: Array) -> float:
         """The same of a symmetric matrix."""
         counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
         return float(LOSSES[self.loss].magnitudes(counted).sum())
 
-    def metric_of(self, degrees: Array, stated: Array) -> Array:
-        """The metric that a proof is about: the one that the name stands for, recomputed, or the user's own."""
+    def true_metric(self, degrees: Array, stated: Array) -> Array:
+        """The metric that a proof is about: the one that the name stands for, recomputed, or the one in the witness."""
         if not np.all((stated >= 1 / LARGEST) & (stated <= LARGEST)):
             raise CertificateError("The metric of the witness must be positive and of moderate size.")
         if self.metric == "own":
+            if self.metric_digest not in (None, metric_digest(stated)):
+                raise CertificateError("The metric of the witness is not the one that the statement is about.")
             return stated
         raised = degrees + degrees.sum() / len(degrees)
         named = np.ones(len(degrees)) if self.metric == "uniform" else np.sqrt(raised / np.sqrt(raised.sum()))
@@ -110,17 +109,22 @@ class SymmetricStatement(Statement):
         return named
 
 
+def metric_digest(metric: Array) -> str:
+    """SHA-256 of a metric, on the nodes that carry data."""
+    return hashlib.sha256(np.ascontiguousarray(metric, dtype=np.float64).tobytes()).hexdigest()
+
+
 def prove_dual(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
     """Return the bound that ``Z`` and the metric prove; Z may be given by factors."""
-    if "W" in witness and large(A):
-        return prove_streamed(A, statement, witness)
+    if "W" in witness and is_large(A):
+        return prove_matrix_free(A, statement, witness)
     data = square_matrix(A)
     of_moderate_size(data, LOSSES[statement.loss])
     metric, Z = _from_factors(data, witness) if "W" in witness else witness_arrays(witness, "metric", "Z")
     dual = _DualPoint(data, statement, Z, metric)
-    dual.in_domain()
-    dual.in_dual_cone()
-    return Proof(dual.bound(), dual.rigorous, statement.size(data))
+    dual.require_domain()
+    dual.require_dual_cone()
+    return dual.proof(statement.scale_of(data))
 
 
 def _from_factors(A: Array, witness: Witness) -> tuple[Array, Array]:
@@ -129,7 +133,7 @@ def _from_factors(A: Array, witness: Witness) -> tuple[Array, Array]:
     Whatever rounding does to these numbers, they are the dual point that is proved.
     """
     kept = A.any(axis=1)
-    metric, v, W, share, diagonal = factors(witness, int(np.count_nonzero(kept)))
+    metric, v, W, share, diagonal = factor_arrays(witness, int(np.count_nonzero(kept)))
     part = A if kept.all() else A[np.ix_(kept, kept)]
     Z = np.ascontiguousarray(W @ W.T)
     for rows in row_slices(*Z.shape):  # which saves a second matrix
@@ -141,15 +145,15 @@ def _from_factors(A: Array, witness: Witness) -> tuple[Array, Array]:
 class _DualPoint:
     """The witness of a model bound, seen against its data: ``W = Z - f``, its diagonal kept apart.
 
-    Only one further matrix, Y, is formed; everything else is taken in blocks of rows.
+    Only one further matrix, Y, is formed; everything else is done in row chunks.
     """
 
     def __init__(self, A: Array, statement: SymmetricStatement, Z: Array, metric: Array) -> None:
         self.loss: Loss = LOSSES[statement.loss]
-        self.conditional, self.trace, self.fits_diagonal = statement.conditional, statement.trace, statement.fits_diagonal
+        self.trace, self.fits_diagonal, self.free_effects = statement.trace, statement.fits_diagonal, statement.has_free_effects
         if not self.fits_diagonal and np.diag(A).any():
             A = A - np.diag(np.diag(A))
-        kept = A.any(axis=1) if self.conditional else np.ones(len(A), dtype=bool)
+        kept = A.any(axis=1) if self.free_effects else np.ones(len(A), dtype=bool)
         self.A = A if kept.all() else A[np.ix_(kept, kept)]
         self.Z = Z
         n = len(self.A)
@@ -157,28 +161,29 @@ class _DualPoint:
             raise CertificateError(f"The witness of shape {Z.shape} does not match the data, where {n} nodes carry entries.")
         if not (is_finite(Z) and is_mirrored(Z)):
             raise CertificateError("The witness is not a finite symmetric matrix.")
-        self.s = statement.metric_of(self.A.sum(axis=1), metric)
+        self.s = statement.true_metric(self.A.sum(axis=1), metric)
         self.diagonal = np.diag(Z).copy()  # of Z, once its row sums are put right
-        self.slack = np.zeros(n)  # bounds the error that the mended row sums leave in an entry of W
+        self.slack = np.zeros(n)  # bounds the error that putting the row sums right leaves in an entry of W
         self.rigorous = True
         self._sum_rows()
         if not self.fits_diagonal and (self.diagonal != self.loss.domain_edge(np.diag(self.A))).any():
             raise CertificateError("The diagonal is ignored, so the dual point must vanish there.")
-        if self.conditional:
+        if self.free_effects:
             self._absorb_row_sums()
 
-    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
-        """Blocks of rows: which rows, their data, and Z with the mended diagonal."""
+    def _row_chunks(self) -> Iterator[tuple[slice, Array, Array, tuple[Any, Any]]]:
+        """Row chunks: which rows, their data, Z with its row sums put right, and where the diagonal is."""
         n = len(self.A)
         for rows in row_slices(n, n):
             Z = self.Z[rows].copy()
-            Z[np.arange(len(Z)), np.arange(n)[rows]] = self.diagonal[rows]
-            yield rows, self.A[rows], Z
+            on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
+            Z[on_diagonal] = self.diagonal[rows]
+            yield rows, self.A[rows], Z, on_diagonal
 
     def _sum_rows(self) -> None:
         """Row sums of W, and of the absolute values behind them."""
         self.row_sums, self.rows = np.zeros(len(self.A)), np.zeros(len(self.A))
-        for rows, A, Z in self._blocks():
+        for rows, A, Z, _ in self._row_chunks():
             floor = self.loss.domain_edge(A)
             W = Z - floor
             self.row_sums[rows] = W.sum(axis=1)
@@ -197,28 +202,26 @@ class _DualPoint:
         else:  # no weight on the diagonal: a tiny x_i + x_j off the diagonal would put the rows right
             self.slack = np.full(n, 2.0 * (np.abs(residual) + rounding).max() / max(n - 2, 1))
 
-    def in_domain(self) -> None:
+    def require_domain(self) -> None:
         """The conjugate must be finite at every entry of W, and stay so within the slack."""
         smallest = np.inf
-        for rows, A, Z in self._blocks():
+        for rows, A, Z, on_diagonal in self._row_chunks():
             Z = self.loss.inside_domain(A, Z)
-            on_diagonal = (np.arange(len(Z)), np.arange(len(self.A))[rows])
             Z[on_diagonal] = Z[on_diagonal] - 2 * self.slack[rows] if self.fits_diagonal else np.inf
             smallest = min(smallest, float(Z.min()))
             if not smallest >= 0:
                 i, j = np.unravel_index(int(np.argmin(Z)), Z.shape)
                 raise CertificateError(f"The dual point leaves its domain at row {rows.start + i}, column {j}.")
-        if not self.fits_diagonal and self.conditional:
+        if not self.fits_diagonal and self.free_effects:
             self.rigorous = bool(smallest > 4 * self.slack[0])
 
-    def in_dual_cone(self) -> None:
+    def require_dual_cone(self) -> None:
         """``Y = W + trace N`` must be PSD; ``Y1 = 0`` holds on the conditional cone by now."""
         Y, size = self._dual_matrix()
-        groups = self._groups(Y)
+        components = self._components(Y)
         slack = 0.0 if self.fits_diagonal else float(self.slack.max())
-        for nodes in groups:
-            square = np.ix_(nodes, nodes)
-            if not is_psd(Y[square] if len(groups) > 1 else Y, size[nodes], slack, self.conditional):
+        for nodes in components:
+            if not is_psd(Y[np.ix_(nodes, nodes)] if len(components) > 1 else Y, size[nodes], slack, self.free_effects):
                 raise CertificateError("The dual point is not positive semidefinite.")
 
     def _dual_matrix(self) -> tuple[Array, Array]:
@@ -226,34 +229,33 @@ class _DualPoint:
         t = self.s**2
         size = self.rows + 2 * self.trace * t
         Y = np.empty_like(self.Z)
-        for rows, A, Z in self._blocks():
+        for rows, A, Z, _ in self._row_chunks():
             Y[rows] = Z - self.loss.domain_edge(A)
-            if self.conditional and self.trace:
+            if self.free_effects and self.trace:
                 Y[rows] -= np.outer(self.trace * t[rows], t / t.sum())
         Y.flat[:: len(Y) + 1] += self.trace * t
         return Y, size
 
-    def _groups(self, Y: Array) -> list[NDArray[np.intp]]:
-        """Blocks of Y: without a penalty, separate components of the data stay separate."""
-        if not self.conditional or self.trace:
+    def _components(self, Y: Array) -> list[NDArray[np.intp]]:
+        """Diagonal blocks of Y: without a penalty, separate components of the data stay separate."""
+        if not self.free_effects or self.trace:
             return [np.arange(len(Y))]
         count, labels = connected_components(sp.csr_array(Y != 0), directed=False)
         return [np.flatnonzero(labels == c) for c in range(count)]
 
-    def bound(self) -> float:
-        """``-sum phi*(W)``, lowered by all that rounding may have added, and never below 0."""
-        totals, rounding, moved, n = [], 0.0, 0.0, len(self.A)
-        for rows, A, Z in self._blocks():
+    def proof(self, scale: float) -> Proof:
+        """``-sum phi*(W)``, less all that rounding and the slack may have added."""
+        totals, rounding, shifted = [], 0.0, 0.0
+        for rows, A, Z, on_diagonal in self._row_chunks():
             terms, weight, slope = self.loss.conjugate(A, Z)
-            on_diagonal = (np.arange(len(Z)), np.arange(n)[rows])
             if self.fits_diagonal:
-                raised = self.loss.conjugate(A[on_diagonal], Z[on_diagonal] + self.slack[rows])[2]
+                raised = self.loss.conjugate(A[on_diagonal], Z[on_diagonal] + self.slack[rows]).slope
                 steepest = np.maximum(np.abs(slope[on_diagonal]), np.abs(raised)) + 1.0
-                moved += float(np.sum(self.slack[rows] * steepest))
+                shifted += float(np.sum(self.slack[rows] * steepest))
             else:
                 terms[on_diagonal] = weight[on_diagonal] = 0.0
-                if self.conditional:
-                    moved += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
+                if self.free_effects:
+                    shifted += float(2 * self.slack[0] * (np.abs(slope) + 1.0).sum())
             totals.append(float(terms.sum()))
             rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
-        return safe_bound(math.fsum(totals), rounding + moved)
+        return safe_proof(math.fsum(totals), rounding, scale, shifted=shifted, rigorous=self.rigorous)

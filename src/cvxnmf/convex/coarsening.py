@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.certificates import Certificate, parse_statement
+from cvxnmf.certificates import Certificate, GroupedStatement
 from cvxnmf.convex.noise import ROUNDING, Noise, admitting_trace, degree_metric, leading_directions, noise_level
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
@@ -86,7 +86,8 @@ class Coarsening:
 
     def _certificate(self, coarse: Certificate) -> Certificate:
         """The certificate of the sums as one of the graph: both its numbers are higher by the same constant."""
-        statement = parse_statement(dict(coarse.statement) | {"metric": "degree", "groups": len(self.metric)})
+        terms = {name: coarse.statement[name] for name in ("loss", "cone", "diagonal", "trace")}
+        statement = GroupedStatement(**terms, metric="degree", groups=len(self.metric))
         witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
         if coarse.kind == "zero":
             witness |= {"metric": self.metric}

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse.linalg as spl
 
 from cvxnmf.certificates import Statement
-from cvxnmf.certificates.matrix_free import large
+from cvxnmf.certificates.matrix_free import is_large
 from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.dual import Dual, Witness, accepted
@@ -220,7 +220,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
             }
 
         least = max(0.0, 1.0 - self.trace / largest) if largest > 0 else 0.0
-        pad = LARGE_PAD if large(self.A) else max(FIRST_PAD, RELATIVE_PAD * least)
+        pad = LARGE_PAD if is_large(self.A) else max(FIRST_PAD, RELATIVE_PAD * least)
         dual = accepted(self.A, self.statement, least, witness, pad, largest=1.1)
         return Certified(point, loss + self.trace * self.cone.penalty(point), dual)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import validation
-from cvxnmf.certificates import CertificateError, SymmetricStatement
+from cvxnmf.certificates import CertificateError, SymmetricStatement, metric_digest
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.cones import CONES
 from cvxnmf.convex.dual import Dual
@@ -228,7 +228,8 @@ def state_problem(
         weight = validation.penalty_weight(trace, s)
     if diagonal == "ignore":
         _refuse_unbounded(A, weight, free_effects)
-    statement = SymmetricStatement(loss, cone, diagonal, weight, metric if isinstance(metric, str) else "own")
+    name, digest = (metric, None) if isinstance(metric, str) else ("own", metric_digest(s[kept]))
+    statement = SymmetricStatement(loss, cone, diagonal, weight, name, digest)
     possible = LOSSES[loss].by_products and free_effects and diagonal == "fit" and weight > 0
     components: tuple[Any, ...]
     if possible and matrix_free_from is not None and len(kept) >= matrix_free_from and _mostly_zero(A, kept):
@@ -251,7 +252,7 @@ def _mostly_zero(A: Any, kept: Index) -> bool:
 def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricStatement) -> SymmetricComponent:
     """The dense component of some nodes; its own metric is cut out of the whole one."""
     loss = LOSSES[statement.loss](_part(A, nodes), not statement.fits_diagonal)
-    cone, trace, own = CONES[statement.cone](s[nodes]), statement.trace, replace(statement, metric="own")
+    cone, trace, own = CONES[statement.cone](s[nodes]), statement.trace, replace(statement, metric="own", metric_digest=None)
     if isinstance(loss, LimitedSquaredError):
         return LimitedComponent(nodes, loss, cone, trace, own)
     return SymmetricComponent(nodes, loss, cone, trace, own)
