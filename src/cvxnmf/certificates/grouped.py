@@ -55,7 +55,7 @@ class GroupedStatement(SymmetricStatement):
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
         """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
         with np.errstate(all="ignore"):
-            sums = _sum_over_groups(A, self.groups, witness)
+            sums = sum_over_groups(A, self.groups, witness)
         restricted = SymmetricStatement(self.loss, self.cone, self.diagonal, self.trace, "own")
         bound, rigorous, scale, spare = restricted.prove(sums.A, kind, sums.witness)
         return safe_proof(bound + sums.constant, sums.rounding, scale, spare=spare, rigorous=rigorous and sums.exact)
@@ -83,7 +83,7 @@ class _Sums(NamedTuple):
     exact: bool
 
 
-def _sum_over_groups(A: Any, count: int, witness: Witness) -> _Sums:
+def sum_over_groups(A: Any, count: int, witness: Witness) -> _Sums:
     """Sum data over the groups of the witness."""
     data = sparse_graph(A)
     n = data.shape[0]
