@@ -116,3 +116,9 @@ def altered(certificate, **changes):
 def forged(certificate, **changes):
     """The certificate with other entries and a digest to match: only the proof can tell."""
     return dataclasses.replace(certificate, digest="", **changes)
+
+
+def three_clusters():
+    """Similarities with three clear clusters."""
+    noise = np.random.default_rng(0).random((12, 12))
+    return np.kron(np.diag([3.0, 2.0, 1.0]), np.ones((4, 4))) + 0.1 * (noise + noise.T)

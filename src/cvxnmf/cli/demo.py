@@ -98,11 +98,11 @@ def _partition_club(karate: Any, tol: float, progress: Progress) -> tuple[Partit
     import numpy as np
 
     from cvxnmf.graphs.partition import partition
-    from cvxnmf.io.writing import renamed
+    from cvxnmf.io.writing import with_node_names
 
     A = networkx.to_numpy_array(karate, weight=None, dtype=np.float64)
     found = progress.run("karate club", lambda: partition(A, tol=tol, callback=progress.on_iterate), tol)
-    return renamed(found, [str(member) for member in karate.nodes]), A
+    return with_node_names(found, [str(member) for member in karate.nodes]), A
 
 
 def _write_page(club: Partition, options: argparse.Namespace) -> str | None:

@@ -58,7 +58,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, partition, write and print."""
     from cvxnmf.graphs.partition import partition
-    from cvxnmf.io.writing import renamed
+    from cvxnmf.io.writing import with_node_names
     from cvxnmf.results import Interrupted, Partition
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
@@ -73,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
     except Interrupted as stopped:
         if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
             raise
-        return _keep_best(renamed(stopped.solution, graph.nodes), options)
-    return _finish(renamed(found, graph.nodes), options, progress)
+        return _keep_best(with_node_names(stopped.solution, graph.nodes), options)
+    return _finish(with_node_names(found, graph.nodes), options, progress)
 
 
 def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:

@@ -132,7 +132,7 @@ def write_with(write: Callable[[str], Any], path: str) -> None:
         write(name)
 
 
-def renamed(partition: Partition, nodes: Sequence[str]) -> Partition:
+def with_node_names(partition: Partition, nodes: Sequence[str]) -> Partition:
     """The same partition with the names of a file."""
     return dataclasses.replace(partition, nodes=tuple(nodes))
 
