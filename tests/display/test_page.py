@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import json
 import math
+import sys
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -15,7 +16,7 @@ from strange_results import ATTACK, NAMES, hand_made
 import cvxnmf
 from builders import stochastic_block_graph
 from cvxnmf import report
-from cvxnmf.display.page import payload
+from cvxnmf.display.page import document, payload
 from cvxnmf.results import Iterate
 
 VOID = {"meta", "link", "input", "img", "br"}
@@ -218,3 +219,11 @@ def test_large_factors_are_cut_down(factors):
         assert len(page) < 2_000_000
         assert payload.kept_precision(dataclasses.replace(factors, U=U)) == kept
         assert ("cvxnmf.save keeps them" in page) == (kept == "")
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib.figure", "networkx"])
+def test_what_is_missing_is_said_in_a_sentence(club, monkeypatch, package):
+    document._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=r"install it with: pip install 'cvxnmf\[app\]'\."):
+        report.html(club)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def show(text: str, style: str = "") -> None:
     print(text) if console is None else console.print(text, style=style)
 
 
-def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int]) -> None:
-    """Print a table on stdout; columns stand to the right but for those in `left`, and what does not fit is cut off."""
+def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int]) -> None:
+    """Print a table on stdout; columns stand to the right but for those in `left`, and the last is cut off to fit."""
     console = rich_console()
     if console is None:
         for row in (header, *rows):
@@ -72,9 +72,12 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Colle
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table, left_over = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False), console.width
     for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place in left else "right", no_wrap=True)
+        widest = max(len(row[place]) for row in (header, *rows))
+        widest = widest if place + 1 < len(header) else max(min(widest, left_over), len(name))
+        table.add_column(name, justify="left" if place in left else "right", no_wrap=True, width=widest)
+        left_over -= widest + 3  # columns stand three blanks apart
     for row in rows:
         table.add_row(*row)
     console.print(table, soft_wrap=False)

@@ -1,0 +1,91 @@
+"""Factorisations and their verification on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+from running import one_sentence
+
+import cvxnmf
+from cvxnmf import cli
+
+
+def test_factorize_and_verify_agree(table, tmp_path, capsys):
+    out = tmp_path / "factors.npz"
+    assert cli.main(["factorize", str(table), "-k", "2", "--json", "--quiet", "--output", str(out)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["rows"], facts["columns"], facts["n_components"], facts["symmetric"]) == (12, 8, 2, False)
+    assert facts["certificate"]["bound"] <= facts["value"]
+    assert cli.main(["verify", str(table), str(out), "--json", "--quiet", "--save", str(tmp_path / "proof.npz")]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert checked["value"] == pytest.approx(facts["value"])
+    assert checked["relative_gap"] == pytest.approx(facts["certificate"]["relative_gap"], abs=1e-3)
+    certificate = cvxnmf.Certificate.load(tmp_path / "proof.npz")
+    assert certificate.check(np.load(table)) == certificate.bound
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_factors_as_text_round_trip(table, tmp_path, ending, capsys):
+    out = tmp_path / f"f.{ending}"
+    assert cli.main(["factorize", str(table), "-k", "3", "--quiet", "--output", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "12 by 8 matrix, 3 components, A = UV', squared error" in text
+    U, V = tmp_path / f"f-U.{ending}", tmp_path / f"f-V.{ending}"
+    assert cli.main(["verify", str(table), str(U), str(V), "--quiet"]) == 0
+    assert "The fit is exact" in capsys.readouterr().out
+
+
+def test_verify_takes_components_of_scikit_learn(table, tmp_path, capsys):
+    from sklearn.decomposition import NMF
+
+    model = NMF(2, init="nndsvda", random_state=0, max_iter=2000)
+    np.save(tmp_path / "U.npy", model.fit_transform(np.load(table)))
+    np.save(tmp_path / "H.npy", model.components_)
+    assert cli.main(["verify", str(table), str(tmp_path / "U.npy"), str(tmp_path / "H.npy"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["value"] == pytest.approx(model.reconstruction_err_**2)
+    assert "2 by 8, like scikit-learn's components_; it is transposed" in err
+
+
+def test_a_gap_may_be_asked_for(table, tmp_path, capsys):
+    arguments = ["factorize", str(table), "-k", "2", "--quiet"]
+    assert cli.main([*arguments, "--tol-gap", "1"]) == 0
+    assert cli.main([*arguments, "--loss", "kl", "--tol-gap", "0.5"]) == 3
+    assert "is not proved: for KL of a rank above one" in capsys.readouterr().out
+
+
+def test_names_of_rows_and_columns_are_kept(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("who,p,q,r\nx,1,2,3\ny,2,4,6\nz,1,1,1\n")
+    arguments = ["factorize", str(tmp_path / "t.csv"), "-k", "1", "--quiet", "--output", str(tmp_path / "f.csv")]
+    assert cli.main(arguments) == 0
+    assert [line.split(",")[0] for line in (tmp_path / "f-U.csv").read_text().split()[1:]] == ["0", "x", "y", "z"]
+    assert cvxnmf.io.read_matrix(tmp_path / "f-V.csv").rows == ("p", "q", "r")
+
+
+def test_symmetric_or_general(club, capsys):
+    for option, symmetric in (("--symmetric", True), ("--general", False)):
+        assert cli.main(["factorize", str(club), "-k", "2", option, "--effort", "0", "--json", "--quiet"]) == 0
+        assert json.loads(capsys.readouterr().out)["symmetric"] is symmetric
+
+
+def test_a_graph_is_no_factor(club, capsys):
+    assert cli.main(["verify", str(club), str(club), "--quiet"]) == 1
+    assert "is a GML file, not a factor" in one_sentence(capsys)
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(-np.ones((12, 2)), "nonnegative"), (np.ones((5, 2)), "12 rows"), (np.ones(12), "shape (12,)")],
+)
+def test_factors_that_do_not_fit_are_one_sentence(table, tmp_path, capsys, factor, words):
+    np.save(tmp_path / "U.npy", factor)
+    np.save(tmp_path / "V.npy", np.ones((8, 2)))
+    assert cli.main(["verify", str(table), str(tmp_path / "U.npy"), str(tmp_path / "V.npy"), "--quiet"]) == 1
+    assert words in one_sentence(capsys)
+
+
+def test_an_exact_fit_is_said_once(tmp_path, capsys):
+    np.savetxt(tmp_path / "exact.csv", np.outer([1.0, 2, 3], [1.0, 2, 4, 8]), delimiter=",")
+    assert cli.main(["factorize", str(tmp_path / "exact.csv"), "-k", "1", "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == ["The fit is exact but for rounding, so nothing can be gained."]

@@ -1,0 +1,117 @@
+"""The program in its shell: pipes, full disks, Ctrl-C, and work that is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import PROGRAM, run
+
+
+def test_a_closed_pipe_is_no_error_message(club):
+    with subprocess.Popen(
+        [*PROGRAM, "partition", str(club), "--quiet", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_standard_input_is_a_file(blocks):
+    path, _ = blocks
+    answer = run("partition", "-", "-k", "2", "--json", "--quiet", input=path.read_text())
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["nodes"] == 24
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_sentence(club):
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [*PROGRAM, "partition", str(club), "--quiet"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert answer.returncode == 1
+    assert answer.stderr == "cvxnmf: No space left on device.\n"
+
+
+def large_graph(path, n):
+    rng = np.random.default_rng(0)
+    np.savetxt(path, rng.integers(0, n, (10 * n, 2)), fmt="%d")
+    return path
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("wait", [0.5, 3.0])
+def test_ctrl_c_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait):
+    path = large_graph(tmp_path / "g.txt", 3000)
+    arguments = [*PROGRAM, "partition", str(path), "--tol", "0", "--output", str(tmp_path / "o.csv")]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert "cvxnmf: interrupted" in err
+    assert (tmp_path / "o.csv").exists() is (f"is in {tmp_path / 'o.csv'}" in err)
+    assert not list(tmp_path.glob("*.part"))
+
+
+SLEEPER = """
+import os, sys, time
+from pathlib import Path
+from cvxnmf.cli.interruption import supervised
+
+def work():
+    Path(sys.argv[1]).write_text("done")
+    Path(sys.argv[2] + ".part").write_text("half")
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+sys.exit(supervised(work, sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_work_that_does_not_hear_is_ended_and_what_is_kept_is_said(tmp_path):
+    kept, lost = str(tmp_path / "kept.csv"), str(tmp_path / "lost.csv")
+    with subprocess.Popen([sys.executable, "-c", SLEEPER, kept, lost], stderr=subprocess.PIPE, text=True) as process:
+        while not Path(f"{lost}.part").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
+    assert process.returncode == 130
+    rest = f"{lost} could not be written; what was finished before is in {kept}."
+    assert err == f"cvxnmf: interrupted in a step too long to wait for; {rest}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_work_that_crashes_is_a_sentence():
+    code = "import os, signal, sys\nfrom cvxnmf.cli.interruption import supervised\n"
+    code += "sys.exit(supervised(lambda: os.kill(os.getpid(), signal.SIGKILL), []))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr == "cvxnmf: the work was ended by SIGKILL, perhaps for want of memory.\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_worker_does_not_outlive_the_program(tmp_path):
+    path = large_graph(tmp_path / "g.txt", 2000)
+    with subprocess.Popen([*PROGRAM, "partition", str(path), "--tol", "0", "--quiet"], stdout=subprocess.PIPE) as process:
+        time.sleep(1.5)
+        process.terminate()
+        assert process.stdout.read() == b""
+    assert process.returncode == -signal.SIGTERM

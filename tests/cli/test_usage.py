@@ -1,0 +1,77 @@
+"""Help, arguments, and what is said about wrong ones."""
+
+import pytest
+from running import run
+
+from cvxnmf import cli
+
+
+def test_help_names_the_commands_and_exit_codes(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert all(name in text for name in cli.COMMANDS)
+    assert "3 finished above tolerance" in text
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_explains_itself_and_its_exit_codes(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
+    assert stop.value.code == 0
+    assert "exit codes: 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["dance"],
+        ["demo", "--size", "many"],
+        ["demo", "--size", "1"],
+        ["demo", "--tol", "-1"],
+        ["partition"],
+        ["partition", "g.csv", "-k", "0"],
+        ["partition", "g.csv", "--trace", "x"],
+        ["partition", "g.csv", "--tol", "nan"],
+        ["partition", "g.csv", "--format", "xls"],
+        ["factorize", "a.npy", "--symmetric", "--general"],
+        ["factorize", "a.npy", "--loss", "l1"],
+        ["verify", "a.npy"],
+    ],
+)
+def test_bad_usage_exits_with_two(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert "usage: cvxnmf" in capsys.readouterr().err
+
+
+def test_the_module_runs_as_a_program():
+    answer = run("--version")
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("cvxnmf 0")
+
+
+def test_the_choices_in_the_help_are_those_of_the_files():
+    from cvxnmf import io
+    from cvxnmf.cli import options
+
+    assert options.FORMATS == io.FORMATS
+    assert set(options.SEPARATORS) == set(io.SEPARATORS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: COMMAND; see cvxnmf --help"),
+        (["partitoin", "x"], "there is no command 'partitoin'; did you mean partition? See cvxnmf --help"),
+        (["zzz"], "the commands are demo, partition, factorize, verify, reproduce. See cvxnmf --help"),
+    ],
+)
+def test_a_wrong_command_says_where_help_is(arguments, words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert words in capsys.readouterr().err
