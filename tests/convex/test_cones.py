@@ -74,7 +74,7 @@ def test_smallest_eigenvalue_is_taken_on_the_constrained_directions(name):
 def test_tidied_factors_are_the_same_matrix(name):
     s, rng = metric(8, 0), np.random.default_rng(1)
     point = Point(rng.standard_normal(8) * (name == "conditional"), rng.standard_normal((8, 3)))
-    tidy = CONES[name](s).tidied(point)
+    tidy = CONES[name](s).canonical_factors(point)
     np.testing.assert_allclose(tidy.dense(), point.dense(), atol=1e-12)
     gram = tidy.W.T @ (s[:, None] ** 2 * tidy.W)
     np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-11)

@@ -15,5 +15,7 @@ def test_products_equal_those_of_the_matrix(n, rank):
     model = Model(v, W)
     np.testing.assert_allclose(model @ R, E @ R, rtol=1e-12, atol=1e-12 * np.abs(E).sum())
     np.testing.assert_allclose(model @ R[:, 0], E @ R[:, 0], rtol=1e-12, atol=1e-12 * np.abs(E).sum())
-    np.testing.assert_allclose(model.nearly_times(R[:, 0]), E @ R[:, 0], atol=1e-5 * np.abs(E @ np.abs(R[:, 0])).max())
+    np.testing.assert_allclose(
+        model.times_in_single_precision(R[:, 0]), E @ R[:, 0], atol=1e-5 * np.abs(E @ np.abs(R[:, 0])).max()
+    )
     np.testing.assert_array_equal(model @ R, Model(v, W) @ R)

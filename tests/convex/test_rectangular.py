@@ -36,7 +36,7 @@ def loss_of(name, A, X):
     return sum(naive.LOSS[name](a, x) for a, x in zip(A.ravel(), X.ravel(), strict=True))
 
 
-def centred(X):
+def centre(X):
     return X - X.mean(axis=1, keepdims=True) - X.mean(axis=0, keepdims=True) + X.mean()
 
 
@@ -44,7 +44,7 @@ def centred(X):
 def test_the_value_is_the_formula(form):
     A, X = counts(), np.random.default_rng(1).normal(0, 1, (12, 9))
     problem = cvxnmf.nonsymmetric(A, trace=1.5, **form)
-    Q = centred(X) if form["effects"] else X
+    Q = centre(X) if form["effects"] else X
     expected = loss_of(form["loss"], A, X) + 2 * 1.5 * np.linalg.svd(Q, compute_uv=False).sum()
     assert problem.value(X) == pytest.approx(expected, rel=1e-12)
 
@@ -167,7 +167,7 @@ class TestIdentities:
         solution = cvxnmf.solve(problem, tol=1e-2)
         Z, X = solution.certificate.witness["Z"], solution.X
         E = np.exp(X)
-        gap = np.sum(Z * np.log(Z / E) - Z + E) + 2 * np.linalg.svd(centred(X), compute_uv=False).sum() + np.vdot(Z - A, X)
+        gap = np.sum(Z * np.log(Z / E) - Z + E) + 2 * np.linalg.svd(centre(X), compute_uv=False).sum() + np.vdot(Z - A, X)
         assert solution.certificate.gap == pytest.approx(gap, abs=1e-9 * A.sum())
 
     def test_the_block_problem_with_traces_of_the_logs_is_the_nuclear_norm(self):

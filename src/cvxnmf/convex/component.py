@@ -152,7 +152,7 @@ class FactorComponent(Component[F], Generic[F, C]):
 
     def tidy(self, point: F, limit: float) -> F:
         """Columns orthogonal, by decreasing weight; light ones are dropped while the value stays within the limit."""
-        tidied: F = self.cone.tidied(point)
+        tidied: F = self.cone.canonical_factors(point)
         weights = np.sum((self.cone.s[:, None] * tidied.W) ** 2, axis=0)
         short: F = self.cone.point(tidied.v, tidied.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
         return short if self.value(short) <= limit else tidied
@@ -194,7 +194,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     def slopes(self, point: FactorPoint) -> tuple[float, FloatArray, FloatArray]:
         """Loss at a point, and half its gradients over v and W."""
         loss, G = self.loss.value_and_gradient(point.dense())
-        return loss, *self.cone.pulled_back(G, point.W)
+        return loss, *self.cone.factor_gradients(G, point.W)
 
     def independent_model(self) -> FactorPoint:
         """The best model without positions."""
@@ -226,7 +226,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         point: FactorPoint = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
         return point
 
-    def balanced(self, point: FactorPoint) -> FactorPoint:
+    def balance_effects(self, point: FactorPoint) -> FactorPoint:
         """Return the point with the best effects for its positions, where effects are free."""
         if not self.cone.free_effects:
             return point
@@ -237,7 +237,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     def certify(self, point: FactorPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
         """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
         if self.cone.free_effects:
-            point = self.balanced(point)
+            point = self.balance_effects(point)
             value = self.value(point)
         return super().certify(point, value, multiplier)
 

@@ -68,10 +68,10 @@ class Cone(Geometry[Point]):
 
     def smallest_eigenvalue(self, G: FloatArray) -> float:
         """Smallest eigenvalue of ``S^-1 G S^-1`` on the directions that the cone constrains."""
-        _, B = self._split(self.unscaled(G))
-        return smallest_eigenvalue(self._null_space_lifted(B))
+        _, B = self._split(self.unscaled_copy(G))
+        return smallest_eigenvalue(self._with_null_space_lifted(B))
 
-    def _null_space_lifted(self, B: FloatArray) -> FloatArray:
+    def _with_null_space_lifted(self, B: FloatArray) -> FloatArray:
         """B with the direction outside P, if any, out of the way of the smallest eigenvalue."""
         return B
 
@@ -87,7 +87,7 @@ class Cone(Geometry[Point]):
         """``N W``, shape of W."""
         return self.s[:, None] ** 2 * W
 
-    def pulled_back(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``G 1`` and ``G W``."""
         return G.sum(axis=1), G @ W
 
@@ -118,19 +118,19 @@ class Cone(Geometry[Point]):
         degrees = A.sum(axis=1)
         return np.asarray(np.log(degrees) - 0.5 * np.log(degrees.sum()))
 
-    def complementary(self, Y: FloatArray, span: FloatArray) -> FloatArray:
+    def project_complementary(self, Y: FloatArray, span: FloatArray) -> FloatArray:
         """Project Y, in the dual metric, on the dual matrices that annihilate X.
 
         `span` is an orthonormal basis of the scaled directions that X charges, see :meth:`charged`.
         """
-        B = self.unscaled(Y)
+        B = self.unscaled_copy(Y)
         B -= span @ (span.T @ B)
         B -= (B @ span) @ span.T
         values, vectors = eigenpairs_above(B, 0.0)
         half = vectors * np.sqrt(values)[None, :] * self.s[:, None]
         return np.asarray(half @ half.T)
 
-    def charged(self, X: FloatArray) -> FloatArray:
+    def charged_directions(self, X: FloatArray) -> FloatArray:
         """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes."""
         SW = self.s[:, None] * self.project(X).W
         keep = np.sum(SW * SW, axis=0)
@@ -139,7 +139,7 @@ class Cone(Geometry[Point]):
             SW = np.column_stack([SW, self.s])
         return np.linalg.qr(SW)[0]
 
-    def tidied(self, point: Point) -> Point:
+    def canonical_factors(self, point: Point) -> Point:
         """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
         v, W = self._centred(point)
         U, sigma, _ = np.linalg.svd(self.s[:, None] * W, full_matrices=False)
@@ -204,7 +204,7 @@ class ConditionallyPSD(Cone):
         share = t / t.sum()
         return float(t @ (np.diag(X) - X @ share))
 
-    def _null_space_lifted(self, B: FloatArray) -> FloatArray:
+    def _with_null_space_lifted(self, B: FloatArray) -> FloatArray:
         u = self.s / np.linalg.norm(self.s)
         add_outer(B, u, u * float(np.abs(B).sum(axis=1).max()))
         return B

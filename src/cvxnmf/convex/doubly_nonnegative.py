@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from cvxnmf import validation
 from cvxnmf.certificates import DoublyNonnegativeStatement
 from cvxnmf.convex.component import Component
-from cvxnmf.convex.dual import Dual, Witness, accepted
+from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
 from cvxnmf.convex.methods import Method, ProjectionSplitting
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
@@ -72,9 +72,9 @@ class ProjectionComponent(Component[MatrixPoint]):
 
     def start(self, given: MatrixPoint | None = None) -> MatrixPoint:
         """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
-        candidates = [self.restored(np.maximum(self.B, 0.0))]
+        candidates = [self.nearest_admissible(np.maximum(self.B, 0.0))]
         if given is not None:
-            candidates.append(given if self.contains(given.matrix) else self.restored(given.matrix))
+            candidates.append(given if self.contains(given.matrix) else self.nearest_admissible(given.matrix))
         return min(candidates, key=self.value)
 
     def contains(self, X: FloatArray) -> bool:
@@ -83,7 +83,7 @@ class ProjectionComponent(Component[MatrixPoint]):
             return False
         return smallest_eigenvalue(X.copy()) >= -ROUNDING * len(X) * float(np.abs(X).max())
 
-    def restored(self, X: FloatArray) -> MatrixPoint:
+    def nearest_admissible(self, X: FloatArray) -> MatrixPoint:
         """Return a doubly nonnegative matrix near X: its nonnegative part with a raised diagonal, scaled to fit best."""
         Y = np.maximum(X, 0.0)
         norm = float(np.linalg.norm(Y))
@@ -95,7 +95,7 @@ class ProjectionComponent(Component[MatrixPoint]):
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
-        return (X, False) if self.contains(X) else (self.restored(X).matrix, True)
+        return (X, False) if self.contains(X) else (self.nearest_admissible(X).matrix, True)
 
     def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
         """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
@@ -108,7 +108,7 @@ class ProjectionComponent(Component[MatrixPoint]):
             raised.flat[:: len(S) + 1] += shift * unit
             return {"S": raised, "N": N}
 
-        return accepted(self.A, self.statement, 0.0, family, FIRST_PAD * len(S), largest=1.0)
+        return prove_least_shift(self.A, self.statement, 0.0, family, FIRST_PAD * len(S), largest=1.0)
 
     def _ascend_dual(self, X: FloatArray) -> FloatArray:
         """Accelerated ascent of the dual over N >= 0, started where X says N must live."""

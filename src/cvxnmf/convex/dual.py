@@ -26,7 +26,7 @@ class Dual(NamedTuple):
     rigorous: bool
 
 
-def accepted(
+def prove_least_shift(
     A: FloatArray,
     statement: Statement,
     least: float,

@@ -68,7 +68,7 @@ class Geometry(ABC, Generic[P]):
         """Half the gradient of the factor penalty, shape of W."""
 
     @abstractmethod
-    def pulled_back(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Half the gradient over v and W of a function whose gradient over X is G."""
 
     @abstractmethod
@@ -96,20 +96,20 @@ class Geometry(ABC, Generic[P]):
         """Whether X is admissible up to the tolerance."""
 
     @abstractmethod
-    def tidied(self, point: P) -> P:
+    def canonical_factors(self, point: P) -> P:
         """Return the same X in factors that are unique but for ties."""
 
-    def scaled(self, X: FloatArray) -> FloatArray:
+    def scaled_copy(self, X: FloatArray) -> FloatArray:
         """``S X S``, a new array."""
         return self.scale(X.copy())
 
-    def unscaled(self, G: FloatArray) -> FloatArray:
+    def unscaled_copy(self, G: FloatArray) -> FloatArray:
         """``S^-1 G S^-1``, the gradient in scaled coordinates, a new array."""
         return self.unscale(G.copy())
 
     def project(self, X: FloatArray, threshold: float = 0.0) -> P:
         """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
-        return self.project_scaled(self.scaled(X), threshold)
+        return self.project_scaled(self.scaled_copy(X), threshold)
 
 
 def log_row_sums(X: FloatArray) -> FloatArray:

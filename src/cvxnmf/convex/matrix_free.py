@@ -19,7 +19,7 @@ from cvxnmf.certificates import Statement
 from cvxnmf.certificates.matrix_free import is_large
 from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
-from cvxnmf.convex.dual import Dual, Witness, accepted
+from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
 from cvxnmf.convex.losses import kl_constant
 from cvxnmf.convex.methods import MatrixFreeDescent, Method
 from cvxnmf.convex.model_operator import Model
@@ -127,7 +127,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
             point = self.cone.project(np.clip(given[np.ix_(self.nodes, self.nodes)], -1e6, 1e6))
         return point if np.isfinite(point.v).all() and self.value(point) < self.value(plain) else plain
 
-    def balanced(self, point: Point) -> Point:
+    def balance_effects(self, point: Point) -> Point:
         """Return the point with the best effects for its positions, those for which ``E1 = A1``.
 
         Newton's method, ``(E + Diag(E1)) step = A1 - E1``, by conjugate gradients.
@@ -148,7 +148,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     def _newton_step(self, model: Model, sums: FloatArray) -> FloatArray:
         roots = np.sqrt(sums)  # scaled by them, the matrix is I plus one of norm 1
         operator = spl.LinearOperator(
-            (self.size, self.size), matvec=lambda x: x + model.nearly_times(x / roots) / roots, dtype=np.float64
+            (self.size, self.size), matvec=lambda x: x + model.times_in_single_precision(x / roots) / roots, dtype=np.float64
         )
         step, _ = spl.cg(operator, (self.degrees - sums) / roots, rtol=1e-6, maxiter=50)
         step = step / roots
@@ -160,7 +160,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
 
         def product(x: FloatArray) -> FloatArray:
             y = np.asarray(x).ravel() / s
-            return np.asarray((self.A @ y - model.nearly_times(y)) / s)
+            return np.asarray((self.A @ y - model.times_in_single_precision(y)) / s)
 
         values, vectors = operator_pairs(product, self.size, count)
         return values, vectors / s[:, None]
@@ -178,7 +178,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         small = B.T @ (self.A @ B - Model(*point) @ B)
         return float(np.linalg.eigvalsh((small + small.T) / 2)[-1])
 
-    def entering(self, point: Point) -> tuple[FloatArray, FloatArray]:
+    def entering_directions(self, point: Point) -> tuple[FloatArray, FloatArray]:
         """All pairs of :meth:`directions` above the penalty: a model without them can be improved."""
         count = FIRST_DIRECTIONS
         while True:
@@ -187,10 +187,10 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
                 return values[values > self.trace], Y[:, values > self.trace]
             count *= 2
 
-    def with_entering(self, point: Point) -> Point:
+    def add_entering_directions(self, point: Point) -> Point:
         """The point with the directions that enter, each as heavy as its slope and curvature suggest."""
-        point = self.balanced(point)
-        values, Y = self.entering(point)
+        point = self.balance_effects(point)
+        values, Y = self.entering_directions(point)
         if not len(values):
             return point
         squares = Y * Y
@@ -205,7 +205,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
 
     def certify(self, point: Point, value: float = np.nan, multiplier: FloatArray | None = None) -> Certified:
         """The point with balanced effects, its value, and a dual point that the check accepts."""
-        point = self.balanced(point)
+        point = self.balance_effects(point)
         loss, residual, _ = self.slopes(point)
         largest = self.largest_eigenvalue(point)
 
@@ -221,7 +221,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
 
         least = max(0.0, 1.0 - self.trace / largest) if largest > 0 else 0.0
         pad = LARGE_PAD if is_large(self.A) else max(FIRST_PAD, RELATIVE_PAD * least)
-        dual = accepted(self.A, self.statement, least, witness, pad, largest=1.1)
+        dual = prove_least_shift(self.A, self.statement, least, witness, pad, largest=1.1)
         return Certified(point, loss + self.trace * self.cone.penalty(point), dual)
 
     def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:

@@ -1,7 +1,7 @@
 """The model ``E = exp(v1' + 1v' + WW')`` as an operator: products with it, without ever holding it.
 
-A compiled kernel forms E in square blocks that stay in the cache, takes their exponential by a polynomial and multiplies at
-once; of two mirrored blocks only one is formed. Threads take fixed shares of the blocks, so that the same number of threads
+A compiled kernel forms E in square tiles that stay in the cache, takes their exponential by a polynomial and multiplies at
+once; of two mirrored tiles only one is formed. Threads take fixed shares of the tiles, so that the same number of threads
 gives the same bits.
 """
 
@@ -16,10 +16,11 @@ from numba import njit
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.exponential import exponentiate
+from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import single_thread, thread_count
 
-#: Rows and columns of a block.
-BLOCK = 128
+#: Rows and columns of a tile.
+TILE = 128
 #: Below this many rows a single thread is faster.
 ONE_THREAD_BELOW = 300
 #: Up to this many entries E may be stored, in single precision, where products need not be more exact.
@@ -28,13 +29,13 @@ STORED_ENTRIES = 70_000_000
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
-    """Products of the blocks of rows ``first, first + every, ...`` and of their mirror images with R."""
+    """Products of the rows of tiles ``first, first + every, ...`` and of their mirror images with R."""
     n = len(v)
-    product, scratch = np.zeros_like(R), np.empty(BLOCK * BLOCK, R.dtype)
-    for row in range(first * BLOCK, n, every * BLOCK):
-        last = min(n, row + BLOCK)
-        for column in range(row, n, BLOCK):
-            end = min(n, column + BLOCK)
+    product, scratch = np.zeros_like(R), np.empty(TILE * TILE, R.dtype)
+    for row in range(first * TILE, n, every * TILE):
+        last = min(n, row + TILE)
+        for column in range(row, n, TILE):
+            end = min(n, column + TILE)
             E = np.dot(W[row:last], W[column:end].T)
             for i in range(last - row):
                 for j in range(end - column):
@@ -49,9 +50,9 @@ def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
 def _near(W: Any, lengths: Any) -> Any:
     """``exp(-|w_i - w_j|^2 / 2)`` in single precision, half the squared lengths given; in rows, which saves a second matrix."""
     K = W @ W.T
-    for first in range(0, len(K), BLOCK):
-        rows = K[first : first + BLOCK]
-        rows -= lengths[first : first + BLOCK, None]
+    for chunk in row_chunks(len(K), 1, TILE):
+        rows = K[chunk]
+        rows -= lengths[chunk, None]
         rows -= lengths[None, :]
         np.exp(rows, out=rows)
     return K
@@ -81,7 +82,7 @@ class Model:
             product = sum(self._shares(columns))
         return np.asarray(product if R.ndim == 2 else product[:, 0], dtype=np.float64)
 
-    def nearly_times(self, x: FloatArray) -> FloatArray:
+    def times_in_single_precision(self, x: FloatArray) -> FloatArray:
         """``E x`` to single precision, from stored entries where there is room for them.
 
         ``E = D K D`` with ``K_ij = exp(-|w_i - w_j|^2 / 2)``, which lies between 0 and 1 whatever the unit of the data.

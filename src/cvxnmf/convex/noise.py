@@ -27,14 +27,14 @@ ADMITTING_SHARE = 0.9
 
 
 def leading_directions(
-    A: Any, s: FloatArray, edge: float, count: int, heard: Callable[[int], Any] | None = None
+    A: Any, s: FloatArray, edge: float, count: int, report: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
     degrees = np.asarray(A.sum(axis=1)).ravel()
     expected = degrees / s / np.sqrt(degrees.sum())
     inverse = sp.diags_array(1.0 / s)
     residual = RankOneDowndate(sp.csr_array(inverse @ A @ inverse), expected)
-    return pairs_above(residual, A.shape[0], edge, count, heard)
+    return pairs_above(residual, A.shape[0], edge, count, report)
 
 
 def degree_metric(degrees: FloatArray) -> FloatArray:

@@ -41,7 +41,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         """Number of entries."""
         return float(self.shape[0] * self.shape[1])
 
-    def centred(self, X: FloatArray) -> FloatArray:
+    def centre(self, X: FloatArray) -> FloatArray:
         """``J X J``, in place: row and column means are taken off where effects are free."""
         if self.free_effects:
             X -= X.mean(axis=1)[:, None]
@@ -55,13 +55,13 @@ class NuclearNorm(Geometry[PairedPoint]):
         if self.free_effects:
             mean = float(B.mean())
             v[:m], v[m:] = B.mean(axis=1) - 0.5 * mean, B.mean(axis=0) - 0.5 * mean
-        left, values, right = singular_triples_above(self.centred(B), 2.0 * threshold)
+        left, values, right = singular_triples_above(self.centre(B), 2.0 * threshold)
         root = np.sqrt(values - 2.0 * threshold)
         return PairedPoint(v, np.concatenate([left * root, right * root]), m)
 
     def inner(self, X: FloatArray) -> float:
         """Twice the nuclear norm of the centred X."""
-        return 2.0 * float(np.linalg.svd(self.centred(X.copy()), compute_uv=False).sum())
+        return 2.0 * float(np.linalg.svd(self.centre(X.copy()), compute_uv=False).sum())
 
     def _halves(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Positions of rows and columns, centred where effects are free."""
@@ -84,7 +84,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         """The centred positions."""
         return np.concatenate(self._halves(W))
 
-    def pulled_back(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Half of ``(G 1, G' 1)`` and of ``(G W_2, G' W_1)``."""
         m = self.shape[0]
         effects = np.concatenate([G.sum(axis=1), G.sum(axis=0)])
@@ -134,7 +134,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         """Every matrix is admissible."""
         return True
 
-    def tidied(self, point: PairedPoint) -> PairedPoint:
+    def canonical_factors(self, point: PairedPoint) -> PairedPoint:
         """Return the same X with orthogonal columns in each half, of equal length in both, by decreasing weight, signs fixed."""
         m = self.shape[0]
         first, second = self._halves(point.W)

@@ -84,7 +84,7 @@ class NonsymmetricProblem(Problem):
     def gamma_max(self) -> float:
         """The least trace at which the solution has no positions; with effects and KL it is then ``rc'/sum A``."""
         (component,) = self.components
-        X = component.balanced(component.independent_model()).dense()
+        X = component.balance_effects(component.independent_model()).dense()
         return 0.5 * spectral_norm(component.loss.value_and_gradient(X)[1])
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
@@ -111,7 +111,7 @@ class NonsymmetricProblem(Problem):
         part = whole[component.entries]
         if not np.abs(part).max() < 1e100:
             validation.refuse("X has entries beyond 1e100 where there are data; the penalty has no gradient there.")
-        left, _, right = singular_triples_above(component.cone.centred(part), 0.0)
+        left, _, right = singular_triples_above(component.cone.centre(part), 0.0)
         G[component.entries] += 2.0 * self.trace * (left @ right.T)
         return G
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxnmf.certificates import Statement
 from cvxnmf.convex.component import DenseComponent
-from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
 from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
@@ -42,7 +42,7 @@ def nuclear_dual_point(component: DenseComponent[NuclearNorm], X: FloatArray) ->
         np.maximum(Z, 0.0, out=Z)
         return {"Z": _with_margins_of(floor, Z) if cone.free_effects else Z}
 
-    return accepted(loss.A, component.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
+    return prove_least_shift(loss.A, component.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
 
 
 def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> FloatArray:
@@ -78,4 +78,4 @@ def paper_dual_point(A: FloatArray, trace: float, statement: Statement, X: Float
     def family(shift: float) -> Witness:
         return {"Z": np.maximum(0.0, A + (1.0 - min(shift, 1.0)) * G), "p": p, "q": q}
 
-    return accepted(A, statement, least, family, FIRST_PAD, largest=10.0)
+    return prove_least_shift(A, statement, least, family, FIRST_PAD, largest=10.0)

@@ -68,7 +68,7 @@ class LimitedComponent(SymmetricComponent):
 
     def tidy(self, point: FactorPoint, limit: float) -> FactorPoint:
         """Columns orthogonal, by decreasing weight; none is dropped, lest the limit be broken."""
-        return self.cone.tidied(Point(point.v, point.W))
+        return self.cone.canonical_factors(Point(point.v, point.W))
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether the point has no effects that are not free, and respects the limit."""
@@ -81,7 +81,7 @@ class LimitedComponent(SymmetricComponent):
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
         return X + lift, restored or lift > tolerance
 
-    def lifted(self, point: FactorPoint) -> Point:
+    def raise_to_limit(self, point: FactorPoint) -> Point:
         """Return the point raised by a constant until it respects the lower limit."""
         t = self.lift(point.dense())
         if t == 0.0:

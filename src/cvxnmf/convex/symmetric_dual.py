@@ -19,7 +19,7 @@ import scipy.linalg as sl
 
 from cvxnmf.convex.component import DenseComponent
 from cvxnmf.convex.cones import Cone
-from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, accepted
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
 from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, smallest_eigenvalue
@@ -49,7 +49,7 @@ def dual_point(component: DenseComponent[Cone], X: FloatArray, multiplier: Float
         Z = family(shift)
         return {"Z": Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2, "metric": cone.s}
 
-    return accepted(loss.A, component.statement, least, witness, FIRST_PAD * component.size)
+    return prove_least_shift(loss.A, component.statement, least, witness, FIRST_PAD * component.size)
 
 
 Family = Callable[[float], FloatArray]
@@ -154,9 +154,9 @@ def constraint_multiplier(
         return None
     penalty = cone.add_penalty(np.zeros_like(X), trace)
     touching = X - lower < TOUCHING
-    span = cone.charged(X)
+    span = cone.charged_directions(X)
     Y = gradient
     for _ in range(rounds):
-        inside = cone.complementary(Y, span)
+        inside = cone.project_complementary(Y, span)
         Y = np.where(touching, np.minimum(inside, gradient), gradient)
     return inside - penalty

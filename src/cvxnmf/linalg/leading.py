@@ -51,7 +51,7 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
 
 
 def pairs_above(
-    product: Callable[..., FloatArray], n: int, edge: float, count: int, heard: Callable[[int], Any] | None = None
+    product: Callable[..., FloatArray], n: int, edge: float, count: int, report: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """The largest eigenvalues of a large symmetric operator, decreasing, and their vectors; exact only above `edge`.
 
@@ -68,7 +68,7 @@ def pairs_above(
         What need not be resolved lies below it.
     count : int
         How many pairs are wanted; a few more are carried along.
-    heard : callable, optional
+    report : callable, optional
         Told the number of every round.
     """
     width = min(n, count + SPARE_COLUMNS)
@@ -83,8 +83,8 @@ def pairs_above(
         small = X.T @ image
         before, (values, turn) = values, np.linalg.eigh((small + small.T) / 2)
         values, X = values[::-1], X @ turn[:, ::-1]
-        if heard is not None:
-            heard(step + 1)
+        if report is not None:
+            report(step + 1)
         above = values[:count] > edge
         if step and np.all(np.abs(values[:count] - before[:count])[above] <= FILTER_TOLERANCE * (values[0] - low)):
             if np.array_equal(above, before[:count] > edge):

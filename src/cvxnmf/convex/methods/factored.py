@@ -136,7 +136,7 @@ class MatrixFreeDescent(Method):
     def step(self) -> None:
         """Let directions in, then descend, more precisely each time."""
         before, component = (self.point, self.value), self.component
-        raised = component.with_entering(self.point)
+        raised = component.add_entering_directions(self.point)
         rank, steps = raised.W.shape[1], self.descent_steps
         point = descend_factors(component, raised, rank, steps, self.precision, self._reach, self.slopes)
         value = component.value(point)

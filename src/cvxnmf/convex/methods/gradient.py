@@ -42,7 +42,7 @@ class ProjectedGradient(Method):
         self.L *= self.shrink
         while True:
             target = G / -self.L
-            target += cone.scaled(Y)
+            target += cone.scaled_copy(Y)
             point = cone.project_scaled(target, component.trace / self.L, self.point.W.shape[1] + 1)
             del target
             X = point.dense()

@@ -35,7 +35,7 @@ class LimitSplitting(Method):
         self._arrive(point)
 
     def _arrive(self, point: FactorPoint) -> None:
-        self.point = self.component.lifted(point)
+        self.point = self.component.raise_to_limit(point)
         self.value = self.component.value(self.point)
 
     def multiplier(self) -> FloatArray | None:
@@ -89,7 +89,7 @@ class ProjectionSplitting(Method):
 
     def settle(self) -> None:
         """Make a doubly nonnegative matrix of the current one; it costs an eigenvalue, so not at every step."""
-        self.point = self.component.restored(self.state.Y)
+        self.point = self.component.nearest_admissible(self.state.Y)
         self.value = self.component.value(self.point)
 
     def step(self) -> None:
