@@ -29,6 +29,10 @@ ROOMS = [
     "cli",
 ]
 SOURCE = Path(cvxnmf.__file__).parent
+#: Most lines of a module, and of a function's body.
+LARGEST_MODULE, LARGEST_FUNCTION = 400, 50
+#: Every error sentence about data stands in one place.
+LONGER_MODULES = {"validation.py": 420}
 #: Methods that put a result into something to look at.
 SHOWING = re.compile("__str__|_repr_html_|to_[a-z]+|history_frame")
 
@@ -67,6 +71,41 @@ def test_every_module_has_its_place():
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_what_stands_above_it(room):
     assert all(ROOMS.index(other) < ROOMS.index(room) for other in imports(room))
+
+
+def test_the_tree_shows_the_architecture():
+    folders = [path for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    loose = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}
+    assert len(folders) <= 16
+    assert len(loose) <= 4
+
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def code_lines(function):
+    """Lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_modules_and_functions_are_short_and_named_for_what_they_do():
+    for path in MODULES:
+        text = path.read_text(encoding="utf8")
+        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        assert len(text.splitlines()) <= LONGER_MODULES.get(path.name, LARGEST_MODULE), path
+        assert [function.name for function in functions if code_lines(function) > LARGEST_FUNCTION] == [], path
+        assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
+
+
+def test_losses_are_compared_by_name_nowhere():
+    """What differs between losses is known by the loss; a name is looked up in a table."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+            if isinstance(node, ast.Compare) and ast.unparse(node.left).split(".")[-1] == "loss":
+                assert not any(isinstance(other, ast.Constant) and isinstance(other.value, str) for other in node.comparators), (
+                    path
+                )
 
 
 def test_the_check_shares_nothing_with_the_rest():
