@@ -82,6 +82,15 @@ def random_counts(n, seed):
     return np.triu(counts) + np.triu(counts, 1).T + np.eye(n)
 
 
+def count_table(m=12, n=9, seed=0, mean=2.0):
+    """A table of counts with two groups of rows, without empty rows or columns."""
+    rng = np.random.default_rng(seed)
+    A = rng.poisson(mean * (1 + 3 * np.kron(np.eye(2), np.ones((m, n)))[:m, :n]), (m, n)).astype(float)
+    A[np.arange(m), np.arange(m) % n] += 1.0
+    A[np.arange(n) % m, np.arange(n)] += 1.0
+    return A
+
+
 def random_symmetric(n, seed):
     """A symmetric matrix of normal numbers."""
     B = np.random.default_rng(seed).standard_normal((n, n))
@@ -98,6 +107,14 @@ def random_factors(shape, k, seed=1):
     """Positive factors U, m by k, and V, n by k."""
     rng = np.random.default_rng(seed)
     return rng.random((shape[0], k)) + 0.1, rng.random((shape[1], k)) + 0.1
+
+
+def point_in_cone(problem, rng, spread):
+    """A random X in the cone of a symmetric problem, of rank three but for its effects."""
+    n = problem.size
+    W = spread * rng.standard_normal((n, 3))
+    v = spread * rng.standard_normal(n) if problem.statement.cone == "conditional" else np.zeros(n)
+    return v[:, None] + v[None, :] + W @ W.T
 
 
 # Certificates ------------------------------------------------------------------------------------------------------------------
