@@ -183,7 +183,7 @@ def test_any_quoted_edge_list_reads_back(folder, listed, separator, weighted):
         }
 
 
-ODD = st.sampled_from(["", "#", "x#", "a b", '"a"', "long name", "1_0", "0.5", "nan"])
+ODD = st.sampled_from(["", "\u00a0", "\x1c", "#", "x#", "a b", '"a"', "long name", "1_0", "0.5", "nan"])
 
 
 CELLS = st.one_of(st.text("ab1é", min_size=1, max_size=3), ODD)

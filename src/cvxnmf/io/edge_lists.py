@@ -29,6 +29,8 @@ ENDS = (
 WEIGHTS = {"weight", "weights", "value"}
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
+#: What lists of numbered nodes consist of.
+PLAIN = b"0123456789.eE,; \t\n"
 Numbers = NDArray[np.int64]
 
 
@@ -184,7 +186,8 @@ def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: in
     if len(source.data) < large or layout.width < 2:
         return None
     lines = separated.lines_from(source, first_line)
-    for kind in (object,) if b"-" in lines or b"+" in lines or _has_leading_zero(lines) else (np.int64, object):
+    numbered = not lines.translate(None, PLAIN) and not _has_leading_zero(lines)
+    for kind in (np.int64, object) if numbered else (object,):
         if kind is object and len(source.data) < 16 * large:
             return None
         kinds = {layout.tail: kind, layout.head: kind, layout.weight: np.float64}
@@ -196,7 +199,7 @@ def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: in
         return None
     weights = None if layout.weight is None else table[str(layout.weight)]
     nodes, ends = _number_nodes(np.column_stack((table[str(layout.tail)], table[str(layout.head)])))
-    irregular = kind is object and any(not name or name != name.strip(BLANKS) or name[0] in "#%" for name in nodes)
+    irregular = kind is object and any(not name or name != name.strip() or name[0] in "#%" for name in nodes)
     if irregular or not (weights is None or np.all((weights >= 0) & (weights < np.inf))):
         return None
     return Edges(nodes, ends, weights)

@@ -24,6 +24,8 @@ SKIPPED = re.compile(r"\s*(?:[#%]|$)").match
 #: Lines looked at to find the separator.
 SAMPLE = 100
 BLANKS = " \t\r\n\f\v"
+#: Blanks of other scripts, which belong to names here and which numpy would strip.
+OTHER_BLANK = re.compile(r"[^\S\x00-\x7f]").search
 TOKEN = re.compile(r'"((?:[^"]|"")*)"(?=[ \t]|$)|([^ \t]+)')
 
 
@@ -123,7 +125,7 @@ def parse_regular(lines: bytes, separator: str, dtype: Any) -> NDArray[Any] | No
     ndarray or None
         One record per line. Text keeps blanks around it.
     """
-    if b'"' in lines or b"{" in lines or (separator == " " and not lines.isascii()):
+    if b'"' in lines or b"{" in lines or not (lines.isascii() or (separator != " " and not OTHER_BLANK(lines.decode()))):
         return None
     try:
         with warnings.catch_warnings():
