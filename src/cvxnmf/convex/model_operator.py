@@ -7,8 +7,6 @@ gives the same bits.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from numba import njit
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.exponential import exponentiate
 from cvxnmf.linalg.row_chunks import row_chunks
-from cvxnmf.linalg.threads import single_thread, thread_count
+from cvxnmf.linalg.threads import single_thread, thread_count, thread_pool
 
 #: Rows and columns of a tile.
 TILE = 128
@@ -56,11 +54,6 @@ def _near(W: Any, lengths: Any) -> Any:
         rows -= lengths[None, :]
         np.exp(rows, out=rows)
     return K
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="cvxnmf")
 
 
 class Model:
@@ -104,6 +97,6 @@ class Model:
         with single_thread():
             if threads == 1:
                 return [_share_of_products(self.v, self.W, R, 0, 1)]
-            pool = _pool(threads)
+            pool = thread_pool(threads)
             shares = [pool.submit(_share_of_products, self.v, self.W, R, first, threads) for first in range(threads)]
             return [share.result() for share in shares]

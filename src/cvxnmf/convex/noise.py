@@ -26,14 +26,18 @@ ROUNDING = 1e-9
 ADMITTING_SHARE = 0.9
 
 
+def _standardised_residual(A: Any, s: FloatArray) -> tuple[Any, FloatArray]:
+    """``S^-1 A S^-1`` and the vector e for which ``S^-1 (A - dd'/1'd) S^-1`` is the first less ``ee'``; A is sparse."""
+    degrees, inverse = np.asarray(A.sum(axis=1)).ravel(), sp.diags_array(1.0 / s)
+    return inverse @ A @ inverse, degrees / s / np.sqrt(degrees.sum())
+
+
 def leading_directions(
     A: Any, s: FloatArray, edge: float, count: int, report: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    expected = degrees / s / np.sqrt(degrees.sum())
-    inverse = sp.diags_array(1.0 / s)
-    residual = RankOneDowndate(sp.csr_array(inverse @ A @ inverse), expected)
+    scaled, expected = _standardised_residual(A, s)
+    residual = RankOneDowndate(sp.csr_array(scaled), expected)
     return pairs_above(residual, A.shape[0], edge, count, report)
 
 
@@ -193,9 +197,7 @@ def _modularity_energy(A: Any, s: FloatArray) -> float:
 def modularity_pairs(A: Any, s: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1``, in decreasing order, and their vectors; A is sparse."""
     n = A.shape[0]
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    expected = degrees / s / np.sqrt(degrees.sum())
-    scaled = sp.diags_array(1.0 / s) @ A @ sp.diags_array(1.0 / s)
+    scaled, expected = _standardised_residual(A, s)
     if n <= FULL_GRAM or 5 * count >= n:
         B = scaled.toarray()
         add_outer(B, -expected, expected)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.threads import thread_count
+from cvxnmf.linalg.threads import thread_count, thread_pool
 
 #: Below this many edges a single thread is faster.
 ONE_THREAD_BELOW = 50_000
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads)
 
 
 def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
@@ -29,7 +22,7 @@ def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
         return [work(0, A.shape[0])]
     cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, threads + 1)[1:-1]).tolist()
     bounds = [0, *cuts, A.shape[0]]
-    return list(_pool(threads).map(work, bounds[:-1], bounds[1:]))
+    return list(thread_pool(threads).map(work, bounds[:-1], bounds[1:]))
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})

@@ -1,8 +1,9 @@
-"""Threads of BLAS: how many there may be, and when one is faster."""
+"""Threads of BLAS and of our kernels: how many there may be, and when one is faster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -45,3 +46,9 @@ def thread_count() -> int:
     if allowed is not None:
         return allowed
     return max([1, *(int(library["num_threads"]) for library in _threads().info() if library["user_api"] == "blas")])
+
+
+@cache
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """The one pool of this many threads, for compiled kernels that let go of the interpreter's lock."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="cvxnmf")
