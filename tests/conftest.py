@@ -3,6 +3,9 @@
 import networkx as nx
 import pytest
 
+#: They hold fixtures and no tests of their own; collected as modules they would all have the same name.
+collect_ignore_glob = ["*conftest.py"]
+
 
 @pytest.fixture(scope="session")
 def karate():
