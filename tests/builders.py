@@ -91,6 +91,12 @@ def count_table(m=12, n=9, seed=0, mean=2.0):
     return A
 
 
+def positive_symmetric(n, seed):
+    """A symmetric matrix of positive numbers, none below 1."""
+    A = np.random.default_rng(seed).gamma(2.0, 2.0, (n, n))
+    return 1.0 + (A + A.T)
+
+
 def random_symmetric(n, seed):
     """A symmetric matrix of normal numbers."""
     B = np.random.default_rng(seed).standard_normal((n, n))

@@ -5,79 +5,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 import cvxnmf
-import naive
 import oracles
-from builders import random_counts, random_graph
-from cvxnmf.convex.cones import PSD, ConditionallyPSD
-from cvxnmf.convex.losses import LOSSES
-from cvxnmf.convex.under_approximation import best_point_below, best_scalings_below
+from builders import positive_symmetric, random_counts, random_graph
 from cvxnmf.cp import recursion
 from cvxnmf.cp.cliques import heavy_clique
 from cvxnmf.cp.stage_weights import refit_stages
 from cvxnmf.cp.stages import CliqueStages
 
 
-def positive(n, seed):
-    """A symmetric matrix of positive numbers, none below 1."""
-    A = np.random.default_rng(seed).gamma(2.0, 2.0, (n, n))
-    return 1.0 + (A + A.T)
-
-
-@pytest.mark.parametrize(("name", "cone"), [("psd", PSD), ("conditional", ConditionallyPSD)])
-@pytest.mark.parametrize("trace", [0.0, 1.0])
-def test_the_model_below_is_clarabels(name, cone, trace):
-    A = positive(9, 0)
-    loss = LOSSES["kl"](A)
-    point, settled = best_point_below(loss, cone(np.ones(9)), trace, tol=1e-9, max_iter=50_000)
-    value = loss.value(point.dense()) + trace * cone(np.ones(9)).penalty(point)
-    assert settled
-    assert value == pytest.approx(oracles.clarabel_below(A, name, trace), rel=1e-6)
-    assert np.all(np.exp(point.dense()) <= A * (1 + 1e-6))
-
-
-@pytest.mark.parametrize("ignore_diagonal", [True, False])
-def test_effects_below_are_clarabels(ignore_diagonal):
-    A = positive(10, 1)
-    loss = LOSSES["kl"](A, ignore_diagonal)
-    point, settled = best_scalings_below(loss, ConditionallyPSD(np.ones(10)))
-    assert settled
-    assert loss.value(point.dense()) == pytest.approx(oracles.clarabel_effects_below(A, ignore_diagonal), rel=1e-6)
-
-
-def test_effects_below_in_squared_error_beat_a_general_optimiser():
-    A = positive(6, 2)
-    loss = LOSSES["mse"](A)
-    point, _ = best_scalings_below(loss, ConditionallyPSD(np.ones(6)))
-    i, j = np.triu_indices(6)
-    limits = {"type": "ineq", "fun": lambda v: np.log(A[i, j]) - v[i] - v[j]}
-    start = np.log(A).min() / 2 * np.ones(6) - 0.1
-    found = minimize(
-        lambda v: loss.value(np.add.outer(v, v)), start, constraints=[limits], method="SLSQP", options={"maxiter": 500}
-    )
-    assert np.all(np.exp(point.dense()) <= A)
-    assert loss.value(point.dense()) == pytest.approx(found.fun, rel=1e-5)
-
-
-@pytest.mark.parametrize("name", ["kl", "mse"])
-@pytest.mark.parametrize("weight", [0.01, 1.0, 50.0])
-def test_the_proximal_point_is_the_least(name, weight):
-    rng = np.random.default_rng(0)
-    A, B = rng.gamma(1.0, 2.0, (5, 5)), rng.normal(0, 3, (5, 5))
-    x = LOSSES[name](A).proximal(B, weight)
-    for a, b, there in zip(A.ravel(), B.ravel(), x.ravel(), strict=True):
-        best = naive.LOSS[name](a, there) + weight / 2 * (there - b) ** 2
-        for h in (-1e-4, 1e-4):
-            assert naive.LOSS[name](a, there + h) + weight / 2 * (there + h - b) ** 2 >= best - 1e-12 * abs(best)
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6))
 def test_refitted_weights_are_clarabels(seed):
     rng = np.random.default_rng(seed)
-    A = positive(7, seed)
+    A = positive_symmetric(7, seed)
     parts = [np.abs(rng.standard_normal((7, k))) for k in (1, 2, 1)]
     c = refit_stages(A, parts, np.ones((7, 7), dtype=bool))
     total = sum(w * (U @ U.T) for w, U in zip(c, parts, strict=True))
@@ -102,7 +44,7 @@ def test_a_heavy_clique_is_a_clique():
         (random_graph(12, 1, weighted=True), {"trace": 2.0}),
         (random_counts(15, 2), {}),
         (random_counts(15, 2), {"diagonal": "ignore"}),
-        (positive(10, 3), {"trace": 1.0}),
+        (positive_symmetric(10, 3), {"trace": 1.0}),
     ],
 )
 def test_residuals_stay_nonnegative_and_the_value_falls(data, options):

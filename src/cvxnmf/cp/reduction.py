@@ -50,6 +50,7 @@ def _gram(features: Features) -> FloatArray:
 def nonnegative_least_squares(H: FloatArray, b: FloatArray, max_exchanges: int = 300) -> FloatArray:
     """Minimise ``c'Hc - 2b'c`` over ``c >= 0``; H, positive definite, and b have positive entries.
 
+    One large problem, its systems solved by LAPACK; :mod:`cvxnmf.linalg.nnls` solves many small ones in a compiled pass.
     All weights of the wrong sign leave the support and all columns with a descent direction enter it (block principal
     pivoting), one at a time once that stops making progress; after `max_exchanges` a slower method takes over that cannot cycle.
     """
