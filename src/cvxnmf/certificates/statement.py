@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -84,12 +85,13 @@ class Statement(Mapping[str, Any]):
 
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
         """Return the bound that the witness proves for the data, or raise CertificateError."""
-        if kind not in self.kinds:
+        kinds = self.kinds
+        if kind not in kinds:
             raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
         if not isinstance(witness, Mapping):
             raise CertificateError("The certificate lacks its witness.")
         with np.errstate(all="ignore"):  # every test fails on what is not finite
-            return self.kinds[kind].prove(A, self, witness)
+            return kinds[kind].prove(A, self, witness)
 
     def explain(self, kind: str) -> str:
         """What a bound of this kind rests on."""
@@ -101,18 +103,19 @@ class Statement(Mapping[str, Any]):
         needed = {field.name for field in fields(cls) if field.default is MISSING}
         return needed <= names <= {field.name for field in fields(cls)}
 
+    @cached_property
     def _terms(self) -> dict[str, Any]:
         terms = {"form": self.form} | {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in terms.items() if value is not None}
 
     def __getitem__(self, name: str) -> Any:
-        return self._terms()[name]
+        return self._terms[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._terms())
+        return iter(self._terms)
 
     def __len__(self) -> int:
-        return len(self._terms())
+        return len(self._terms)
 
 
 def not_understood() -> CertificateError:
