@@ -76,7 +76,7 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
 
 def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
     """Columns of A that stick out as U, and V by least squares."""
-    transposed = A.T if isinstance(A, ChunkedMatrix) else A.T.tocsr() if sp.issparse(A) else np.ascontiguousarray(A.T)
+    transposed = np.ascontiguousarray(A.T) if isinstance(A, np.ndarray) else A.T.tocsr() if sp.issparse(A) else A.T
     V, U = successive_projection(transposed, k)
     return U, V
 

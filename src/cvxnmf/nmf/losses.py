@@ -152,11 +152,6 @@ class DivergenceObjectiveAtV:
         model = float(self.sums.sums @ self.V.sum(axis=0))
         return self.constant + model - self.sums.logarithms + _penalty(self.V, self.l1, self.l2)
 
-    def gradient(self, X: FloatArray) -> FloatArray:
-        """The gradient there."""
-        negative, positive = self.gradient_parts(X)
-        return positive - negative
-
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``(A / UV')' U`` and ``sum(U) + l1 + 2 l2 V``."""
         return self.sums.products, np.asarray(self.sums.sums + self.l1 + 2.0 * self.l2 * X)
