@@ -99,7 +99,7 @@ class SquaredError(Loss):
 
 
 class ConstrainedSquaredError(SquaredError):
-    """The same under the paper's constraint ``X >= log(A/2)``, which makes the conjugate finite wherever ``A > 0``."""
+    """Squared error under the paper's constraint ``X >= log(A/2)``, which makes the conjugate finite wherever ``A > 0``."""
 
     def inside_domain(self, A: Array, Z: Array) -> Array:
         """Z where A vanishes; there is no edge elsewhere."""

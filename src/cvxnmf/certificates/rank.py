@@ -158,7 +158,7 @@ def prove_tail(A: Any, statement: RankStatement, witness: Witness) -> Proof:
 
 
 def chunked_tail(A: Any, statement: RankStatement) -> Proof:
-    """The same in bounded memory, from the smaller Gram matrix summed over row chunks of the data."""
+    """The tail of the singular values in bounded memory, from the smaller Gram matrix summed over row chunks of the data."""
     summary = summarise(A, SQUARED_ERROR, gram=True)
     if not summary.complete:
         raise CertificateError("The data have missing entries where the witness needs them.")

@@ -90,7 +90,7 @@ class SymmetricStatement(Statement):
         return self.scale_of(square_matrix(A))
 
     def scale_of(self, A: Array) -> float:
-        """The same of a symmetric matrix."""
+        """Sum of the entries of a symmetric matrix that count, or of their squares."""
         counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
         return float(LOSSES[self.loss].magnitudes(counted).sum())
 

@@ -61,7 +61,7 @@ def reduce_group(function: ChunkFunction, chunks: Any, state: Any, shared: Liter
 
 
 def aligned(value: Any) -> Any:
-    """The same with every array at an address as numpy itself would choose.
+    """Copy the arrays of a message to addresses aligned as numpy itself would choose.
 
     Arrays that came over the wire begin anywhere, and where they begin decides in which order some libraries add.
     """

@@ -43,7 +43,7 @@ class SymmetricComponent(DenseComponent[Cone]):
 
 @dataclass(frozen=True, eq=False)
 class LimitedComponent(SymmetricComponent):
-    """The same under the loss's lower limit on X, the paper's ``exp(X) >= A/2``; effects are not balanced, lest it be broken."""
+    """A symmetric component under the paper's lower limit ``exp(X) >= A/2``; effects are not balanced, lest it be broken."""
 
     loss: LimitedSquaredError
 

@@ -145,7 +145,7 @@ def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
 
 
 def _solution_and_groups(solution: Solution) -> tuple[HadamardExponential, Groups, Groups]:
-    """The same for a solution."""
+    """The model of a solution, and which of its rows and columns share a position."""
     point = solution.point
     if isinstance(point, MatrixPoint):
         validation.refuse(

@@ -33,7 +33,7 @@ KEPT_ENTRIES = 1 << 24
 
 
 def data_centred_features(target: HadamardExponential, tol: float, max_columns: int) -> Features:
-    """Bumps around the data: those with the most weight, improved by descent.
+    """Nonnegative features of a model of high rank: Gaussian bumps centred at the data, the best of them improved by descent.
 
     More of them are taken until the whole is within the tolerance, or as long as that helps. Errors are weighed with all rows
     and columns scaled to about equal norms, or else large log-scalings would hide the rest. A rectangular matrix that would
@@ -57,7 +57,7 @@ def data_centred_features(target: HadamardExponential, tol: float, max_columns: 
 
 
 def _equalise_norms(target: HadamardExponential) -> HadamardExponential:
-    """The same embedding with log-scalings for which all rows and all columns have about the same norm."""
+    """The target with its log-scalings changed to those for which all rows and all columns have about the same norm."""
     W, Z = target.left.W, target.right.W
     a, b = np.zeros(len(W)), np.zeros(len(Z))
     for _ in range(SCALING_STEPS):

@@ -88,13 +88,13 @@ def _solve_on_support(H: FloatArray, b: FloatArray, support: NDArray[np.bool_]) 
 
 
 def _slow_least_squares(H: FloatArray, b: FloatArray) -> FloatArray:
-    """The same minimum by Lawson and Hanson's method, one column at a time."""
+    """Nonnegative least squares by Lawson and Hanson's method, one column at a time."""
     root = sl.cholesky(H)
     return np.asarray(nnls(root, sl.solve_triangular(root, b, trans="T"), maxiter=30 * len(b))[0])
 
 
 def reduce_exactly(target: HadamardExponential, features: Features) -> Features:
-    """The same ``UV'`` with at most n(n+1)/2 columns, or min(m, n) if it is rectangular."""
+    """Features with the same product ``UV'`` in at most n(n+1)/2 columns, or min(m, n) if it is rectangular."""
     if target.symmetric:
         half = _independent_columns(features.left)
         return Features(half, half)
@@ -105,7 +105,7 @@ def reduce_exactly(target: HadamardExponential, features: Features) -> Features:
 
 
 def _independent_columns(features: FloatArray) -> FloatArray:
-    """The same ``UU'`` with at most n(n+1)/2 columns: weights move along dependencies until they vanish."""
+    """Features with the same product ``UU'`` in at most n(n+1)/2 columns: weights move along dependencies until they vanish."""
     n = len(features)
     upper = np.triu_indices(n)
     while features.shape[1] > len(upper[0]):

@@ -47,7 +47,7 @@ class Clusters(NamedTuple):
     filled: int = 0
 
     def of_nodes(self, nodes: Labels) -> Clusters:
-        """The same of these nodes only, in this order."""
+        """The clusters of these nodes only, in this order."""
         return self._replace(labels=self.labels[nodes], memberships=self.memberships[nodes])
 
     def by_size(self) -> Clusters:

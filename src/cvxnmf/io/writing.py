@@ -133,7 +133,7 @@ def write_with(write: Callable[[str], Any], path: str) -> None:
 
 
 def with_node_names(partition: Partition, nodes: Sequence[str]) -> Partition:
-    """The same partition with the names of a file."""
+    """Return a partition with the names of a file."""
     return dataclasses.replace(partition, nodes=tuple(nodes))
 
 

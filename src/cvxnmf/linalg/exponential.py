@@ -47,7 +47,7 @@ def exponential(x: Any, scratch: Any) -> None:
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def exponential_single(x: Any, scratch: Any) -> None:
-    """The same in single precision, with a polynomial of degree 6, from -87 to 88."""
+    """Exponential of every entry in single precision, in place, with a polynomial of degree 6, from -87 to 88."""
     bits = scratch.view(np.int32)
     magic = np.float32(ROUNDING_SINGLE)
     for j in range(x.size):

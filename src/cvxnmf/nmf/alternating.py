@@ -38,7 +38,7 @@ class Objective:
         return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1)
 
     def value(self, in_V: Any, U: FactorRows, V: FloatArray) -> float:
-        """The same from the objective in V at hand, entry by entry only where that would cancel."""
+        """The objective from its form in V at hand, entry by entry only where that would cancel."""
         value = in_V.value(V) - self.data.filled_loss(self.loss, U, V)
         if value - self.penalty.value(V, 1) < CANCELLING * max(self.scale, abs(in_V.constant)):
             return self.evaluate(U, V)
@@ -104,7 +104,7 @@ class Symmetric:
 
     @property
     def V(self) -> FloatArray:
-        """The same factor as an array."""
+        """U as an array, which is V too."""
         return self.data.collect(self.U)
 
     def step(self) -> None:

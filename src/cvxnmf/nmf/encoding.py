@@ -57,7 +57,7 @@ def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
 
 
 def encode_chunks(A: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
-    """The same for data in row chunks, in their precision."""
+    """Encode data in row chunks by fixed components, in the precision of the data."""
     state, _ = A.chunks.map_reduce(encode_chunk, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
     return A.chunks.gather(state).astype(np.float32 if A.single else np.float64, copy=False)
 

@@ -123,7 +123,7 @@ def factorize(
 def _factorize_chunks(
     A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, memory_limit: Any, client: Any
 ) -> Factorization:
-    """The same on data in row chunks."""
+    """Factorise data in row chunks: fewer starts, and the certificate from singular values alone."""
     if symmetric:
         validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
     given = None if start is None else _given(start, False)

@@ -44,7 +44,7 @@ def nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
 
 
 def eigen_nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
-    """The same from the leading eigenpairs of a symmetric A, for ``A ≈ UU'``."""
+    """Nonnegative double SVD from the leading eigenpairs of a symmetric A, for ``A ≈ UU'``."""
     U, _ = _parts(A, k, symmetric=True)
     U[U == 0] = _mean(A)
     return U, U
@@ -123,7 +123,7 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArr
 
 
 def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatArray, Solution]:
-    """The same for a large symmetric graph, whose nodes share positions in groups; the convex solution comes along."""
+    """Initialise ``A ≈ UU'`` from the convex model of a large graph with groups of nodes, which comes along."""
     kept = np.flatnonzero(np.diff(A.indptr))
     part = A if len(kept) == A.shape[0] else sp.csr_array(A[kept][:, kept])
     coarse, trace = coarsening.coarsen_by_directions(part, k, n_groups)
@@ -155,7 +155,7 @@ def _centres(W: FloatArray, k: int) -> FloatArray:
 
 
 def exchange_columns(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:
-    """The same factors with two near columns merged, and the strongest direction that is left in the free place.
+    """Exchange columns: factors with two near columns merged, and the strongest direction that is left in the free place.
 
     `choice` counts the pairs from the one whose merging costs least.
     """
@@ -264,7 +264,7 @@ def _rank_one(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _balanced(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same product with columns of equal norm."""
+    """Factors with the same product ``UV'`` whose columns have equal norms in pairs."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     alive = (u > 0) & (v > 0)
     ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))

@@ -137,7 +137,7 @@ class DivergenceObjective:
 
 
 class DivergenceObjectiveAtV:
-    """The same in V with U fixed, known only at the V of the last pass over row chunks.
+    """The divergence in V with U fixed, known only at the V of the last pass over row chunks.
 
     Its value is that at this V, whichever V is asked for: an upper bound after a multiplicative update.
     """

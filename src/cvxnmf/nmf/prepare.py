@@ -40,7 +40,7 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
 
 
 def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
-    """The same from what :func:`cvxnmf.validation.partial_matrix` returned; initialisations see its dense form."""
+    """Data in memory from what :func:`cvxnmf.validation.partial_matrix` returned; initialisations see its dense form."""
     missing = np.zeros((0, 0), dtype=bool) if sp.issparse(A) else np.isnan(A)
     rows, columns = np.nonzero(missing)
     checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, False)

@@ -51,7 +51,7 @@ class Gradient(Rule):
 
 
 class PositiveGradient(Gradient):
-    """The same for Kullback-Leibler, which must not reach zero: an entry falls to a tenth at most."""
+    """Projected gradient for Kullback-Leibler, where a factor must not reach zero: an entry falls to a tenth at most."""
 
     def project(self, new: FloatArray, X: FloatArray) -> FloatArray:
         """Off zero."""

@@ -95,7 +95,7 @@ def newton_sweep_dense(A: Any, X: Any, H: Any, S: Any, extra: float, floor: floa
 def newton_sweep_csr(
     indptr: Any, indices: Any, data: Any, X: Any, V: Any, S: Any, extra: float, floor: float, count: bool
 ) -> Any:
-    """The same over compressed rows: only nonzero entries have a say beside the sums S."""
+    """One sweep of scalar Newton steps on Kullback-Leibler over compressed rows: nonzero entries and the sums S suffice."""
     m, k = X.shape
     widest = 1
     for i in range(m):

@@ -128,7 +128,7 @@ def symmetric_sweep_dense(A: Any, U: Any, l1: float, l2: float) -> Any:
 
 @compiled
 def symmetric_sweep_csr(indptr: Any, indices: Any, data: Any, U: Any, l1: float, l2: float) -> Any:
-    """The same for A in compressed rows."""
+    """One sweep of exact coordinate descent on ``||A - UU'||²`` for a sparse symmetric A in compressed rows."""
     n, k = U.shape
     X = U.copy()
     G, p = X.T @ X, np.empty(k)
