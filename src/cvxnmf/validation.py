@@ -72,7 +72,7 @@ def generator(rng: object) -> np.random.Generator:
     return np.random.default_rng(int(rng))
 
 
-def made_here(problem: object, kind: type) -> None:
+def require_problem(problem: object, kind: type) -> None:
     """Refuse anything but a problem."""
     if not isinstance(problem, kind):
         refuse(
@@ -190,9 +190,7 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
         refuse(f"{name} is a masked array; mark missing entries by NaN, for example with {name}.filled(numpy.nan).")
     raw = _numbers(A, name)
     if sp.issparse(raw):
-        matrix = sp.csr_array(raw, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
+        matrix = csr_without_zeros(raw)
         entries = matrix.data
         if np.isnan(entries).any():  # the missing entries are known one by one, the rest must be filled anyway
             fits_in_memory(*matrix.shape)
@@ -219,14 +217,20 @@ def _some_observed(missing: NDArray[np.bool_], name: str) -> None:
                 refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
 
 
+def csr_without_zeros(A: Any) -> Any:
+    """Return `A` as a new CSR array of float64, repeated entries added up and zeros left out."""
+    matrix = sp.csr_array(A, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
 def adjacency_matrix(graph: Any) -> Any:
     """Return an array-like or sparse adjacency matrix as a new CSR array of float64 without zeros."""
     raw = _numbers(graph, "The graph")
     if raw.shape[0] != raw.shape[1]:
         refuse(f"The adjacency matrix must be square, not {raw.shape[0]} by {raw.shape[1]}.")
-    matrix = sp.csr_array(raw, dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
+    matrix = csr_without_zeros(raw)
     bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
     if len(bad):
         coordinates = matrix.tocoo()
@@ -339,7 +343,7 @@ def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
     return symmetrise(matrix, name, RECTANGULAR, A.dtype)
 
 
-def filled(A: Any) -> FloatArray:
+def as_dense(A: Any) -> FloatArray:
     """Return square sparse data as a dense matrix, if this machine can hold the work on it."""
     if not sp.issparse(A):
         return np.asarray(A)

@@ -46,7 +46,7 @@ def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
     >>> bool(certificate.check(A) <= certificate.value)
     True
     """
-    validation.made_here(problem, Problem)
+    validation.require_problem(problem, Problem)
     with single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
         return assemble(problem, *problem.examine(X))
 

@@ -76,7 +76,7 @@ def solve(
     >>> bool(solution.certificate.relative_gap <= 1e-6)
     True
     """
-    validation.made_here(problem, Problem)
+    validation.require_problem(problem, Problem)
     validation.callback(callback)
     names = problem.methods
     validation.choice("method", method, ("auto", *METHODS))
@@ -125,7 +125,7 @@ def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Soluti
     >>> [s.rank for s in cvxnmf.path(cvxnmf.symmetric(A), [100.0, 6.0])]
     [0, 1]
     """
-    validation.made_here(problem, Problem)
+    validation.require_problem(problem, Problem)
     if isinstance(traces, str) or not isinstance(traces, Iterable):
         validation.refuse(f"traces must be a sequence of numbers such as [5.0, 2.0, 1.0], not {traces!r}.")
     solutions: list[Solution] = []

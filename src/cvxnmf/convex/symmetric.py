@@ -50,7 +50,7 @@ class SymmetricProblem(Problem):
         """The same problem on dense matrices."""
         if not self.matrix_free:
             return self
-        return self._restated(validation.filled(self.A), self.trace, matrix_free_from=None)
+        return self._restated(validation.as_dense(self.A), self.trace, matrix_free_from=None)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms."""
@@ -133,7 +133,7 @@ class SymmetricProblem(Problem):
     @cached_property
     def _loss(self) -> Loss:
         """The loss of the whole X."""
-        return LOSSES[self.statement.loss](validation.filled(self.A), not self.statement.fits_diagonal)
+        return LOSSES[self.statement.loss](validation.as_dense(self.A), not self.statement.fits_diagonal)
 
 
 def symmetric(
@@ -195,7 +195,7 @@ def symmetric(
     checked = validation.sparse_symmetric_matrix(A) if keep_sparse else validation.symmetric_matrix(A)
     validation.magnitude(checked, loss)
     if diagonal == "ignore":
-        checked = validation.filled(checked)
+        checked = validation.as_dense(checked)
         np.fill_diagonal(checked, 0.0)
         if not checked.any():
             validation.refuse("A has no entries off the diagonal, so nothing is left to fit; use diagonal='fit'.")
@@ -235,7 +235,7 @@ def state_problem(
     if possible and matrix_free_from is not None and len(kept) >= matrix_free_from and _mostly_zero(A, kept):
         components = (MatrixFreeComponent(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight, statement),)
     else:
-        A = validation.filled(A)
+        A = validation.as_dense(A)
         parts = [kept] if weight or not free_effects else _connected_components(A, kept)
         components = tuple(_component(A, nodes, s, statement) for nodes in parts)
     for array in (A.data if sp.issparse(A) else A, s):

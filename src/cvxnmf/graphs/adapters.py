@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import validation
-from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
+from cvxnmf.linalg.symmetry import asymmetry, mirror_upper, rounding_asymmetry
 
 #: Headings that name the ends of an edge, and its weight, in a data frame.
 ENDS = (("source", "target"), ("from", "to"), ("node_1", "node_2"), ("u", "v"))
@@ -62,10 +62,8 @@ def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
 
 
 def _from_networkx(graph: Any, weight: str | None) -> NamedGraph:
-    nodes = tuple(graph.nodes)
-    edges = [(u, v, 1.0 if weight is None else data.get(weight, 1.0)) for u, v, data in graph.edges(data=True)]
     _require_known(weight, any(weight in data for _, _, data in graph.edges(data=True)))
-    return _from_edges(nodes, edges, bool(graph.is_directed()))
+    return _from_edges(tuple(graph.nodes), list(graph.edges(data=weight, default=1.0)), bool(graph.is_directed()))
 
 
 def _from_igraph(graph: Any, weight: str | None) -> NamedGraph:
@@ -150,7 +148,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None) -> NamedGraph
 
 def _from_array(graph: Any, weight: str | None) -> NamedGraph:
     """An adjacency matrix, or pairs of whole numbers in two columns."""
-    if not sp.issparse(graph) and isinstance(graph, np.ndarray | list | tuple):
+    if isinstance(graph, np.ndarray | list | tuple):
         try:
             pairs = np.asarray(graph)
         except ValueError:  # rows of several lengths
@@ -179,12 +177,10 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
         validation.refuse(f"The edge from {u!r} to {v!r} has the weight {w!r}; only finite weights of at least 0 are allowed.")
     rows = np.array([place[u] for u, _, _ in edges], dtype=np.intp)
     columns = np.array([place[v] for _, v, _ in edges], dtype=np.intp)
-    n = len(nodes)
-    A = sp.csr_array((weights, (rows, columns)), shape=(n, n))
-    if directed:
-        return _symmetrised(nodes, _tidy(A))
-    upper = sp.csr_array((weights, (np.minimum(rows, columns), np.maximum(rows, columns))), shape=(n, n))
-    return NamedGraph(nodes, _tidy(upper + sp.csr_array(sp.triu(upper, 1)).T))
+    if not directed:
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+    A = validation.csr_without_zeros(sp.coo_array((weights, (rows, columns)), shape=(len(nodes), len(nodes))))
+    return _undirected(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
 
 
 def _from_matrix(graph: Any, weight: str | None) -> NamedGraph:
@@ -193,23 +189,15 @@ def _from_matrix(graph: Any, weight: str | None) -> NamedGraph:
         A.data[:] = 1.0
     nodes = tuple(range(A.shape[0]))
     if asymmetry(A) > rounding_asymmetry(A):
-        return _symmetrised(nodes, A)
-    return NamedGraph(nodes, _tidy(validation.symmetrise(A, "the adjacency matrix", dtype=getattr(graph, "dtype", float))))
+        return _undirected(nodes, A)
+    return NamedGraph(nodes, validation.symmetrise(A, "the adjacency matrix", dtype=getattr(graph, "dtype", float)))
 
 
-def _tidy(A: Any) -> Any:
-    """Compressed rows without duplicates and zeros."""
-    matrix = sp.csr_array(A)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _symmetrised(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
-    """An undirected graph of a directed one: joined where either direction is, weights averaged."""
+def _undirected(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
+    """The undirected graph of a directed one: joined where either direction is, weights averaged."""
     if not A.nnz or np.ptp(A.data) == 0:
         how, both = "joined where either direction is", A.maximum(A.T)
     else:
         how, both = "weights of the two directions averaged", (A + A.T) / 2
     note = f"The graph is directed and was made undirected: {how}." if abs(A - A.T).nnz else None
-    return NamedGraph(nodes, _tidy(both), note)
+    return NamedGraph(nodes, sp.csr_array(both), note)

@@ -44,7 +44,7 @@ class Clusters(NamedTuple):
 
     labels: Labels
     memberships: FloatArray
-    filled: int = 0
+    n_filled: int = 0
 
     def of_nodes(self, nodes: Labels) -> Clusters:
         """The clusters of these nodes only, in this order."""
@@ -78,12 +78,7 @@ class Inside(NamedTuple):
 class PlantedPartition:
     """A graph under the model; the graph stays as it is, clusters are handed in.
 
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix with at least one edge.
-    dispersion : float
-        Variance of an entry over its mean.
+    A is a symmetric csr_array of shape (n, n) with at least one edge, the dispersion the variance of an entry over its mean.
     """
 
     def __init__(self, A: sp.csr_array, dispersion: float) -> None:
@@ -131,14 +126,7 @@ class PlantedPartition:
         return float(0.5 * np.sum(edges[some] * np.log(edges[some] * self.total / pairs[some])) / self.dispersion)
 
     def posterior(self, q: FloatArray, rates: RateModel, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Memberships of each node given those of the others, in proportion to ``exp(L_ir + prior_r)``.
-
-        Returns
-        -------
-        memberships : ndarray of shape (n, k)
-        changes : ndarray of shape (2,)
-            The largest change of a membership, and the sum of all.
-        """
+        """Memberships given those of the other nodes, in proportion to ``exp(L_ir + prior_r)``; largest and summed change."""
         affinities, volumes = csr_times(self.A, q), self.degrees @ q
         _, logs, excess = self.quality(Inside(np.sum(affinities * q, axis=0), volumes**2), rates)
         odds = np.array([logs / self.dispersion, volumes * excess / self.dispersion, prior])
@@ -170,21 +158,14 @@ class PlantedPartition:
         n, k = q.shape
         labels = np.argmax(q, axis=1)
         at_home = q[np.arange(n), labels] + (self.degrees == 0)  # nodes without edges go last
-        labels, filled = fill_empty_clusters(labels, k, lambda _: -at_home)
-        return self.with_posterior(labels, k, RateModel.COMMON)._replace(filled=filled) if filled else Clusters(labels, q)
+        labels, n_filled = fill_empty_clusters(labels, k, lambda _: -at_home)
+        return self.with_posterior(labels, k, RateModel.COMMON)._replace(n_filled=n_filled) if n_filled else Clusters(labels, q)
 
 
 def fill_empty_clusters(labels: Labels, k: int, misfit: Callable[[Labels], FloatArray]) -> tuple[Labels, int]:
-    """Give every empty cluster the node that fits least where it is, and say how many clusters were empty.
+    """Give every empty one of k <= n clusters the node that fits least where it is; return how many were empty, too.
 
-    Parameters
-    ----------
-    labels : ndarray of int, shape (n,)
-        From 0 to k - 1, at most n clusters.
-    k : int
-        Number of clusters.
-    misfit : callable
-        How badly each node fits where the labels put it. Nodes that are alone in their cluster stay.
+    `misfit` says how badly each node fits where the labels put it; nodes that are alone in their cluster stay.
     """
     labels, sizes = labels.copy(), np.bincount(labels, minlength=k)
     empty = np.flatnonzero(sizes == 0)

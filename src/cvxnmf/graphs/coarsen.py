@@ -13,13 +13,7 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.convex.coarsening import (
-    MOST_DIRECTIONS,
-    Coarsening,
-    coarsen,
-    group_near_points,
-    leading_positions,
-)
+from cvxnmf.convex.coarsening import MOST_DIRECTIONS, Coarsening, coarsen, group_near_points, leading_positions
 from cvxnmf.graphs.block_model import Clusters, PlantedPartition
 from cvxnmf.graphs.embedding import Embedding, centred_positions
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_labels
@@ -38,18 +32,8 @@ Callback = Callable[[Iterate], Any] | None
 class GroupEmbedding(Embedding):
     """Nodes that are near in the leading directions share a position.
 
-    Nodes with edges are taken in canonical order, so that their names do not matter.
-
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix.
-    k : int or None
-        Number of clusters, if it is known.
-    n_groups : int
-        Number of groups.
-    callback : callable, optional
-        Told about every step of every stage.
+    Nodes with edges are taken in canonical order, so that their names do not matter. The number k of clusters is None if it is
+    not known; the callback is told about every step of every stage.
     """
 
     def __init__(self, A: sp.csr_array, k: int | None, n_groups: int, callback: Callback) -> None:
@@ -101,10 +85,10 @@ class GroupEmbedding(Embedding):
             if refinement is Refinement.LIKELIHOOD and k > 1:
                 report = lambda share: self.progress.tell("clusters", share)  # noqa: E731
                 refined = refine_labels(self.ordered, dispersion, found.labels[self.order], k, report)
-                found = refined.of_nodes(np.argsort(self.order))._replace(filled=max(found.filled, refined.filled))
+                found = refined.of_nodes(np.argsort(self.order))._replace(n_filled=max(found.n_filled, refined.n_filled))
             elif count < k:
                 q = np.pad(found.memberships, ((0, 0), (0, k - count)))
-                found = PlantedPartition(self.part, dispersion).label_all(q)._replace(filled=found.filled)
+                found = PlantedPartition(self.part, dispersion).label_all(q)._replace(n_filled=found.n_filled)
         return self._with_isolated_nodes(found.by_size())
 
     def _group_positions(self, solution: Solution, k: int) -> FloatArray:
@@ -120,19 +104,11 @@ class GroupEmbedding(Embedding):
         sizes = np.bincount(found.labels, minlength=found.memberships.shape[1])
         labels, q = np.zeros(self.A.shape[0], dtype=np.intp), np.tile(sizes / sizes.sum(), (self.A.shape[0], 1))
         labels[self.kept], q[self.kept] = found.labels, found.memberships
-        return Clusters(labels, q, found.filled)
+        return Clusters(labels, q, found.n_filled)
 
 
 class Progress:
-    """Tells a callback about the stages of the work, and how much of the whole is done.
-
-    Parameters
-    ----------
-    callback : callable, optional
-        Told an Iterate; a true answer stops the work.
-    n : int
-        Number of nodes.
-    """
+    """Tells a callback about the stages of the work on n nodes, and how much of the whole is done; a true answer stops it."""
 
     def __init__(self, callback: Callback, n: int) -> None:
         validation.callback(callback)

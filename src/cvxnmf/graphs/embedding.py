@@ -29,12 +29,7 @@ SHOWN = 20
 
 
 class Embedding(ABC):
-    """Positions of the nodes of a graph.
-
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix with at least one edge.
+    """Positions of the nodes of a graph A, a symmetric csr_array of shape (n, n) with at least one edge.
 
     Attributes
     ----------
@@ -73,15 +68,7 @@ class Embedding(ABC):
 
 
 class NodeEmbedding(Embedding):
-    """Every node has a position of its own.
-
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix.
-    k : int or None
-        Number of clusters, if it is known.
-    """
+    """Every node has a position of its own; the number k of clusters is None if it is not known."""
 
     def __init__(self, A: sp.csr_array, k: int | None) -> None:
         super().__init__(A)

@@ -33,25 +33,16 @@ class Quality(NamedTuple):
 
 
 def kernighan_lin_pass(A: sp.csr_array, labels: Labels, quality: Quality, patience: int) -> tuple[Labels, float]:
-    """The best labels on a way along which every node moves at most once, and what they gain.
+    """The best labels on a way along which every node moves at most once, and what they gain; `labels` stay unchanged.
 
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix.
-    labels : ndarray of int, shape (n,)
-        Where the nodes are; left unchanged.
-    quality : Quality
-        What is raised.
-    patience : int
-        The pass ends after so many moves without a new highest quality.
+    The pass ends after `patience` moves without a new highest quality.
     """
     found, gain = _kernighan_lin(A.indptr, A.indices, A.data, labels, quality, patience)
     return found, float(gain)
 
 
 def greedy_sweep(A: sp.csr_array, labels: Labels, quality: Quality) -> tuple[Labels, int]:
-    """Labels after each node in turn went where the quality is highest, and how many moved; parameters as above."""
+    """Labels after each node in turn went where the quality is highest, and how many moved; `labels` stay unchanged."""
     labels = labels.copy()
     return labels, int(_sweep(A.indptr, A.indices, A.data, labels, quality))
 

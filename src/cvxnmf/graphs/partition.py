@@ -115,10 +115,10 @@ def partition(
     _require_edges(A)
     asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
     _require_room(len(nodes), asked or 1)
-    terms = _checked_terms(loss, cone, metric, trace)
+    terms = _convex_terms(loss, cone, metric, trace)
     groups = _number_of_groups(n_groups, A, terms)
     embedding = NodeEmbedding(A, asked) if groups is None else GroupEmbedding(A, asked, max(groups, asked or 0), callback)
-    k = _found_clusters(1 + embedding.above_noise, A, groups) if asked is None else asked
+    k = _choose_clusters(1 + embedding.above_noise, A, groups) if asked is None else asked
     if isinstance(trace, str):
         most = None if groups is None else asked or MOST_DIRECTIONS
         trace = admitting_trace(embedding.noise.edge, embedding.spectrum, k, most)
@@ -139,17 +139,17 @@ def _require_edges(A: sp.csr_array) -> None:
         validation.refuse("The graph has a single node; there is nothing to partition.")
 
 
-def _checked_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, Any]:
+def _convex_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, Any]:
     """The terms of the convex problem, refused before any work where they are wrong."""
     terms = {"loss": validation.choice("loss", loss, LOSSES), "cone": validation.choice("cone", cone, CONES), "metric": metric}
-    if isinstance(trace, str) and trace != "auto":
+    if not isinstance(trace, str):
+        validation.number("trace", trace, minimum=0.0)
+    elif trace != "auto":
         validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
-    if isinstance(trace, str) and terms != OURS:
+    elif terms != OURS:
         validation.refuse(
             "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
         )
-    if not isinstance(trace, str):
-        validation.number("trace", trace, minimum=0.0)
     return terms
 
 
@@ -164,15 +164,16 @@ def _number_of_groups(n_groups: Any, A: sp.csr_array, terms: dict[str, Any]) -> 
     return min(validation.integer("n_groups", n_groups, minimum=2), int(np.count_nonzero(np.diff(A.indptr))))
 
 
-def _found_clusters(found: int, A: sp.csr_array, groups: int | None) -> int:
+def _choose_clusters(found: int, A: sp.csr_array, groups: int | None) -> int:
     """The number of clusters when nobody asked for one: directions above the noise and one, or as many as there are parts."""
     k = int(min(max(found, _separate_parts(A)), A.shape[0]))
     if groups is None or k <= MOST_DIRECTIONS:
         return k
-    words = (
-        f"More than {MOST_DIRECTIONS} directions or parts of the graph stand out; it is divided into {MOST_DIRECTIONS} clusters."
+    warnings.warn(
+        f"More than {MOST_DIRECTIONS} directions or parts of the graph stand out; it is divided into {MOST_DIRECTIONS} clusters. "
+        "Give n_clusters to have another number.",
+        stacklevel=3,
     )
-    warnings.warn(f"{words} Give n_clusters to have another number.", stacklevel=3)
     return MOST_DIRECTIONS
 
 
@@ -206,8 +207,8 @@ def _describe(
 ) -> Partition:
     """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
     clusters = embedding.clusters(solution, k, refinement)
-    while clusters.filled and not asked:
-        k -= clusters.filled
+    while clusters.n_filled and not asked:
+        k -= clusters.n_filled
         clusters = embedding.clusters(solution, k, refinement)
     labels, memberships, _ = clusters
     return Partition(

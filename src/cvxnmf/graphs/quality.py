@@ -38,10 +38,12 @@ def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
     >>> cvxnmf.performance(A, [0, 0, 0, 1, 1, 1])
     1.0
     """
-    edges, clusters = _edges(A), _clusters(A, labels)
-    n = edges.shape[0]
+    matrix = A if sp.issparse(A) else np.asarray(A)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
+        validation.refuse(f"A must be a square adjacency matrix, not of shape {matrix.shape}.")
+    clusters, n = _clusters(matrix, labels), matrix.shape[0]
     sizes = np.bincount(clusters).astype(np.int64)
-    rows, columns = edges.nonzero()
+    rows, columns = validation.csr_without_zeros(matrix).nonzero()
     if not diagonal:
         rows, columns = rows[rows != columns], columns[rows != columns]
     inside = int(np.count_nonzero(clusters[rows] == clusters[columns]))
@@ -61,8 +63,8 @@ def modularity(A: Any, labels: Any) -> float:
     labels : array-like of shape (n,)
         The cluster of each node, under any names.
     """
-    matrix, clusters = sp.csr_array(A, dtype=np.float64), _clusters(A, labels)
-    total = float(matrix.sum())
+    matrix = sp.csr_array(A, dtype=np.float64)
+    clusters, total = _clusters(matrix, labels), float(matrix.sum())
     if total == 0:
         return 0.0
     coo = matrix.tocoo()
@@ -71,19 +73,9 @@ def modularity(A: Any, labels: Any) -> float:
     return inside / total - float(weights @ weights)
 
 
-def _edges(A: Any) -> Any:
-    matrix = sp.csr_array(A if sp.issparse(A) else np.asarray(A))
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
-        validation.refuse(f"A must be a square adjacency matrix, not of shape {matrix.shape}.")
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
 def _clusters(A: Any, labels: Any) -> NDArray[np.intp]:
     """Labels as numbers from 0."""
-    n = A.shape[0] if hasattr(A, "shape") else len(A)
     given = np.asarray(labels)
-    if given.shape != (n,):
-        validation.refuse(f"labels must name a cluster for each of the {n} nodes, not be of shape {given.shape}.")
+    if given.shape != A.shape[:1]:
+        validation.refuse(f"labels must name a cluster for each of the {A.shape[0]} nodes, not be of shape {given.shape}.")
     return np.asarray(np.unique(given, return_inverse=True)[1], dtype=np.intp)

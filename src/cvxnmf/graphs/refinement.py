@@ -40,22 +40,9 @@ class Refinement(Enum):
 def cluster_positions(
     A: sp.csr_array, W: FloatArray, k: int, dispersion: float, above_noise: int, refinement: Refinement
 ) -> Clusters:
-    """Divide nodes by their positions into k clusters, by decreasing size, none of them empty.
+    """Divide nodes by their positions W, of shape (n, r), into k clusters, by decreasing size, none of them empty.
 
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix with at least one edge.
-    W : ndarray of shape (n, r)
-        Positions.
-    k : int
-        Number of clusters, from 1 to n.
-    dispersion : float
-        Variance of an entry over its mean.
-    above_noise : int
-        Number of directions that stand above the noise.
-    refinement : Refinement
-        What is done beyond nearest centres.
+    `dispersion` is the variance of an entry of A over its mean, `above_noise` the number of directions above the noise.
     """
     if k == 1:
         return Clusters(np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1)))
@@ -74,18 +61,7 @@ def cluster_positions(
 def refine_labels(A: sp.csr_array, dispersion: float, labels: Labels, k: int, report: Report) -> Clusters:
     """Improve the clusters of a large graph by mean field and sweeps of local moves, at a cost in proportion to its edges.
 
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix without empty rows.
-    dispersion : float
-        Variance of an entry over its mean.
-    labels : ndarray of int, shape (n,)
-        The clusters to begin with.
-    k : int
-        Number of clusters; those without a node get one.
-    report : callable
-        Told the share of the work that is done; a true answer ends it.
+    A has no empty rows; of the k clusters those without a node get one.
     """
     model, rates = PlantedPartition(A, dispersion), RateModel.PER_CLUSTER
     found = model.label_all(model.mean_field(labels, k, SETTLED_IN_THE_MEAN, lambda share: report(0.8 * share)))
@@ -99,21 +75,21 @@ def refine_labels(A: sp.csr_array, dispersion: float, labels: Labels, k: int, re
         if moved <= QUIET * len(labels):
             break
     if model.log_likelihood(better, k, rates) > model.log_likelihood(found.labels, k, rates):
-        return model.with_posterior(better, k, rates)._replace(filled=found.filled)
+        return model.with_posterior(better, k, rates)._replace(n_filled=found.n_filled)
     return found
 
 
 def _refine_seeds(model: PlantedPartition, first: list[Labels], k: int, rates: RateModel, compete: bool) -> Clusters:
     """The clusters of the highest likelihood that the seeds lead to; the seeds themselves may compete."""
     candidates = [model.label_all(model.mean_field(labels, k, SETTLED)) for labels in first]
-    if compete or any(candidate.filled for candidate in candidates):
+    if compete or any(candidate.n_filled for candidate in candidates):
         candidates = [Clusters(labels, np.eye(k)[labels]) for labels in first] + candidates
     likelihoods = [model.log_likelihood(candidate.labels, k, rates) for candidate in candidates]
     least = max(likelihoods) - ALIKE * max(1.0, abs(max(likelihoods)))
     likeliest = [candidate for candidate, x in zip(candidates, likelihoods, strict=True) if x >= least]
-    best = min(likeliest, key=lambda candidate: candidate.filled)
+    best = min(likeliest, key=lambda candidate: candidate.n_filled)
     labels = _kernighan_lin(model, best.labels, k, rates)
-    return best if labels is best.labels else model.with_posterior(labels, k, rates)._replace(filled=best.filled)
+    return best if labels is best.labels else model.with_posterior(labels, k, rates)._replace(n_filled=best.n_filled)
 
 
 def _kernighan_lin(model: PlantedPartition, labels: Labels, k: int, rates: RateModel) -> Labels:

@@ -42,12 +42,7 @@ def quick_seed(W: FloatArray, k: int) -> Labels:
 def seeds(W: FloatArray, k: int) -> list[Labels]:
     """Several labellings, each by nearest centres (Lloyd) of the positions or of their directions; no cluster is empty.
 
-    Parameters
-    ----------
-    W : ndarray of shape (n, r)
-        Positions, nodes in canonical order.
-    k : int
-        Number of clusters, from 1 to n.
+    W holds the positions, of shape (n, r), with the nodes in canonical order.
     """
     n = len(W)
     if W.shape[1] == 0 or not np.ptp(W, axis=0).any():  # nothing tells the nodes apart but their degrees

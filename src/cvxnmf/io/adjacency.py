@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.symmetry import mirror_upper
 
 
 class GraphFile(NamedTuple):
@@ -40,7 +41,7 @@ def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
         upper = sp.csr_array((ones, (np.minimum(tails, heads), np.maximum(tails, heads))), shape=(n, n))
         upper.data[:] = 1.0
         repeated = len(tails) - upper.nnz
-        return _mirror(upper), [f"{_repeated(repeated, len(tails), 'edges')}; each counts once."] if repeated else []
+        return mirror_upper(upper), [f"{_say_repeated(repeated, len(tails), 'edges')}; each counts once."] if repeated else []
     directed, notes = sp.csr_array((weights, (tails, heads)), shape=(n, n)), []
     different = directed.nnz
     zeros = int(np.count_nonzero(directed.data == 0))
@@ -53,16 +54,11 @@ def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
         return directed, notes
     upper = sp.csr_array(sp.triu(directed)) + sp.csr_array(sp.tril(directed, -1)).T
     if repeated := len(tails) - (upper.nnz + zeros if upper.nnz else different):
-        notes.append(f"{_repeated(repeated, len(tails), 'weighted edges')}; their weights add up.")
-    return _mirror(upper), notes
+        notes.append(f"{_say_repeated(repeated, len(tails), 'weighted edges')}; their weights add up.")
+    return mirror_upper(upper), notes
 
 
-def _mirror(upper: Any) -> Any:
-    """The symmetric matrix with this upper triangle."""
-    return sp.csr_array(upper + sp.csr_array(sp.triu(upper, 1)).T)
-
-
-def _repeated(number: int, of: int, noun: str) -> str:
+def _say_repeated(number: int, of: int, noun: str) -> str:
     """How many edges are given more than once."""
     verbs = "is repeated or stands" if number == 1 else "are repeated or stand"
     return f"{number} of {of} {noun} {verbs} in both directions"

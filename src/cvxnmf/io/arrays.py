@@ -74,10 +74,10 @@ def map_matrix(path: str | os.PathLike[str], format: str | None = None) -> Matri
         with source.parsed_as(NPY):
             _check_header(source, stream, os.fstat(stream.fileno()).st_size)
             A = np.load(shown, mmap_mode="r", allow_pickle=False)
-    return MatrixFile(checked_matrix(source, A))
+    return MatrixFile(require_matrix(source, A))
 
 
-def checked_matrix(source: Source, A: Any) -> Any:
+def require_matrix(source: Source, A: Any) -> Any:
     """A itself, if it is a matrix with at least one entry."""
     if A.ndim != 2 or 0 in A.shape:
         source.refuse(f"holds an array of shape {A.shape}; a matrix of at least one row and one column is needed.")

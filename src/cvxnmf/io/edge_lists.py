@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.io import separated
 from cvxnmf.io.adjacency import GraphFile, adjacency
-from cvxnmf.io.separated import BLANKS, Piece, abridged, is_number
+from cvxnmf.io.separated import BLANKS, Piece, is_number, quote
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -280,19 +280,17 @@ class _LineReader:
     def _ignore_weights(self, number: int, text: str) -> None:
         """The column is no column of weights: an error if it is called one, else it is ignored."""
         if self.layout.named:
-            self.source.refuse(f"expected a number in the column of weights, found {abridged(text)}.", number)
+            self.source.refuse(f"expected a number in the column of weights, found {quote(text)}.", number)
         self.weights = None
-        self.notes.append(f"The third column is ignored: in line {number} it is {abridged(text)}, which is not a number.")
+        self.notes.append(f"The third column is ignored: in line {number} it is {quote(text)}, which is not a number.")
 
     def _refuse_width(self, piece: Piece, rows: Sequence[Sequence[str]]) -> None:
         wanted = max(2, self.layout.width)
         index = next(index for index, row in enumerate(rows) if len(row) != wanted)
         number, found = piece.numbers[index], piece.lines[index]
         if len(rows[index]) < 2:
-            self.source.refuse(f"{EXPECTED}, found {abridged(found)}.", number)
-        self.source.refuse(
-            f"expected {wanted} columns as in the lines above, found {len(rows[index])}: {abridged(found)}.", number
-        )
+            self.source.refuse(f"{EXPECTED}, found {quote(found)}.", number)
+        self.source.refuse(f"expected {wanted} columns as in the lines above, found {len(rows[index])}: {quote(found)}.", number)
 
     def edges(self) -> Edges:
         """All edges read."""

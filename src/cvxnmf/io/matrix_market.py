@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.io.arrays import check_sparse_shape
-from cvxnmf.io.separated import abridged, is_number
+from cvxnmf.io.separated import is_number, quote
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -50,7 +50,7 @@ def _header(source: Source, first: str, lines: list[str]) -> Header:
         source.refuse("is incomplete: it has no line of sizes.")
     cells, count = lines[place].split(), 3 if form == "coordinate" else 2
     if len(cells) != count or not all(cell.isascii() and cell.isdecimal() and len(cell) < 16 for cell in cells):
-        source.refuse(f"expected {count} sizes, found {abridged(lines[place])}.", place + 2)
+        source.refuse(f"expected {count} sizes, found {quote(lines[place])}.", place + 2)
     sizes = tuple(map(int, cells))
     if symmetry != "general" and sizes[0] != sizes[1]:
         source.refuse(f"a {symmetry} matrix is square, not {sizes[0]} by {sizes[1]}.", place + 2)
@@ -72,7 +72,7 @@ def _entries(source: Source, header: Header, lines: list[str]) -> FloatArray:
         return np.array(list(map(float, cells)), dtype=np.float64).reshape(-1, width)
     except ValueError:
         wrong = next(i for i, line in enumerate(lines) if not line.startswith("%") and not all(map(is_number, line.split())))
-        return source.refuse(f"expected numbers, found {abridged(lines[wrong])}.", header.line + 1 + wrong)
+        return source.refuse(f"expected numbers, found {quote(lines[wrong])}.", header.line + 1 + wrong)
 
 
 def _sparse(source: Source, header: Header, entries: FloatArray) -> Any:

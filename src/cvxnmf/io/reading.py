@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.io import arrays, edge_lists, networks, results, tables
+from cvxnmf.io import arrays, edge_lists, gml_graphml, results, tables
 from cvxnmf.io.adjacency import GraphFile
 from cvxnmf.io.formats import WORDS, recognise_format
 from cvxnmf.io.matrix_market import read_mtx
@@ -60,8 +60,8 @@ def read_graph(
     """
     source = read_source(path)
     kind, cut = recognise_format(source, "edges", format), None if separator is None else SEPARATORS[separator]
-    if kind in networks.READERS:
-        return networks.READERS[kind](source, weights)
+    if kind in gml_graphml.READERS:
+        return gml_graphml.READERS[kind](source, weights)
     if kind == "edges":
         square = None if format else _square_table(source, cut, header)
         if square is None:
@@ -85,9 +85,9 @@ def read_matrix(
     """
     source = read_source(path)
     kind, cut = recognise_format(source, "table", format), None if separator is None else SEPARATORS[separator]
-    if kind not in networks.READERS and kind != "edges":
+    if kind not in gml_graphml.READERS and kind != "edges":
         return _matrix(source, kind, cut, header)
-    graph = edge_lists.read_edges(source, cut, header) if kind == "edges" else networks.READERS[kind](source)
+    graph = edge_lists.read_edges(source, cut, header) if kind == "edges" else gml_graphml.READERS[kind](source)
     return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
 
 
@@ -120,7 +120,7 @@ def _matrix(source: Source, kind: str, separator: str | None, header: bool | Non
     if kind == "npz" and (saved := arrays.saved_kind(source)):
         source.refuse(f"is a {saved} written by cvxnmf, not a matrix; give the data that it was made from.")
     readers = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": read_mtx}
-    return MatrixFile(arrays.checked_matrix(source, readers[kind](source)))
+    return MatrixFile(arrays.require_matrix(source, readers[kind](source)))
 
 
 def _square_table(source: Source, separator: str | None, header: bool | None) -> MatrixFile | None:

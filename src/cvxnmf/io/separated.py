@@ -145,7 +145,7 @@ def is_number(text: str) -> bool:
     return text.isascii() and "_" not in text
 
 
-def abridged(text: str, length: int = 40) -> str:
+def quote(text: str, length: int = 40) -> str:
     """A cell or line as a sentence quotes it."""
     flat = text.strip()
     return repr(flat if len(flat) <= length else f"{flat[: length - 3]}...")

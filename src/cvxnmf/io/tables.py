@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cvxnmf.io import separated
-from cvxnmf.io.separated import BLANKS, Piece, abridged, is_number
+from cvxnmf.io.separated import BLANKS, Piece, is_number, quote
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -127,5 +127,5 @@ def _numbers(source: Source, layout: Layout, number: int, row: list[str]) -> lis
         elif text.lower() in MISSING:
             found.append(float("nan"))
         else:
-            source.refuse(f"expected a number in column {column}, found {abridged(cell)}.", number)
+            source.refuse(f"expected a number in column {column}, found {quote(cell)}.", number)
     return found

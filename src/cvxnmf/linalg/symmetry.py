@@ -1,4 +1,4 @@
-"""Whether a matrix is symmetric up to rounding."""
+"""Symmetric matrices: made from a triangle, or so up to rounding."""
 
 from __future__ import annotations
 
@@ -36,3 +36,8 @@ def most_asymmetric(A: Any) -> tuple[int, int]:
         return int(entries.row[place]), int(entries.col[place])
     i, j = np.unravel_index(int(np.nanargmax(difference)), difference.shape)
     return int(i), int(j)
+
+
+def mirror_upper(upper: Any) -> Any:
+    """The symmetric sparse matrix with this upper triangle, diagonal included."""
+    return sp.csr_array(upper + sp.csr_array(sp.triu(upper, 1)).T)

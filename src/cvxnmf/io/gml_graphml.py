@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.io.adjacency import GraphFile, adjacency
-from cvxnmf.io.separated import abridged
+from cvxnmf.io.separated import quote
 from cvxnmf.io.source import Source
 
 #: Attributes of edges that can be weights, in this order.
@@ -92,7 +92,7 @@ def _weights(source: Source, edges: list[tuple[Any, Any, dict[str, Any]]], name:
         weight = data.get(name, 1.0)
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < np.inf:
             source.refuse(
-                f"has an edge between {abridged(str(tail))} and {abridged(str(head))} of weight {weight!r}; weights are finite "
+                f"has an edge between {quote(str(tail))} and {quote(str(head))} of weight {weight!r}; weights are finite "
                 "numbers of at least 0 (--weights ignore leaves them out)."
             )
         yield float(weight)
