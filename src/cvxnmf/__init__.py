@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cvxnmf.cp.recursion import recursive
     from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF
     from cvxnmf.graphs.block_graph import block_graph
+    from cvxnmf.graphs.label_bounds.verify import verify_labels
     from cvxnmf.graphs.partition import partition
     from cvxnmf.graphs.quality import performance
     from cvxnmf.io.results import load, save
@@ -63,6 +64,7 @@ __all__ = [
     "sparse",
     "symmetric",
     "verify",
+    "verify_labels",
 ]
 
 _ROOMS = {
@@ -82,6 +84,7 @@ _ROOMS = {
     "nmf.factorize": ("factorize",),
     "io.results": ("load", "save"),
     "graphs.block_graph": ("block_graph",),
+    "graphs.label_bounds.verify": ("verify_labels",),
     "graphs.partition": ("partition",),
     "graphs.quality": ("performance",),
     "estimators": ("NMF", "GraphPartitioner", "SymmetricNMF"),

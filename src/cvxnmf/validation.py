@@ -225,20 +225,20 @@ def csr_without_zeros(A: Any) -> Any:
     return matrix
 
 
-def adjacency_matrix(graph: Any) -> Any:
-    """Return an array-like or sparse adjacency matrix as a new CSR array of float64 without zeros."""
+def adjacency_matrix(graph: Any, signed: bool = False) -> Any:
+    """Return an array-like or sparse adjacency matrix as a new CSR array of float64 without zeros; entries may be `signed`."""
     raw = _numbers(graph, "The graph")
     if raw.shape[0] != raw.shape[1]:
         refuse(f"The adjacency matrix must be square, not {raw.shape[0]} by {raw.shape[1]}.")
     matrix = csr_without_zeros(raw)
-    bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
+    bad = np.flatnonzero(~np.isfinite(matrix.data) | ((matrix.data < 0) & (not signed)))
     if len(bad):
         coordinates = matrix.tocoo()
         i, j, value = coordinates.row[bad[0]], coordinates.col[bad[0]], matrix.data[bad[0]]
         trouble = (
             f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
         )
-        refuse(f"{trouble} at row {i}, column {j}; only finite weights of at least 0 are allowed.")
+        refuse(f"{trouble} at row {i}, column {j}; only finite weights{'' if signed else ' of at least 0'} are allowed.")
     return matrix
 
 

@@ -7,6 +7,7 @@ One module per form of problem holds its statement and says what its witness pro
 from cvxnmf.certificates.certificate import NEGLIGIBLE, Certificate, parse_statement, relative_gap
 from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
 from cvxnmf.certificates.grouped import GroupedStatement
+from cvxnmf.certificates.labels import LabelStatement
 from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement
@@ -18,6 +19,7 @@ __all__ = [
     "CertificateError",
     "DoublyNonnegativeStatement",
     "GroupedStatement",
+    "LabelStatement",
     "NonsymmetricStatement",
     "Proof",
     "RankStatement",

@@ -16,6 +16,7 @@ import numpy as np
 
 from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
 from cvxnmf.certificates.grouped import GroupedStatement
+from cvxnmf.certificates.labels import LabelStatement
 from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement, Witness, not_understood
@@ -28,6 +29,7 @@ FORMS: tuple[type[Statement], ...] = (
     NonsymmetricStatement,
     DoublyNonnegativeStatement,
     RankStatement,
+    LabelStatement,
 )
 #: What reading a file that is not a certificate may raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, EOFError, OSError, RuntimeError)
@@ -60,11 +62,11 @@ class Certificate:
         Objective at the certified point, and a number no admissible point can beat.
     scope : str
         ``"model"``: no admissible point of the stated problem is lower; ``"rank-k"``: no nonnegative factorisation of
-        this rank is.
+        this rank is; ``"labels"``: no partition of the nodes has a higher quality.
     kind : str
         What the bound rests on: ``"dual"`` (a dual point is the witness), ``"zero"`` (the loss cannot be negative), and of
         scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same, not rigorous) and
-        ``"independence"`` (KL of rank one).
+        ``"independence"`` (KL of rank one); of scope "labels" ``"cuts"``, ``"semidefinite"`` and ``"routing"``.
     rigorous : bool
         Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the
         conditional cone, when entries of the dual point are as small as rounding.
@@ -73,11 +75,12 @@ class Certificate:
     scale : float
         Size of the data, for the relative gap of vanishing values.
     statement : Statement
-        The problem the bound is about: its form ("symmetric", "nonsymmetric", "doubly-nonnegative" or "rank") and its terms;
-        reads like a dictionary, and may be given as one.
+        The problem the bound is about: its form ("symmetric", "nonsymmetric", "doubly-nonnegative", "rank" or "labels") and
+        its terms; reads like a dictionary, and may be given as one.
     witness : mapping of arrays
         The dual point, on the nodes that carry data: ``Z`` and the metric; ``Z`` (and ``p``, ``q`` for the paper's penalty) for
-        nonsymmetric problems; ``S`` and ``N`` for doubly nonnegative ones.
+        nonsymmetric problems; ``S`` and ``N`` for doubly nonnegative ones. Of scope "labels" the labels themselves are part of
+        it.
     digest : str
         SHA-256 over everything above.
     """
@@ -102,8 +105,9 @@ class Certificate:
     def of_proof(
         cls, value: float, kind: str, proof: Proof, statement: Statement, witness: Witness | None = None, restored: bool = False
     ) -> Certificate:
-        """The certificate of a value and what is proved about it; a bound above the value by rounding is lowered to it."""
-        bound, witness = min(proof.bound, value), {} if witness is None else witness
+        """The certificate of a value and what is proved about it; a bound beyond the value by rounding is set to it."""
+        best = min if statement.sense == "min" else max
+        bound, witness = best(proof.bound, value), {} if witness is None else witness
         return cls(value, bound, statement.scope, kind, proof.rigorous, restored, proof.scale, statement, witness)
 
     def facts(self) -> dict[str, Any]:
@@ -128,14 +132,21 @@ class Certificate:
         return seal.hexdigest()
 
     @property
+    def sense(self) -> str:
+        """``"min"`` if lower values are better, and the bound is below; ``"max"`` if higher ones are, and it is above."""
+        return self.statement.sense
+
+    @property
     def gap(self) -> float:
-        """``value - bound``, never negative."""
-        return self.value - self.bound
+        """Distance of value and bound, never negative."""
+        return self.value - self.bound if self.sense == "min" else self.bound - self.value
 
     @property
     def relative_gap(self) -> float:
-        """Gap over the value (over a billionth of the data's scale where the value vanishes)."""
-        return relative_gap(self.value, self.bound, self.scale)
+        """Gap over the size of the value (over a billionth of the data's scale where the value vanishes)."""
+        if self.sense == "min":
+            return relative_gap(self.value, self.bound, self.scale)
+        return self.gap / max(abs(self.value), NEGLIGIBLE * self.scale, np.finfo(np.float64).tiny)
 
     @property
     def explanation(self) -> str:
@@ -181,8 +192,8 @@ class Certificate:
             proof = self.statement.prove(A, self.kind, self.witness)
         except CertificateError as error:
             raise CertificateError(f"The certificate does not hold for these data. {error}") from None
-        least = proof.bound - 1e-11 * max(proof.scale, proof.bound)
-        if not least <= self.bound <= proof.bound + proof.spare:
+        beyond = (self.bound - proof.bound) * (1 if self.sense == "min" else -1)  # how much more is stated than proved
+        if not -1e-11 * max(proof.scale, abs(proof.bound)) <= beyond <= proof.spare:
             raise CertificateError(
                 f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
                 "the certificate was altered or belongs to other data."
@@ -191,11 +202,14 @@ class Certificate:
             raise CertificateError(f"The stated scale {self.scale:.12g} is not that of these data, {proof.scale:.12g}.")
         if self.rigorous and not proof.rigorous:
             raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
-        if not self.bound <= self.value:
-            raise CertificateError(f"The stated bound {self.bound:.12g} exceeds the stated value {self.value:.12g}.")
+        if proof.value is not None and not math.isclose(self.value, proof.value, rel_tol=1e-9, abs_tol=1e-11 * proof.scale):
+            raise CertificateError(f"The stated value {self.value:.12g} is not that of the witness, {proof.value:.12g}.")
+        if not self.gap >= 0:
+            verb = "exceeds" if self.sense == "min" else "is below"
+            raise CertificateError(f"The stated bound {self.bound:.12g} {verb} the stated value {self.value:.12g}.")
         if self.scope != self.statement.scope:
             raise CertificateError(f"A witness of this kind cannot prove anything of scope {self.scope!r}.")
-        return min(proof.bound, self.bound)
+        return min(proof.bound, self.bound) if self.sense == "min" else max(proof.bound, self.bound)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the certificate to one file of numpy's npz format: arrays, and JSON for the rest; no pickle.

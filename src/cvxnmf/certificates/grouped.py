@@ -57,8 +57,9 @@ class GroupedStatement(SymmetricStatement):
         with np.errstate(all="ignore"):
             sums = sum_over_groups(A, self.groups, witness)
         restricted = SymmetricStatement(self.loss, self.cone, self.diagonal, self.trace, "own")
-        bound, rigorous, scale, spare = restricted.prove(sums.A, kind, sums.witness)
-        return safe_proof(bound + sums.constant, sums.rounding, scale, spare=spare, rigorous=rigorous and sums.exact)
+        proof = restricted.prove(sums.A, kind, sums.witness)
+        rigorous = proof.rigorous and sums.exact
+        return safe_proof(proof.bound + sums.constant, sums.rounding, proof.scale, spare=proof.spare, rigorous=rigorous)
 
 
 class _Sums(NamedTuple):

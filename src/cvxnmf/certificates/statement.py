@@ -33,7 +33,7 @@ class Proof(NamedTuple):
     Attributes
     ----------
     bound : float
-        No admissible point of the stated problem has a lower value.
+        No admissible point of the stated problem has a better value.
     rigorous : bool
         Whether that holds including all rounding errors.
     scale : float
@@ -41,12 +41,15 @@ class Proof(NamedTuple):
     spare : float
         The bound is proved even if it is stated higher by this: a part of what was taken off for rounding. It lets another
         machine, whose sums are rounded otherwise, confirm the bound that is stated.
+    value : float, optional
+        The value of the certified point, where the witness holds it.
     """
 
     bound: float
     rigorous: bool
     scale: float
     spare: float = 0.0
+    value: float | None = None
 
 
 class Kind(NamedTuple):
@@ -65,6 +68,8 @@ class Statement(Mapping[str, Any]):
 
     form: ClassVar[str]
     scope: ClassVar[str]
+    #: Whether "min" or "max" is wanted of the value: a bound is below it, or above.
+    sense: ClassVar[str] = "min"
 
     def __post_init__(self) -> None:
         if not self.is_understood():

@@ -30,7 +30,7 @@ class NamedGraph(NamedTuple):
     note: str | None = None
 
 
-def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
+def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False) -> NamedGraph:
     """Read a graph of any kind that is understood; directed ones are symmetrised, with a note.
 
     Parameters
@@ -42,6 +42,8 @@ def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
         numbers with two columns; other arrays are adjacency matrices.
     weight : str or None
         The edge attribute that holds weights, where there is one; None ignores weights.
+    signed : bool
+        Whether weights may be negative.
 
     Returns
     -------
@@ -49,24 +51,24 @@ def named_graph(graph: Any, weight: str | None = "weight") -> NamedGraph:
         Weights of repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
     """
     if hasattr(graph, "adj") and hasattr(graph, "is_directed"):
-        return _from_networkx(graph, weight)
+        return _from_networkx(graph, weight, signed)
     if hasattr(graph, "get_edgelist") and hasattr(graph, "vs"):
-        return _from_igraph(graph, weight)
+        return _from_igraph(graph, weight, signed)
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):
-        return _from_frame(graph, weight)
+        return _from_frame(graph, weight, signed)
     if isinstance(graph, str | bytes):
         validation.refuse("The graph is a string; read the file first, for example with networkx, or run: cvxnmf partition FILE.")
     if isinstance(graph, list | tuple | set | frozenset) and graph and all(isinstance(edge, tuple) for edge in graph):
-        return _from_tuples(list(graph), weight)
-    return _from_array(graph, weight)
+        return _from_tuples(list(graph), weight, signed)
+    return _from_array(graph, weight, signed)
 
 
-def _from_networkx(graph: Any, weight: str | None) -> NamedGraph:
+def _from_networkx(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     _require_known(weight, any(weight in data for _, _, data in graph.edges(data=True)))
-    return _from_edges(tuple(graph.nodes), list(graph.edges(data=weight, default=1.0)), bool(graph.is_directed()))
+    return _from_edges(tuple(graph.nodes), list(graph.edges(data=weight, default=1.0)), bool(graph.is_directed()), signed)
 
 
-def _from_igraph(graph: Any, weight: str | None) -> NamedGraph:
+def _from_igraph(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     attributes = graph.vs.attributes()
     label = next((name for name in ("name", "label", "id") if name in attributes), None)
     names = list(graph.vs[label]) if label else []
@@ -74,10 +76,10 @@ def _from_igraph(graph: Any, weight: str | None) -> NamedGraph:
     _require_known(weight, weight in graph.es.attributes())
     weights = graph.es[weight] if weight in graph.es.attributes() else [1.0] * graph.ecount()
     edges = [(nodes[i], nodes[j], w) for (i, j), w in zip(graph.get_edgelist(), weights, strict=True)]
-    return _from_edges(nodes, edges, bool(graph.is_directed()))
+    return _from_edges(nodes, edges, bool(graph.is_directed()), signed)
 
 
-def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
+def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     """A data frame: an adjacency matrix with names, or a list of edges."""
     columns = list(frame.columns)
     if len(set(columns)) < len(columns):
@@ -86,14 +88,14 @@ def _from_frame(frame: Any, weight: str | None) -> NamedGraph:
     rows = {str(name): number for number, name in enumerate(getattr(frame, "index", ()))}
     if len(frame) == len(columns) == len(rows) and rows.keys() == set(map(str, columns)) and "names" not in kinds.values():
         same_order = [rows[str(name)] for name in columns]
-        return _from_matrix(frame.to_numpy()[same_order], weight)._replace(nodes=tuple(columns))
+        return _from_matrix(frame.to_numpy()[same_order], weight, signed)._replace(nodes=tuple(columns))
     _require_known(weight, weight in columns or weight in [str(name).lower() for name in columns])
     ends, column = _edge_columns(kinds, weight, len(frame))
     weights = [1.0] * len(frame) if column is None or weight is None else list(frame[column])
     first, second = (list(frame[name]) for name in ends)
     if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
-    return _from_edges(tuple(dict.fromkeys([*first, *second])), list(zip(first, second, weights, strict=True)), False)
+    return _from_edges(tuple(dict.fromkeys([*first, *second])), list(zip(first, second, weights, strict=True)), False, signed)
 
 
 def _edge_columns(kinds: dict[Any, str], weight: str | None, n_rows: int) -> tuple[list[Any], Any]:
@@ -127,7 +129,7 @@ def _kind(column: Any) -> str:
     return "whole numbers" if all(isinstance(value, Integral) for value in values) else "numbers"
 
 
-def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None) -> NamedGraph:
+def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool) -> NamedGraph:
     """Pairs (u, v), or triples (u, v, weight)."""
     if any(len(edge) not in (2, 3) for edge in edges):
         validation.refuse(
@@ -143,19 +145,19 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None) -> NamedGraph
     weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
     names = dict.fromkeys(name for edge in weighted for name in edge[:2])
     whole = all(isinstance(name, Integral) for name in names)  # of numbered nodes, labels are in the order of the numbers
-    return _from_edges(tuple(sorted(names) if whole else names), weighted, False)
+    return _from_edges(tuple(sorted(names) if whole else names), weighted, False, signed)
 
 
-def _from_array(graph: Any, weight: str | None) -> NamedGraph:
+def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     """An adjacency matrix, or pairs of whole numbers in two columns."""
     if isinstance(graph, np.ndarray | list | tuple):
         try:
             pairs = np.asarray(graph)
         except ValueError:  # rows of several lengths
-            return _from_matrix(graph, weight)
+            return _from_matrix(graph, weight, signed)
         if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2 and pairs.dtype.kind in "iu":
-            return _from_tuples([(u, v) for u, v in pairs.tolist()], weight)
-    return _from_matrix(graph, weight)
+            return _from_tuples([(u, v) for u, v in pairs.tolist()], weight, signed)
+    return _from_matrix(graph, weight, signed)
 
 
 def _require_known(weight: str | None, present: bool) -> None:
@@ -164,17 +166,18 @@ def _require_known(weight: str | None, present: bool) -> None:
         validation.refuse(f"No edge has the weight {weight!r}; check its name, or pass weight=None to count every edge as 1.")
 
 
-def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], directed: bool) -> NamedGraph:
+def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], directed: bool, signed: bool) -> NamedGraph:
     place = {name: number for number, name in enumerate(nodes)}
     try:
         weights = np.array([1.0 if w is None else float(w) for _, _, w in edges], dtype=np.float64)
     except (TypeError, ValueError):
         wrong = next(edge for edge in edges if not isinstance(edge[2], int | float | np.number | None))
         validation.refuse(f"The edge from {wrong[0]!r} to {wrong[1]!r} has the weight {wrong[2]!r}, which is not a number.")
-    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    bad = np.flatnonzero(~np.isfinite(weights) | ((weights < 0) & (not signed)))
     if len(bad):
         u, v, w = edges[int(bad[0])]
-        validation.refuse(f"The edge from {u!r} to {v!r} has the weight {w!r}; only finite weights of at least 0 are allowed.")
+        allowed = "finite weights" if signed else "finite weights of at least 0"
+        validation.refuse(f"The edge from {u!r} to {v!r} has the weight {w!r}; only {allowed} are allowed.")
     rows = np.array([place[u] for u, _, _ in edges], dtype=np.intp)
     columns = np.array([place[v] for _, v, _ in edges], dtype=np.intp)
     if not directed:
@@ -183,8 +186,8 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
     return _undirected(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
 
 
-def _from_matrix(graph: Any, weight: str | None) -> NamedGraph:
-    A = validation.adjacency_matrix(graph)
+def _from_matrix(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
+    A = validation.adjacency_matrix(graph, signed)
     if weight is None:
         A.data[:] = 1.0
     nodes = tuple(range(A.shape[0]))

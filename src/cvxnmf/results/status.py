@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
     from cvxnmf.results.factorization import Factorization
     from cvxnmf.results.partition import Partition
     from cvxnmf.results.solution import Solution
@@ -80,20 +81,20 @@ class Interrupted(KeyboardInterrupt):
 
     Attributes
     ----------
-    solution : Solution, Factorization or Partition
-        The best answer so far with its certificate, status INTERRUPTED.
+    solution : Solution, Factorization, Partition or Certificate
+        The best answer so far with its certificate, status INTERRUPTED; of :func:`verify_labels` the certificate.
     finished : list of Solution
         What :func:`path` had finished before.
     """
 
-    def __init__(self, solution: Solution | Factorization | Partition) -> None:
+    def __init__(self, solution: Solution | Factorization | Partition | Certificate) -> None:
         super().__init__("interrupted; the best answer so far is in the exception's `solution`")
         self.solution = solution
         self.finished: list[Solution] = []
 
 
 @contextmanager
-def keep_best(best: Callable[[Any], Solution | Factorization | Partition | None]) -> Iterator[None]:
+def keep_best(best: Callable[[Any], Solution | Factorization | Partition | Certificate | None]) -> Iterator[None]:
     """On Ctrl-C inside the context, raise :class:`Interrupted` with the best answer so far.
 
     Parameters

@@ -1,0 +1,171 @@
+"""Statements about clusters of a graph: no partition of its nodes has a higher quality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cvxnmf.certificates.label_cuts import Branch, Cuts, bound_by_cases, check_cuts
+from cvxnmf.certificates.label_routing import Routing, bound_by_routing
+from cvxnmf.certificates.label_semidefinite import bound_by_semidefinite
+from cvxnmf.certificates.pair_objectives import OBJECTIVES, Integers, PairObjective, pair_objective
+from cvxnmf.certificates.statement import CertificateError, Kind, Proof, Statement, Witness, is_count, is_weight
+
+#: Whole numbers in a witness stay below this: floating-point numbers hold them exactly.
+LARGEST_WHOLE = 2.0**53
+#: A part of what a routing takes off for rounding, as a share of the scale; the other bounds are exact.
+SPARE = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStatement(Statement):
+    """A bound on the quality of partitions; larger is better.
+
+    Attributes
+    ----------
+    objective : str
+        "modularity", "cpm", "performance" or "correlation"; see `pair_objectives`.
+    resolution : float
+        Of modularity and the constant Potts model, read as the decimal number it is written as.
+    n_clusters : int, optional
+        The bound holds for partitions into at most this many clusters.
+    """
+
+    form: ClassVar[str] = "labels"
+    scope: ClassVar[str] = "labels"
+    sense: ClassVar[str] = "max"
+
+    objective: str
+    resolution: float
+    n_clusters: int | None = None
+
+    def is_understood(self) -> bool:
+        """Whether every term has a type and a value that the proofs know."""
+        counted = self.n_clusters is None or is_count(self.n_clusters)
+        return isinstance(self.objective, str) and self.objective in OBJECTIVES and is_weight(self.resolution) and counted
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The kinds of bounds that can be proved."""
+        return KINDS
+
+    def scale(self, A: Any) -> float:
+        """Size of the data."""
+        return self.objective_of(A).magnitude()
+
+    def objective_of(self, A: Any) -> PairObjective:
+        """The quality on these data."""
+        return pair_objective(A, self.objective, self.resolution)
+
+
+def rounded_up(exact: Fraction) -> float:
+    """The least floating-point number that is not below."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _proof(
+    A: Any, statement: LabelStatement, witness: Witness, total: Callable[[PairObjective], Fraction], spare: float = 0.0
+) -> Proof:
+    """The quality that a bound on the sum over pairs allows, with the value of the labels, which it may not be below."""
+    objective = statement.objective_of(A)
+    if statement.n_clusters is not None and statement.n_clusters > objective.n:
+        raise CertificateError("The certificate is about more clusters than there are nodes.")
+    value = objective.value(labels_of(witness, objective.n, statement.n_clusters))
+    bound = objective.quality(objective.highest_attainable(total(objective)))
+    if objective.exact and bound < value:
+        raise CertificateError("The labels of the certificate are better than its bound allows.")
+    at_value = objective.exact and bound == value
+    highest = float(value) if at_value else max(rounded_up(bound), float(value))
+    return Proof(highest, True, objective.magnitude(), spare * objective.magnitude(), float(value))
+
+
+def labels_of(witness: Witness, n: int, n_clusters: int | None) -> Integers:
+    """The labels that the certificate is about, numbered from 0."""
+    labels = _whole(witness, "labels")
+    if labels.shape != (n,):
+        raise CertificateError("The labels of the certificate are of another number of nodes.")
+    names, numbers = np.unique(labels, return_inverse=True)
+    if n_clusters is not None and len(names) > n_clusters:
+        raise CertificateError("The labels of the certificate have more clusters than it states.")
+    return numbers.astype(np.int64)
+
+
+def _numbers(witness: Witness, name: str) -> Any:
+    """A finite array of the witness."""
+    try:
+        array = np.asarray(witness[name])
+    except (KeyError, TypeError, ValueError):
+        raise CertificateError(f"The certificate lacks its witness ({name}).") from None
+    if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
+        raise CertificateError("The witness must hold arrays of finite numbers.")
+    return array
+
+
+def _whole(witness: Witness, name: str) -> Integers:
+    """An array of whole numbers, which files hold as floating-point ones."""
+    array = _numbers(witness, name).astype(np.float64)
+    if np.any((array % 1 != 0) | (np.abs(array) >= LARGEST_WHOLE)):
+        raise CertificateError(f"The witness must hold whole numbers ({name}).")
+    return np.asarray(array, dtype=np.int64)
+
+
+def _grain(witness: Witness) -> int:
+    """Into how many parts a unit of pair weight is divided."""
+    grain = _whole(witness, "grain")
+    if grain.shape != () or not 1 <= grain < LARGEST_WHOLE:
+        raise CertificateError("The grain of the certificate must be a whole number of at least 1.")
+    return int(grain)
+
+
+def _cuts(witness: Witness, objective: PairObjective, grain: int, cases: int) -> Cuts:
+    arrays = [_whole(witness, f"cut_{name}") for name in Cuts._fields]
+    if any(array.ndim != 1 for array in arrays):
+        raise CertificateError("The cuts of the certificate have wrong shapes.")
+    cuts = Cuts(*arrays)
+    check_cuts(cuts, objective, grain, cases)
+    return cuts
+
+
+def _prove_by_cuts(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
+    def total(objective: PairObjective) -> Fraction:
+        table = _whole(witness, "branches")
+        if table.ndim != 2 or table.shape[1] != 4:
+            raise CertificateError("The cases of the certificate have wrong shapes.")
+        grain = _grain(witness)
+        cuts = _cuts(witness, objective, grain, len(table) + 1)
+        return bound_by_cases(objective, cuts, [Branch(*row) for row in table.tolist()], grain, statement.n_clusters)
+
+    return _proof(A, statement, witness, total)
+
+
+def _prove_by_semidefinite(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
+    def total(objective: PairObjective) -> Fraction:
+        grain = _grain(witness)
+        cuts = _cuts(witness, objective, grain, 1)
+        return bound_by_semidefinite(objective, cuts, _whole(witness, "y"), _whole(witness, "N"), grain, statement.n_clusters)
+
+    return _proof(A, statement, witness, total)
+
+
+def _prove_by_routing(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
+    def total(objective: PairObjective) -> Fraction:
+        regions, turns = _whole(witness, "regions"), _whole(witness, "turns")
+        lengths, flows, share = (_numbers(witness, name) for name in ("lengths", "flows", "share"))
+        if regions.ndim != 1 or lengths.ndim != 3 or share.shape != () or np.any(regions < 0) or np.any(regions >= objective.n):
+            raise CertificateError("The routing of the certificate has wrong shapes.")
+        return bound_by_routing(objective, Routing(regions, turns, lengths, flows, float(share)))
+
+    return _proof(A, statement, witness, total, spare=SPARE)
+
+
+KINDS = {
+    "cuts": Kind("inequalities that all partitions satisfy, with multipliers", _prove_by_cuts),
+    "semidefinite": Kind("a positive semidefinite matrix and inequalities that all partitions satisfy", _prove_by_semidefinite),
+    "routing": Kind("demands routed along the edges", _prove_by_routing),
+}

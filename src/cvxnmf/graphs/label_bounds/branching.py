@@ -1,0 +1,225 @@
+"""The bound of the linear program with cuts, and the optimum by branching on pairs of nodes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from cvxnmf.certificates.label_cuts import Branch, Cuts, case_bound
+from cvxnmf.certificates.pair_objectives import PairObjective, exact_sum
+from cvxnmf.graphs.label_bounds import separation
+from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.linear_program import CutProgram
+from cvxnmf.graphs.label_bounds.separation import join_cuts, no_cuts
+from cvxnmf.graphs.multilevel import Labels, improved_labels
+
+#: Cuts that are added at once, by kind.
+MOST_TRIANGLES, MOST_STARS, MOST_TWO_PARTITIONS = 3000, 800, 300
+#: Growths of a 2-partition that are tried at once.
+TRIES = 3000
+#: Rounds of cuts at a branch below the first, and rounds without progress that end one.
+ROUNDS_BELOW, STALLED = 60, 4
+#: Bounds this close to the best partition count as equal where data are not whole numbers.
+CLOSE = 1e-9
+#: A doubling of a ray's multipliers is tried this often.
+DOUBLINGS = 30
+
+
+class Case(NamedTuple):
+    """Partitions with some pairs decided: a bound on their sum of L over unordered pairs, and the cuts that prove it."""
+
+    bound: Fraction
+    cuts: Cuts
+
+
+class Split(NamedTuple):
+    """A pair of nodes, together in one case and apart in the other."""
+
+    i: int
+    j: int
+    together: Case | Split
+    apart: Case | Split
+
+
+class ProvedByCuts(NamedTuple):
+    """A bound by cases: cuts with multipliers, the branches, and the best partition met on the way."""
+
+    cuts: Cuts
+    branches: list[Branch]
+    grain: int
+    labels: Labels
+    closed: bool
+
+
+class Search:
+    """Cutting planes and branching for one quality.
+
+    Parameters
+    ----------
+    objective : PairObjective
+        The quality.
+    labels : ndarray of int, shape (n,)
+        The best partition known.
+    n_clusters : int, optional
+        The most clusters of a partition.
+    budget : Budget
+        Work that may be spent.
+    """
+
+    def __init__(self, objective: PairObjective, labels: Labels, n_clusters: int | None, budget: Budget) -> None:
+        self.objective, self.n_clusters, self.budget = objective, n_clusters, budget
+        self.program = CutProgram(objective, n_clusters)
+        self.alone = exact_sum(objective.diagonal())
+        self.labels, self.value = labels, self._pair_sum(labels)
+        self.fixed: dict[tuple[int, int], bool] = {}
+        self.first: Case | None = None
+        self.turn = 0
+
+    def run(self) -> ProvedByCuts:
+        """Search until the bound meets the best partition or the budget is spent."""
+        return self.proved(self._explore())
+
+    def so_far(self) -> ProvedByCuts:
+        """What is proved if the search is stopped now: the bound before any branching."""
+        return self.proved(self.first or self._trivial())
+
+    def proved(self, tree: Case | Split) -> ProvedByCuts:
+        """The tree of cases as a list of branches, and all cuts with the case they belong to."""
+        branches: list[Branch] = []
+        leaves: list[Case] = []
+
+        def number(part: Case | Split) -> int:
+            if isinstance(part, Case):
+                leaves.append(part)
+                return -len(leaves)
+            place = len(branches)
+            branches.append(Branch(part.i, part.j, 0, 0))
+            branches[place] = Branch(part.i, part.j, number(part.together), number(part.apart))
+            return place
+
+        number(tree)
+        cuts = [leaf.cuts._replace(cases=np.full(len(leaf.cuts.cases), case)) for case, leaf in enumerate(leaves)]
+        closed = all(self._closes(leaf.bound) for leaf in leaves)
+        return ProvedByCuts(join_cuts(cuts), branches, self.program.grain, self.labels, closed)
+
+    def _trivial(self) -> Case:
+        return Case(self._bound(no_cuts()), no_cuts())
+
+    def _pair_sum(self, labels: Labels) -> int:
+        """Sum of L over unordered pairs in one cluster."""
+        same = np.triu(labels[:, None] == labels[None, :], 1)
+        return exact_sum(self.program.L[same])
+
+    def _bound(self, cuts: Cuts) -> Fraction:
+        return case_bound(self.objective, cuts, self.fixed, self.program.grain, self.n_clusters)
+
+    def _closes(self, bound: Fraction) -> bool:
+        """Whether no partition under this bound is better than the best one known."""
+        if self.objective.exact:
+            return self.objective.highest_attainable(self.alone + 2 * bound) <= self.alone + 2 * self.value
+        return bound <= self.value + CLOSE * (abs(self.value) + self.objective.largest_pair())
+
+    def _explore(self) -> Case | Split:
+        """Bound the partitions that agree with the pairs decided so far, by cases if one bound is not enough."""
+        case, fractional = self._cut_loop(len(self.fixed))
+        if self._closes(case.bound) or self.budget.exhausted or not fractional:
+            return case
+        i, j = self._pair_to_branch_on()
+        parts: dict[bool, Case | Split] = {}
+        for together in (True, False) if self.program.X[i, j] > 0.5 else (False, True):
+            parts[together] = case if self._spent() else self._explore_with(i, j, together)
+        return Split(i, j, parts[True], parts[False])
+
+    def _explore_with(self, i: int, j: int, together: bool) -> Case | Split:
+        """Explore the partitions that also have two nodes together, or apart."""
+        self.fixed[i, j] = together
+        self.program.decide(i, j, together)
+        found = self._explore()
+        self.program.decide(i, j, None)
+        del self.fixed[i, j]
+        return found
+
+    def _spent(self) -> bool:
+        return self.budget.exhausted
+
+    def _cut_loop(self, depth: int) -> tuple[Case, bool]:
+        """Solve and cut until nothing is violated or the bound stalls; the best bound, and whether pairs are left undecided."""
+        best, stalled = self._trivial(), 0
+        for round_number in range(ROUNDS_BELOW if depth else 10**6):
+            if not self.program.solve():
+                return self._infeasible(best), False
+            case = Case(self._bound(self.program.active_cuts()), self.program.active_cuts())
+            progress = best.bound - case.bound
+            best = min(best, case, key=lambda one: one.bound)
+            self._note(best, depth)
+            if round_number % 8 == 0:
+                self._round()
+            if self._closes(best.bound) or self.budget.exhausted:
+                break
+            cuts = self._violated(everywhere=bool(depth))
+            few = 10**4 * progress < max(Fraction(1), best.bound - self.value)
+            stalled = stalled + 1 if few and not np.any(np.diff(cuts.starts) == 3) else 0
+            if not len(cuts.multipliers) or stalled >= STALLED:
+                break
+            if progress > 0:
+                self.program.drop_slack()
+            self.program.add(cuts)
+        self._round()
+        X = self.program.X
+        return best, bool(np.any((X > 1e-6) & (X < 1 - 1e-6)))
+
+    def _note(self, best: Case, depth: int) -> None:
+        """Count the work, keep the first case for an interrupt, and report."""
+        self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
+        self.program.work = 0.0
+        if not depth:
+            self.first = best
+            self.budget.report(float(self.alone + 2 * best.bound))
+
+    def _infeasible(self, best: Case) -> Case:
+        """Add a ray's multipliers to those of the best bound until it falls below the best partition."""
+        ray = self.program.infeasible_cuts()
+        if ray is None:
+            return best
+        for doubling in range(DOUBLINGS):
+            cuts = join_cuts([best.cuts, ray._replace(multipliers=ray.multipliers << doubling)])
+            bound = self._bound(cuts)
+            if self._closes(bound):
+                return Case(bound, cuts)
+        return best
+
+    def _violated(self, everywhere: bool) -> Cuts:
+        """Violated cuts: triangles, and the others once few triangles are left."""
+        X, found = self.program.X, []
+        anywhere = everywhere or self.n_clusters is not None
+        found.append(separation.triangles(X, np.ones_like(X, dtype=bool) if anywhere else self.program.L > 0, MOST_TRIANGLES))
+        if self.n_clusters is not None:
+            found.append(separation.crowds(X, self.n_clusters))
+        if len(found[0].multipliers) < MOST_TRIANGLES // 4:
+            found.append(separation.stars(X, MOST_STARS))
+            if sum(len(cuts.multipliers) for cuts in found) < 100:
+                self.turn += 1
+                found.append(separation.two_partitions(X, MOST_TWO_PARTITIONS, TRIES, self.turn))
+        return join_cuts(found)
+
+    def _round(self) -> None:
+        """Look for a better partition near the fractional one."""
+        near = connected_components(sp.csr_array(self.program.X > 0.5), directed=False)[1].astype(np.int64)
+        labels = improved_labels(self.objective, near, self.n_clusters)
+        value = self._pair_sum(labels)
+        if value > self.value:
+            self.labels, self.value = labels, value
+
+    def _pair_to_branch_on(self) -> tuple[int, int]:
+        X, weights = self.program.X, np.abs(self.program.L)
+        score = np.minimum(X, 1.0 - X) * (weights + 0.05 * weights.max())
+        i, j = divmod(int(np.argmax(np.triu(score, 1))), len(X))
+        return i, j
+
+
+#: Products of rows and iterations, and triples of nodes, that count as a unit of work.
+WORK_PER_UNIT, TRIANGLES_PER_UNIT = 2e4, 2e6

@@ -1,0 +1,34 @@
+"""Work that is counted, not timed: the same effort gives the same bound on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Budget:
+    """Units of work that may still be spent, about a millisecond each, and whoever wants to hear of every better bound.
+
+    Parameters
+    ----------
+    units : float
+        All units there are.
+    report : callable, optional
+        Called with every bound, on the sum of pair weights.
+    """
+
+    def __init__(self, units: float, report: Callable[[float], object] | None = None) -> None:
+        self.units, self.spent, self._report = units, 0.0, report
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left."""
+        return self.spent >= self.units
+
+    def spend(self, units: float) -> None:
+        """Count work that was done."""
+        self.spent += units
+
+    def report(self, bound: float) -> None:
+        """Tell of a bound."""
+        if self._report is not None:
+            self._report(bound)

@@ -1,0 +1,260 @@
+"""Cuts that a fractional co-membership matrix violates, found greedily: triangles, stars, 2-partitions, and too many clusters.
+
+All are of the one family of `certificates.label_cuts`: a vector b of signs on a few nodes, ``-sum_{i<j} b_i b_j x_ij <=
+side(b)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cvxnmf.certificates.label_cuts import Cuts
+from cvxnmf.linalg.arrays import FloatArray
+
+#: How much a cut other than a triangle must be violated.
+VIOLATION = 1e-3
+#: Largest number of nodes on both sides of a 2-partition.
+MOST_NODES = 15
+
+
+def triangles(X: FloatArray, positive: Any, most: int, violation: float = 1e-5) -> Cuts:
+    """The most violated triangles ``x_ij + x_jk - x_ik <= 1``, one for every pair (i, k).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n)
+        Co-memberships from 0 to 1.
+    positive : ndarray of bool, shape (n, n)
+        Pairs of which a triangle needs one as a short side; if all others are 0 or 1 by themselves, these triangles are enough.
+    most : int
+        How many to return.
+    violation : float
+        The least violation.
+    """
+    amounts, nodes = _triangles(X, positive, violation)
+    order = np.argsort(-amounts, kind="stable")[:most]
+    signs = np.tile(np.array([1, -1, -1]), len(order))
+    return make_cuts(nodes[order].ravel(), signs, np.full(len(order), 3))
+
+
+def stars(X: FloatArray, most: int) -> Cuts:
+    """The most violated stars: a centre i and a set T with ``sum_T x_it - sum_{s<t in T} x_st <= 1``."""
+    amounts, sides = _stars(X, VIOLATION, 1.0 - VIOLATION, VIOLATION, len(X), len(X), 0)
+    return _select(amounts, sides, most)
+
+
+def fast_triangles(X: FloatArray, most: int, violation: float) -> tuple[Cuts, float]:
+    """Like :func:`triangles`, for all pairs and in single precision; also the largest violation."""
+    single = X.astype(np.float32)
+    np.fill_diagonal(single, -9.0)
+    amounts, nodes = _fast_triangles(single, np.float32(violation))
+    order = np.argsort(-amounts, kind="stable")[:most]
+    signs = np.tile(np.array([1, -1, -1]), len(order))
+    return make_cuts(nodes[order].ravel(), signs, np.full(len(order), 3)), float(amounts.max(initial=0.0))
+
+
+def few_stars(X: FloatArray, most: int, turn: int) -> Cuts:
+    """Violated stars of at most a dozen leaves, grown from a few first leaves of every centre; `turn` varies which."""
+    amounts, sides = _stars(X, 0.05, 2.0, 0.03, 12, 6, turn)
+    return _select(amounts, sides, most)
+
+
+def two_partitions(X: FloatArray, most: int, tries: int, turn: int) -> Cuts:
+    """The most violated ``x(S:T) - x(S) - x(T) <= min(|S|, |T|)``, grown from single nodes; `turn` varies the growth."""
+    amounts, sides = _two_partitions(X, VIOLATION, tries, turn)
+    return _select(amounts, sides, most)
+
+
+def crowds(X: FloatArray, n_clusters: int) -> Cuts:
+    """Sets of ``n_clusters + 1`` nodes of which no two seem to share a cluster."""
+    if len(X) <= n_clusters:
+        return no_cuts()
+    sets = _crowds(X, n_clusters + 1, VIOLATION)
+    ordered = np.unique(np.sort(sets, axis=1), axis=0)
+    return make_cuts(ordered.ravel(), np.ones(ordered.size, dtype=np.int64), np.full(len(ordered), n_clusters + 1))
+
+
+def make_cuts(nodes: Any, signs: Any, lengths: Any) -> Cuts:
+    """Cuts with multipliers 0."""
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    zeros = np.zeros(len(lengths), dtype=np.int64)
+    return Cuts(starts, np.asarray(nodes, dtype=np.int64), np.asarray(signs, dtype=np.int64), zeros, zeros)
+
+
+def no_cuts() -> Cuts:
+    """An empty list of cuts."""
+    return make_cuts(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
+def join_cuts(parts: list[Cuts]) -> Cuts:
+    """Several lists of cuts as one."""
+    lengths = np.concatenate([np.diff(part.starts) for part in parts])
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Cuts(starts, *(np.concatenate([getattr(part, name) for part in parts]) for name in Cuts._fields[1:]))
+
+
+def cut_rows(cuts: Cuts) -> tuple[Any, Any, Any, Any]:
+    """Pairs of all cuts, cut after cut, with their coefficients ``-b_i b_j``, and how many there are in each."""
+    lengths = np.diff(cuts.starts)
+    i, j, products = cuts._replace(multipliers=np.ones_like(lengths)).pairs()
+    groups = [np.repeat(np.flatnonzero(lengths == length), length * (length - 1) // 2) for length in np.unique(lengths)]
+    order = np.argsort(np.concatenate(groups), kind="stable") if groups else np.zeros(0, dtype=np.intp)
+    return i[order], j[order], -products[order], lengths * (lengths - 1) // 2
+
+
+def _select(amounts: Any, sides: Any, most: int) -> Cuts:
+    """The most violated of the cuts that rows of signs describe, without repetitions."""
+    if not len(amounts):
+        return no_cuts()
+    _, first = np.unique(sides, axis=0, return_index=True)
+    chosen = np.sort(first[np.argsort(-amounts[first], kind="stable")[:most]])
+    rows, nodes = np.nonzero(sides[chosen])
+    return make_cuts(nodes, sides[chosen][rows, nodes], np.bincount(rows, minlength=len(chosen)))
+
+
+@njit(cache=True, nogil=True)
+def _triangles(X: Any, positive: Any, violation: float) -> Any:
+    n = len(X)
+    amounts, nodes, count = np.empty(n * (n - 1) // 2), np.empty((n * (n - 1) // 2, 3), np.int64), 0
+    for i in range(n):
+        for k in range(i + 1, n):
+            limit = 1.0 + X[i, k]
+            if limit > 2.0 - violation:
+                continue
+            best, centre = violation, -1
+            for j in range(n):
+                amount = X[i, j] + X[k, j] - limit
+                if amount > best and j != i and j != k and (positive[i, j] or positive[k, j]):
+                    best, centre = amount, j
+            if centre >= 0:
+                amounts[count] = best
+                nodes[count, 0], nodes[count, 1], nodes[count, 2] = centre, i, k
+                count += 1
+    return amounts[:count], nodes[:count]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _fast_triangles(X: Any, violation: Any) -> Any:
+    """One violated triangle per pair: the largest sum first without its place, which runs on whole vectors."""
+    n = len(X)
+    amounts, nodes, count = np.empty(n * (n - 1) // 2, np.float32), np.empty((n * (n - 1) // 2, 3), np.int64), 0
+    for i in range(n):
+        for k in range(i + 1, n):
+            limit = np.float32(1.0) + X[i, k] + violation
+            if limit > np.float32(1.95):
+                continue
+            largest = np.float32(0.0)
+            for j in range(n):
+                largest = max(largest, X[i, j] + X[k, j])
+            if largest > limit:
+                for j in range(n):
+                    if X[i, j] + X[k, j] == largest:
+                        amounts[count] = largest - limit + violation
+                        nodes[count, 0], nodes[count, 1], nodes[count, 2] = j, i, k
+                        count += 1
+                        break
+    return amounts[:count], nodes[:count]
+
+
+@njit(cache=True, nogil=True)
+def _stars(X: Any, low: float, high: float, violation: float, leaves: int, tries: int, turn: int) -> Any:
+    """Greedy growth from a centre and a first leaf: the leaf of highest gain joins while there is one.
+
+    Leaves have co-memberships between `low` and `high`. If a centre has more first leaves than `tries`, some of them are tried,
+    others at every turn.
+    """
+    n = len(X)
+    amounts, sides = [0.0], [np.zeros(n, np.int8)]
+    state = np.uint64(turn)
+    for i in range(n):
+        near = np.array([j for j in range(n) if j != i and low < X[i, j] < high])
+        for attempt in range(min(tries, len(near)) if len(near) >= 3 else 0):
+            state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            first = attempt if len(near) <= tries else np.int64(state >> np.uint64(33)) % len(near)
+            gains = np.array([X[i, j] - X[j, near[first]] for j in near])
+            gains[first] = -1e9
+            side, total, size = np.zeros(n, np.int8), X[i, near[first]], 1
+            side[i], side[near[first]] = 1, -1
+            while size < leaves:
+                best = np.argmax(gains)
+                if gains[best] <= 1e-6:
+                    break
+                total += gains[best]
+                side[near[best]] = -1
+                size += 1
+                for q in range(len(near)):
+                    gains[q] -= X[near[q], near[best]]
+                gains[best] = -1e9
+            if total > 1.0 + violation and size >= 3:
+                amounts.append(total - 1.0)
+                sides.append(side)
+    return _stacked(amounts, sides)
+
+
+@njit(cache=True, nogil=True)
+def _two_partitions(X: Any, violation: float, tries: int, turn: int) -> Any:
+    """Greedy growth of both sides from a node, with small pseudo-random perturbations of the gains."""
+    n = len(X)
+    amounts, sides = [0.0], [np.zeros(n, np.int8)]
+    fractional = np.array([i for i in range(n) if np.any((X[i] > violation) & (X[i] < 1.0 - violation))])
+    state = np.uint64(turn * 7919 + 1)
+    for attempt in range(tries if len(fractional) >= 5 else 0):
+        side = np.zeros(n, np.int8)
+        start = fractional[attempt % len(fractional)]
+        side[start] = 1
+        here, there, total = 1, 0, 0.0
+        joined = X[start].copy()  # co-memberships with S less those with T
+        for _ in range(MOST_NODES - 1):
+            best, node, sign = -1e9, -1, 0
+            for q in fractional:
+                if side[q] == 0:
+                    state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                    noise = 0.2 * float(state >> np.uint64(40)) / 16777216.0
+                    if there <= 2 * here and joined[q] + noise > best:
+                        best, node, sign = joined[q] + noise, q, -1
+                    if here < there and -joined[q] - 1.0 + noise > best:
+                        best, node, sign = -joined[q] - 1.0 + noise, q, 1
+            if node < 0 or best < -0.3:
+                break
+            side[node] = sign
+            total -= sign * joined[node]
+            here, there = (here + 1, there) if sign > 0 else (here, there + 1)
+            joined = joined + sign * X[node]
+            if 2 <= here < there and total > here + violation:
+                amounts.append(total - here)
+                sides.append(side.copy())
+    return _stacked(amounts, sides)
+
+
+@njit(cache=True, nogil=True)
+def _stacked(amounts: Any, sides: Any) -> Any:
+    """All but the first entries, which only tell their types, as arrays."""
+    count = len(amounts) - 1
+    values, table = np.empty(count), np.empty((count, len(sides[0])), np.int8)
+    for c in range(count):
+        values[c] = amounts[c + 1]
+        table[c] = sides[c + 1]
+    return values, table
+
+
+@njit(cache=True, nogil=True)
+def _crowds(X: Any, size: int, violation: float) -> Any:
+    n = len(X)
+    found, count = np.empty((n, size), np.int64), 0
+    for first in range(n):
+        joined = X[first].copy()
+        joined[first] = np.inf
+        found[count, 0] = first
+        total = 0.0
+        for step in range(1, size):
+            node = np.argmin(joined)
+            total += joined[node]
+            found[count, step] = node
+            joined += X[node]
+            joined[node] = np.inf
+        if total < 1.0 - violation:
+            count += 1
+    return found[:count]

@@ -1,0 +1,279 @@
+"""How good a partition of a graph is, whoever found it: its quality, and a bound that no partition exceeds."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cvxnmf import validation
+from cvxnmf.certificates import Certificate, CertificateError, LabelStatement
+from cvxnmf.certificates.pair_objectives import OBJECTIVES, PairObjective
+from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
+from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.routing import Router
+from cvxnmf.graphs.label_bounds.semidefinite import Splitting
+from cvxnmf.graphs.multilevel import Labels, best_labels
+from cvxnmf.results import Iterate
+from cvxnmf.results.status import keep_best
+
+#: Up to so many nodes the linear program, and the semidefinite one, are tried.
+LINEAR, SEMIDEFINITE = 700, 2000
+#: Units of work for an effort of 1, about a millisecond each, and the share of them that the linear program may take.
+UNITS, LINEAR_SHARE = 90_000.0, 0.15
+#: A graph with at most so many edges per node is routed before it is split.
+SPARSE = 3.0
+
+
+def verify_labels(
+    graph: Any,
+    labels: Any,
+    objective: str = "modularity",
+    resolution: float = 1.0,
+    n_clusters: int | None = None,
+    effort: float = 1.0,
+    *,
+    weight: str | None = "weight",
+    callback: Callable[[Iterate], Any] | None = None,
+) -> Certificate:
+    """Prove how far a partition of a graph can be from the best one, whoever found it.
+
+    Parameters
+    ----------
+    graph : networkx or igraph graph, scipy.sparse matrix, array-like, list of tuples, or data frame
+        As :func:`partition` takes it. For ``objective="correlation"`` weights may be negative.
+    labels : array-like of shape (n,), dict, or Partition
+        The cluster of each node, under any names: in the order of the nodes, or by the node's name.
+    objective : str
+        What is to be large, always over ordered pairs of nodes in one cluster, a node with itself included:
+        "modularity", ``sum (A_ij - resolution d_i d_j / 2m) / 2m``; "cpm", the constant Potts model ``sum (A_ij - resolution)``;
+        "performance", the share of pairs a partition gets right, see :func:`performance`; "correlation", ``sum A_ij`` of signed
+        agreements.
+    resolution : float
+        Of modularity and the constant Potts model, read as the decimal number it is written as.
+    n_clusters : int, optional
+        Bound partitions into at most this many clusters only, which gives a lower bound.
+    effort : float
+        How much work may be spent, counted and not timed: 1 is a minute or two where the bound does not close before.
+    weight : str or None
+        Edge attribute with the weights, where there is one; None counts every edge as 1.
+    callback : callable, optional
+        Called with an :class:`Iterate` whenever the bound was computed: value, and the best bound so far.
+
+    Returns
+    -------
+    Certificate
+        Of scope "labels": ``bound >= value``, larger is better. No partition of the nodes has a quality above the bound. Where
+        data are whole numbers the proof is exact, and a gap of 0 means that the partition is optimal.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the certificate with the best bound so far.
+
+    Examples
+    --------
+    >>> import networkx as nx, cvxnmf
+    >>> graph = nx.barbell_graph(5, 0)
+    >>> certificate = cvxnmf.verify_labels(graph, [0] * 5 + [1] * 5)
+    >>> certificate.relative_gap
+    0.0
+    """
+    name = validation.choice("objective", objective, OBJECTIVES)
+    validation.number("effort", effort, minimum=0.0)
+    nodes, A, note = named_graph(graph, weight, signed=name == "correlation")
+    if note:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    statement = label_statement(name, resolution, n_clusters, len(nodes))
+    return prove_labels(A, checked_labels(labels, nodes, statement.n_clusters), statement, effort, callback).certificate
+
+
+def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) -> LabelStatement:
+    """What is to be proved, refused where its terms are wrong."""
+    validation.number("resolution", resolution, minimum=0.0)
+    if objective not in ("modularity", "cpm") and resolution != 1.0:
+        validation.refuse(f"The objective {objective!r} has no resolution; leave it out.")
+    most = None if n_clusters is None else min(validation.integer("n_clusters", n_clusters, minimum=1), n)
+    try:
+        return LabelStatement(objective, float(resolution), most)
+    except CertificateError:
+        validation.refuse(f"resolution must be a number of at least 0 and of moderate size, not {resolution!r}.")
+
+
+def checked_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
+    """Labels of all nodes as numbers from 0, from an array, a dictionary by node, or a Partition."""
+    if hasattr(labels, "to_dict") and hasattr(labels, "memberships"):
+        labels = labels.to_dict()
+    if isinstance(labels, Mapping):
+        missing = next((node for node in nodes if node not in labels), None)
+        if any(node not in labels for node in nodes):
+            validation.refuse(f"labels has no entry for the node {missing!r}.")
+        labels = [labels[node] for node in nodes]
+    given = labels if hasattr(labels, "shape") else list(labels) if hasattr(labels, "__iter__") else [labels]
+    if np.shape(given) != (len(nodes),):
+        validation.refuse(f"labels must name a cluster for each of the {len(nodes)} nodes, not be of shape {np.shape(given)}.")
+    if any(label is None or label != label for label in given):
+        validation.refuse("labels must name a cluster for every node; some are missing.")
+    numbers: dict[Any, int] = {}
+    found = np.array([numbers.setdefault(label, len(numbers)) for label in np.asarray(given).tolist()], dtype=np.int64)
+    if n_clusters is not None and len(numbers) > n_clusters:
+        validation.refuse(f"labels has {len(numbers)} clusters, more than n_clusters={n_clusters}.")
+    return found
+
+
+class ProvedLabels(NamedTuple):
+    """A certificate for labels, and the best partition that was met on the way."""
+
+    certificate: Certificate
+    better: Labels
+
+
+class LabelBounds:
+    """The best bound so far on the quality of all partitions, and its witness.
+
+    Parameters
+    ----------
+    A : sparse array of shape (n, n)
+        Symmetric.
+    labels : ndarray of int, shape (n,)
+        The partition that the certificate is about.
+    statement : LabelStatement
+        What is to be proved.
+    effort : float
+        Multiple of the usual work.
+    callback : callable, optional
+        Told of every bound.
+    """
+
+    def __init__(self, A: Any, labels: Labels, statement: LabelStatement, effort: float, callback: Any) -> None:
+        self.A, self.labels, self.statement, self.effort, self.callback = A, labels, statement, effort, callback
+        self.objective: PairObjective = statement.objective_of(A)
+        self.value = float(self.objective.value(labels))
+        self.started, self.count, self.stage, self.lowest = time.perf_counter(), 0, "", np.inf
+        self.found = self._certificate("cuts", _no_cuts_witness())
+        self.better = labels
+        self.at_work: Callable[[], Iterator[tuple[str, dict[str, Any]]]] = lambda: iter(())
+
+    def _certificate(self, kind: str, witness: dict[str, Any]) -> Certificate:
+        """The certificate of a witness, which the trusted kernel checks."""
+        held = {name: _as_float(array) for name, array in witness.items()} | {"labels": self.labels.astype(np.float64)}
+        return Certificate.of_proof(self.value, kind, self.statement.prove(self.A, kind, held), self.statement, held)
+
+    def take(self) -> Certificate:
+        """Take over what the bound at work has proved, if it is lower."""
+        for kind, witness in self.at_work():
+            certificate = self._certificate(kind, witness)
+            if certificate.bound < self.found.bound:
+                self.found = certificate
+        return self.found
+
+    def report(self, total: float) -> None:
+        """Tell of a bound on the sum over pairs."""
+        if self.callback is not None and np.isfinite(total):
+            self.count += 1
+            self.lowest = min(self.lowest, float(self.objective.quality(Fraction(total))), self.found.bound)
+            seconds = time.perf_counter() - self.started
+            self.callback(Iterate(self.count, seconds, self.value, max(self.lowest, self.value), 0, self.stage))
+
+    def budget(self, share: float) -> Budget:
+        """A share of the work that may be spent."""
+        return Budget(share * self.effort * UNITS, self.report)
+
+    @property
+    def best_value(self) -> Fraction:
+        """The quality of the best partition met so far."""
+        return self.objective.value(self.better)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the best partition met so far is proved to be optimal."""
+        return self.found.bound <= float(self.best_value) * (1 + 1e-12)
+
+    def target(self) -> float:
+        """A bound on the sum over pairs that no partition better than the best one could have."""
+        best = (self.best_value * Fraction(self.objective.unit) - Fraction(self.objective.offset)) * Fraction(
+            self.objective.scale
+        )
+        return float(best) + 0.9 * self.objective.step()
+
+    def run(self) -> None:
+        """The bounds that the size of the graph suggests, one after the other until one closes."""
+        n, edges = self.objective.n, int(np.count_nonzero(self.objective.rows < self.objective.columns))
+        self.better = max(
+            self.labels, best_labels(self.objective, (self.labels,), self.statement.n_clusters), key=self.objective.value
+        )
+        if n <= LINEAR:
+            self.by_cuts()
+        if not self.closed and (n > SEMIDEFINITE or (edges <= SPARSE * n and n > LINEAR)):
+            self.by_routing()
+        if not self.closed and n <= SEMIDEFINITE:
+            self.by_semidefinite()
+
+    def by_cuts(self) -> None:
+        """Linear program with cuts, and branching."""
+        self.stage = "linear program"
+        search = Search(self.objective, self.better, self.statement.n_clusters, self.budget(LINEAR_SHARE))
+        self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
+        proved = search.run()
+        self.better = proved.labels
+        self.at_work = lambda: iter([("cuts", _cuts_witness(proved))])
+        self.take()
+
+    def by_semidefinite(self) -> None:
+        """Doubly nonnegative program with cuts."""
+        self.stage = "semidefinite program"
+        splitting = Splitting(self.objective, self.better, self.statement.n_clusters, self.budget(1.0 - LINEAR_SHARE))
+
+        def witnesses() -> Iterator[tuple[str, dict[str, Any]]]:
+            proved = splitting.proved()
+            if proved is not None:
+                yield "semidefinite", _cut_arrays(proved.cuts) | {"y": proved.y, "N": proved.N, "grain": proved.grain}
+
+        self.at_work = witnesses
+        splitting.run(self.target())
+        self.take()
+
+    def by_routing(self) -> None:
+        """Demands routed along edges."""
+        self.stage = "routing"
+        router = Router(self.objective, self.better, self.budget(1.0))
+        self.at_work = lambda: iter([("routing", router.best._asdict())] if router.best is not None else [])
+        router.run(self.target())
+        self.take()
+
+
+def prove_labels(
+    A: Any, labels: Labels, statement: LabelStatement, effort: float = 1.0, callback: Callable[[Iterate], Any] | None = None
+) -> ProvedLabels:
+    """The certificate of labels; on Ctrl-C the best one so far, in an Interrupted."""
+    bounds = LabelBounds(A, labels, statement, effort, callback)
+    with keep_best(lambda _: bounds.take()):
+        bounds.run()
+    return ProvedLabels(bounds.found, bounds.better)
+
+
+def _cuts_witness(proved: ProvedByCuts) -> dict[str, Any]:
+    branches = np.array(proved.branches, dtype=np.float64).reshape(-1, 4)
+    return _cut_arrays(proved.cuts) | {"branches": branches, "grain": proved.grain}
+
+
+def _cut_arrays(cuts: Any) -> dict[str, Any]:
+    return {f"cut_{name}": array for name, array in cuts._asdict().items()}
+
+
+def _no_cuts_witness() -> dict[str, Any]:
+    """The bound that pairs of positive weight give by themselves."""
+    empty = np.zeros(0)
+    arrays = {f"cut_{name}": empty for name in ("nodes", "signs", "multipliers", "cases")}
+    return arrays | {"cut_starts": np.zeros(1), "branches": np.zeros((0, 4)), "grain": 1}
+
+
+def _as_float(array: Any) -> Any:
+    """Arrays of a witness hold floating-point numbers, of which the digest covers every bit."""
+    values = np.asarray(array)
+    return values if values.dtype.kind == "f" else values.astype(np.float64)

@@ -1,0 +1,213 @@
+"""Bounds on the quality of all partitions, against every partition of small graphs and the known optima of larger ones."""
+
+import os
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxnmf
+from cvxnmf.certificates import LabelStatement
+from cvxnmf.graphs.label_bounds.verify import LabelBounds
+
+OBJECTIVES = ("modularity", "cpm", "performance", "correlation")
+BOUNDS = ("by_cuts", "by_semidefinite", "by_routing")
+
+
+def all_partitions(n):
+    """Every partition of n nodes as restricted growth strings."""
+    rows = [[]]
+    for _ in range(n):
+        rows = [[*row, c] for row in rows for c in range(max(row, default=-1) + 2)]
+    return np.array(rows)
+
+
+PARTITIONS = {n: all_partitions(n) for n in range(1, 9)}
+
+
+def best_by_enumeration(objective, n_clusters):
+    """The labels of highest quality among all partitions."""
+    candidates = PARTITIONS[objective.n]
+    if n_clusters is not None:
+        candidates = candidates[candidates.max(axis=1) < n_clusters]
+    L = objective.dense()
+    sums = sum(np.where(candidates[:, i] == candidates[:, j], L[i, j], 0) for i, j in product(range(objective.n), repeat=2))
+    return candidates[np.argmax(sums)]
+
+
+def random_case(seed, objective):
+    """A random weighted or signed graph with its terms, half of them with at most k clusters."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    weights = [np.ones((n, n)), 0.5 * np.ones((n, n)), rng.integers(1, 5, (n, n)), rng.random((n, n))][rng.integers(4)]
+    A = np.triu((rng.random((n, n)) < rng.random()) * weights)
+    if objective == "correlation":
+        A = A * rng.choice([-1, 1], (n, n))
+    resolution = float(rng.choice([1.0, 0.5, 0.1, 2.0, 1 / 3])) if objective in ("modularity", "cpm") else 1.0
+    k = int(rng.integers(1, n + 1)) if rng.random() < 0.5 else None
+    return A + np.triu(A, 1).T, LabelStatement(objective, resolution, k)
+
+
+def certificate_by(A, statement, bound, effort=0.02):
+    """The certificate of one kind of bound, about a single cluster."""
+    bounds = LabelBounds(sp.csr_array(A), np.zeros(len(A), dtype=np.int64), statement, effort, None)
+    getattr(bounds, bound)()
+    return bounds
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_linear_program_with_branching_finds_the_optimum_of_all_partitions(objective):
+    for seed in range(50):
+        A, statement = random_case(seed, objective)
+        bounds = certificate_by(A, statement, "by_cuts", effort=1.0)
+        pairs = bounds.objective
+        optimum = pairs.value(best_by_enumeration(pairs, statement.n_clusters))
+        slack = (1e-15 if pairs.exact else 1e-9) * max(1.0, abs(float(optimum)))
+        assert float(optimum) <= bounds.found.bound <= float(optimum) + slack, seed
+        assert float(bounds.best_value) >= float(optimum) - slack
+        assert bounds.found.check(A) == bounds.found.bound
+
+
+@pytest.mark.parametrize("bound", ["by_semidefinite", "by_routing"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_no_partition_is_above_a_bound(objective, bound):
+    for seed in range(100, 112):
+        A, statement = random_case(seed, objective)
+        bounds = certificate_by(A, statement, bound, effort=0.002)
+        optimum = bounds.objective.value(best_by_enumeration(bounds.objective, statement.n_clusters))
+        assert bounds.found.bound >= float(optimum) - (0.0 if bounds.objective.exact else 1e-12), seed
+        bounds.found.check(A)
+
+
+def data(name):
+    if "CVXNMF_DATA" not in os.environ:
+        pytest.skip("CVXNMF_DATA is not set")
+    nx = pytest.importorskip("networkx")
+    path = Path(os.environ["CVXNMF_DATA"]) / name
+    if path.suffix == ".gml":
+        return nx.Graph(nx.read_gml(path, label="id"))
+    return nx.Graph(np.loadtxt(path, delimiter=",", skiprows=1, usecols=(0, 1)).tolist())
+
+
+@pytest.mark.parametrize(
+    ("name", "optimum"),
+    [
+        ("dolphins.gml", 0.528519441),
+        ("football.gml", 0.604569563),
+        ("polbooks.gml", 0.527236594),
+        ("netscience_edges.csv", 0.848586778),
+    ],
+)
+def test_optimal_modularity_of_known_graphs_is_proved(name, optimum):
+    graph = data(name)
+    certificate = cvxnmf.verify_labels(graph, [0] * len(graph), weight=None)
+    assert certificate.bound == pytest.approx(optimum, abs=1e-9)
+    assert certificate.kind == "cuts"
+
+
+@pytest.mark.parametrize(("name", "optimum"), [("karate_club", 0.419789612), ("les_miserables", 0.560008370)])
+def test_optimal_modularity_of_networkx_graphs_is_proved(name, optimum):
+    nx = pytest.importorskip("networkx")
+    graph = getattr(nx, f"{name}_graph")()
+    certificate = cvxnmf.verify_labels(graph, dict.fromkeys(graph, 0), weight=None)
+    assert certificate.bound == pytest.approx(optimum, abs=1e-9)
+
+
+def test_at_most_two_clusters_have_a_lower_bound():
+    nx = pytest.importorskip("networkx")
+    A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None)
+    two = certificate_by(A.toarray(), LabelStatement("modularity", 1.0, 2), "by_cuts", effort=0.5)
+    assert two.found.bound == pytest.approx(0.371794871, abs=1e-8)
+    assert float(two.best_value) == two.found.bound
+    semidefinite = certificate_by(A.toarray(), LabelStatement("modularity", 1.0, 2), "by_semidefinite", effort=0.02)
+    assert two.found.bound <= semidefinite.found.bound < 0.41
+
+
+def planted(n, size, rng=0):
+    """A sparse graph of planted clusters, and their labels."""
+    rng = np.random.default_rng(rng)
+    labels = np.arange(n) // size
+    i = rng.integers(0, n, 8 * n)
+    j = np.where(rng.random(8 * n) < 0.8, labels[i] * size + rng.integers(0, size, 8 * n), rng.integers(0, n, 8 * n))
+    keep = i != j
+    A = sp.csr_array((np.ones(keep.sum()), (i[keep], j[keep])), shape=(n, n))
+    return (A + A.T).minimum(1.0), labels
+
+
+def test_routing_inside_regions_proves_a_bound_in_memory_of_the_size_of_the_graph(monkeypatch):
+    A, labels = planted(2400, 100)
+    bounds = LabelBounds(A, labels, LabelStatement("modularity", 1.0), 1.0, None)
+    monkeypatch.setattr("cvxnmf.graphs.label_bounds.routing.WHOLE", 1e6)
+    bounds.by_routing()
+    assert bounds.found.kind == "routing"
+    assert len(np.unique(bounds.found.witness["regions"])) > 1
+    assert bounds.found.relative_gap < 0.12
+    assert bounds.found.check(A) == bounds.found.bound
+
+
+def test_the_bound_falls_while_it_is_computed():
+    nx = pytest.importorskip("networkx")
+    seen = []
+    cvxnmf.verify_labels(nx.les_miserables_graph(), [0] * 77, callback=seen.append)
+    assert len(seen) > 2
+    assert all(b.bound <= a.bound for a, b in zip(seen, seen[1:], strict=False))
+    assert seen[-1].stage == "linear program"
+
+
+def test_an_interrupt_leaves_the_best_bound_so_far():
+    nx = pytest.importorskip("networkx")
+    graph, heard = nx.les_miserables_graph(), []
+
+    def stop(iterate):
+        heard.append(iterate.bound)
+        if len(heard) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.verify_labels(graph, [0] * 77, callback=stop)
+    certificate = stopped.value.solution
+    assert certificate.bound <= heard[0]
+    certificate.check(nx.to_scipy_sparse_array(graph))
+
+
+def test_the_same_effort_gives_the_same_certificate():
+    A, _ = cvxnmf.block_graph(24, 0.4, 0.6)
+    first, second = (cvxnmf.verify_labels(A, np.arange(24) % 2, effort=0.01) for _ in range(2))
+    assert first.digest == second.digest
+
+
+def test_labels_may_be_an_array_a_dictionary_or_a_partition():
+    nx = pytest.importorskip("networkx")
+    graph = nx.karate_club_graph()
+    found = cvxnmf.partition(graph, n_clusters=2)
+    forms = [found, found.to_dict(), found.labels, [f"cluster {label}" for label in found.labels]]
+    values = {cvxnmf.verify_labels(graph, form, effort=0.0).value for form in forms}
+    assert len(values) == 1
+    assert values.pop() == pytest.approx(found.modularity)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0, 1]}, "each of the 3 nodes"),
+        ({"labels": {0: 1}}, "no entry for the node 1"),
+        ({"labels": [0, None, 1]}, "some are missing"),
+        ({"n_clusters": 1}, "more than n_clusters=1"),
+        ({"objective": "likelihood"}, "objective"),
+        ({"objective": "performance", "resolution": 2.0}, "no resolution"),
+        ({"resolution": -1.0}, "resolution"),
+        ({"effort": -1.0}, "effort"),
+        ({"graph": -np.ones((3, 3))}, "Negative values"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(change, message):
+    arguments = {"graph": np.ones((3, 3)), "labels": [0, 0, 1]} | change
+    with pytest.raises(ValueError, match=message):
+        cvxnmf.verify_labels(**arguments)
+
+
+def test_graphs_without_edges_or_with_one_node():
+    assert cvxnmf.verify_labels(np.zeros((3, 3)), [0, 1, 2]).gap == 0
+    assert cvxnmf.verify_labels(np.ones((1, 1)), [0]).gap == 0

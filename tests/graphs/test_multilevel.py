@@ -1,0 +1,50 @@
+"""Local moves with refinement and aggregation."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cvxnmf.certificates.pair_objectives import pair_objective
+from cvxnmf.graphs.multilevel import best_labels
+
+nx = pytest.importorskip("networkx")
+
+
+def same_partition(first, second):
+    return len(set(zip(first, second, strict=True))) == len(set(first)) == len(set(second))
+
+
+def test_the_order_of_the_nodes_does_not_matter():
+    A = nx.to_scipy_sparse_array(nx.les_miserables_graph())
+    order = np.random.default_rng(0).permutation(77)
+    labels = best_labels(pair_objective(A, "modularity", 1.0))
+    again = best_labels(pair_objective(sp.csr_array(A)[order][:, order], "modularity", 1.0))
+    assert same_partition(labels[order], again)
+
+
+@pytest.mark.parametrize("name", ["karate_club", "les_miserables", "davis_southern_women"])
+def test_as_good_as_leiden(name):
+    igraph, leidenalg = pytest.importorskip("igraph"), pytest.importorskip("leidenalg")
+    graph = getattr(nx, f"{name}_graph")()
+    A = nx.to_scipy_sparse_array(graph, weight=None)
+    other = igraph.Graph.Adjacency(A.toarray().tolist(), mode="undirected")
+    best = max(
+        leidenalg.find_partition(other, leidenalg.ModularityVertexPartition, seed=s, n_iterations=-1).modularity
+        for s in range(10)
+    )
+    objective = pair_objective(A, "modularity", 1.0)
+    assert float(objective.value(best_labels(objective))) >= 0.999 * best
+
+
+def test_planted_cliques_are_found_by_every_objective():
+    A = sp.csr_array(nx.to_scipy_sparse_array(nx.ring_of_cliques(6, 5)))
+    for name, resolution in (("modularity", 1.0), ("cpm", 0.5), ("performance", 1.0)):
+        assert same_partition(best_labels(pair_objective(A, name, resolution)), np.arange(30) // 5)
+    signed = sp.csr_array(2 * A.toarray() - 1)
+    assert same_partition(best_labels(pair_objective(signed, "correlation", 1.0)), np.arange(30) // 5)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_at_most_so_many_clusters(k):
+    A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None)
+    assert len(set(best_labels(pair_objective(A, "modularity", 1.0), n_clusters=k))) <= k
