@@ -22,10 +22,10 @@ from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.estimators.shared import (
     OBJECTIVE_RATIO,
-    certified,
+    certify_factors,
     loss_name,
-    norm,
-    progress,
+    progress_reporter,
+    reconstruction_error,
     require_nonnegative,
     warn_if_unfinished,
 )
@@ -200,7 +200,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        with self._opened(X, True, W) as (data, plan):
+        with self._open_data(X, True, W) as (data, plan):
             if plan.start != "custom" and not (W is None and H is None):
                 warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
             codes, result = self._fit(data, plan, W, H)
@@ -218,8 +218,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         codes = self._encode(X, components, plan)
         self.components_, self.n_components_ = components, k
         self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = certified(data, codes, components.T, plan.loss, earlier, EFFORTS[self.solver])
-        self.reconstruction_err_ = norm(self.certificate_.value, plan.loss)
+        self.certificate_ = certify_factors(data, codes, components.T, plan.loss, earlier, EFFORTS[self.solver])
+        self.reconstruction_err_ = reconstruction_error(self.certificate_.value, plan.loss)
         return codes, result
 
     def transform(self, X: Any) -> Any:
@@ -236,7 +236,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             W.
         """
         check_is_fitted(self)
-        with self._opened(X, False) as (data, plan):
+        with self._open_data(X, False) as (data, plan):
             return self._encode(data, self.components_, plan)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -269,10 +269,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return tags
 
     @contextmanager
-    def _opened(self, X: Any, reset: bool, W: Any = None) -> Iterator[tuple[Any, Plan]]:
+    def _open_data(self, X: Any, reset: bool, W: Any = None) -> Iterator[tuple[Any, Plan]]:
         """X, checked as scikit-learn wants it or opened in row chunks, and what the parameters mean for data of its shape."""
         if not chunked.needs_chunks(X, self.memory_limit):
-            X = self._checked(X, reset)
+            X = self._data_in_memory(X, reset)
             yield X, self._plan(X.shape, W)
             return
         X = validate_data(self, X, reset=reset, skip_check_array=True)
@@ -288,7 +288,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         encoder = encode_chunks if isinstance(X, chunked.ChunkedMatrix) else encode
         return encoder(X, components, plan.loss, plan.l1[0], plan.l2[0])
 
-    def _checked(self, X: Any, reset: bool) -> Any:
+    def _data_in_memory(self, X: Any, reset: bool) -> Any:
         """X as scikit-learn wants it checked; sparse data with missing entries become dense."""
         X = validate_data(
             self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
@@ -328,17 +328,16 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _factors(self, data: Any, plan: Plan, W: Any, H: Any) -> tuple[Factorization, Certificate | None]:
         """Factors from the engine that the plan asks for, and a certificate of the plain loss at their rank if there is one."""
-        callback = progress(type(self).__name__, self.verbose)
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": progress_reporter(self)}
         k = None if plan.n_components is None else min(plan.n_components, max(data.shape))
         if plan.start != "convex" or min(data.shape) == 1:  # one row or column is a matter of scale
-            return self._descended(data, k or 1, plan, self._start(plan.start, W, H), options), None
+            return self._descend(data, k or 1, plan, self._start(plan.start, W, H), options), None
         found = factorize(data, k, plan.loss, symmetric=False, effort=EFFORTS[self.solver], **options)
         if self.solver == "auto" and not plan.penalised:
             return found, found.certificate
-        return self._descended(data, found.n_components, plan, (found.U, found.V), options), found.certificate
+        return self._descend(data, found.n_components, plan, (found.U, found.V), options), found.certificate
 
-    def _descended(self, data: Any, k: int, plan: Plan, start: Any, options: dict[str, Any]) -> Factorization:
+    def _descend(self, data: Any, k: int, plan: Plan, start: Any, options: dict[str, Any]) -> Factorization:
         """Factors that a classical method finds from a start."""
         random = isinstance(start, str) and start == "random"
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if random else 0

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
-from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
@@ -45,28 +44,16 @@ def require_nonnegative(X: Any, name: str) -> None:
         validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
 
 
-def rbf_similarities(X: Any, gamma: Any) -> Any:
-    """``exp(-gamma |x_i - x_j|²)`` of features, symmetric to the last bit; gamma None is one over their number."""
-    width = None if gamma is None else validation.number("gamma", gamma, minimum=0.0)
-    largest = float(abs(X).max())
-    if largest > np.sqrt(np.finfo(X.dtype).max / (8 * X.shape[1])):
-        validation.refuse(f"Squared distances of features as large as {largest:g} overflow; rescale them first.")
-    K = rbf_kernel(X, gamma=width)
-    return (K + K.T) / 2
-
-
-def progress(name: str, verbose: int) -> Callable[[Iterate], None] | None:
-    """A callback that reports iterations, None if nobody asked."""
-    if not verbose:
-        return None
+def progress_reporter(estimator: Any) -> Callable[[Iterate], None] | None:
+    """A callback that reports iterations on the standard error stream, None if the estimator is not verbose."""
 
     def report(iterate: Iterate) -> None:
-        sys.stderr.write(f"{name}: iteration {iterate.iteration}, value {iterate.value:.8g}\n")
+        sys.stderr.write(f"{type(estimator).__name__}: iteration {iterate.iteration}, value {iterate.value:.8g}\n")
 
-    return report
+    return report if estimator.verbose else None
 
 
-def certified(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None, effort: int) -> Certificate:
+def certify_factors(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None, effort: int) -> Certificate:
     """The certificate of these very factors, with the bound of an earlier one for the same data and rank if there is one."""
     symmetric, k = V is U, U.shape[1]
     U, V = (np.asarray(factor, dtype=np.float64) for factor in (U, V))
@@ -77,14 +64,15 @@ def certified(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None,
     return dataclasses.replace(earlier, value=value, bound=min(earlier.bound, value), digest="")
 
 
-def norm(value: float, loss: str) -> float:
+def reconstruction_error(value: float, loss: str) -> float:
     """What scikit-learn calls the reconstruction error: the root of twice its own objective."""
     return float(np.sqrt(2.0 / OBJECTIVE_RATIO[loss] * max(0.0, value)))
 
 
-def warn_if_unfinished(result: Factorization, max_iter: int, tol: float) -> None:
+def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stacklevel: int = 3) -> None:
     """Warn if the last steps were still worth more than the tolerance of the first value, scikit-learn's measure."""
     values = [iterate.value for iterate in result.history]
     falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
     if result.status is Status.MAX_ITER and tol > 0 and falling:
-        warnings.warn(f"Stopped after max_iter={max_iter} iterations; increase it for more.", ConvergenceWarning, stacklevel=3)
+        words = f"Stopped after max_iter={max_iter} iterations; increase it for more."
+        warnings.warn(words, ConvergenceWarning, stacklevel=stacklevel)

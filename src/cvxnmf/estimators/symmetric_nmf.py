@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin  # type: ignore[import-untyped]
-from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.estimators.shared import (
-    certified,
-    norm,
-    progress,
-    rbf_similarities,
-    require_nonnegative,
-    warn_if_unfinished,
-)
+from cvxnmf.estimators.affinity import AffinityEstimator
+from cvxnmf.estimators.shared import certify_factors, progress_reporter, reconstruction_error, warn_if_unfinished
 from cvxnmf.nmf.factorize import factorize
 
 
-class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class SymmetricNMF(AffinityEstimator):
     """Symmetric nonnegative factorisation of similarities, ``A ≈ UU'``, and its clusters: deterministic, with a certificate.
 
     Parameters
@@ -71,6 +63,8 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     array([0, 0, 0, 0, 1, 1, 1, 1])
     """
 
+    _affinities = ("precomputed", "rbf")
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -90,39 +84,6 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factor similarities.
-
-        Parameters
-        ----------
-        X : array-like or scipy.sparse matrix of shape (n_samples, n_samples) or (n_samples, n_features)
-            Similarities if they are precomputed, else features.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        affinity = validation.choice("affinity", self.affinity, ("precomputed", "rbf"))
-        loss = validation.choice("loss", self.loss, ("mse", "kl"))
-        if self.n_components is not None:
-            validation.integer("n_components", self.n_components, minimum=1)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2)
-        data = validation.partial_matrix(self._similarities(X, affinity), "X")
-        callback = progress(type(self).__name__, self.verbose)
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": callback}
-        result = factorize(data, self.n_components, loss, symmetric=True, **options)
-        U = result.U.astype(X.dtype)
-        self.embedding_, self.components_, self.n_components_ = U, U.T, U.shape[1]
-        self.labels_ = np.argmax(U, axis=1)
-        self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = certified(data, U, U, loss, result.certificate, 150)
-        self.reconstruction_err_ = norm(self.certificate_.value, loss)
-        warn_if_unfinished(result, self.max_iter, self.tol)
-        return self
-
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Factor similarities and return U.
 
@@ -140,18 +101,19 @@ class SymmetricNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.fit(X).embedding_
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        precomputed = self.affinity == "precomputed"
-        tags.input_tags.pairwise = tags.input_tags.positive_only = precomputed
-        tags.input_tags.sparse = True
-        return tags
-
-    def _similarities(self, X: Any, affinity: str) -> Any:
-        """A, checked if it is the user's."""
-        if affinity == "rbf":
-            return rbf_similarities(X, self.gamma)
-        require_nonnegative(X, type(self).__name__)
-        if X.shape[0] != X.shape[1]:
-            validation.refuse(f"Similarities must be a square matrix, not {X.shape[0]} by {X.shape[1]}; for features use 'rbf'.")
-        return validation.symmetrise(X, "X", "for features use 'rbf'", X.dtype)
+    def _fit_affinities(self, A: Any) -> None:
+        loss = validation.choice("loss", self.loss, ("mse", "kl"))
+        if self.n_components is not None:
+            validation.integer("n_components", self.n_components, minimum=1)
+        if A.shape[0] != A.shape[1]:
+            validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
+        data = validation.partial_matrix(validation.symmetrise(A, "X", "for features use 'rbf'", A.dtype), "X")
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": progress_reporter(self)}
+        result = factorize(data, self.n_components, loss, symmetric=True, **options)
+        U = result.U.astype(A.dtype)
+        self.embedding_, self.components_, self.n_components_ = U, U.T, U.shape[1]
+        self.labels_ = np.argmax(U, axis=1)
+        self.n_iter_ = max(1, len(result.history))
+        self.certificate_ = certify_factors(data, U, U, loss, result.certificate, 150)
+        self.reconstruction_err_ = reconstruction_error(self.certificate_.value, loss)
+        warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=4)

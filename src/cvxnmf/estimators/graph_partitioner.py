@@ -1,20 +1,15 @@
-"""Clusters of graphs."""
+"""Clusters of graphs as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin  # type: ignore[import-untyped]
-from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
-from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
-
-from cvxnmf import validation
-from cvxnmf.estimators.shared import progress, rbf_similarities, require_nonnegative
+from cvxnmf.estimators.affinity import AffinityEstimator
+from cvxnmf.estimators.shared import progress_reporter
 from cvxnmf.graphs.partition import partition
 
 
-class GraphPartitioner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class GraphPartitioner(AffinityEstimator):
     """Clusters of a graph by :func:`partition`: deterministic, with a certificate.
 
     Parameters
@@ -67,6 +62,8 @@ class GraphPartitioner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _affinities = ("precomputed", "rbf", "nearest_neighbors")
+
     def __init__(
         self,
         n_clusters: int | None = None,
@@ -88,45 +85,9 @@ class GraphPartitioner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Partition a graph.
-
-        Parameters
-        ----------
-        X : array-like or scipy.sparse matrix of shape (n_samples, n_samples) or (n_samples, n_features)
-            Adjacency matrix if it is precomputed, else features.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        affinity = validation.choice("affinity", self.affinity, ("precomputed", "rbf", "nearest_neighbors"))
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_min_samples=2)
-        callback = progress(type(self).__name__, self.verbose)
-        found = partition(
-            self._adjacency(X, affinity), self.n_clusters, self.trace, tol=self.tol, max_iter=self.max_iter, callback=callback
-        )
+    def _fit_affinities(self, A: Any) -> None:
+        callback = progress_reporter(self)
+        found = partition(A, self.n_clusters, self.trace, tol=self.tol, max_iter=self.max_iter, callback=callback)
         self.partition_, self.certificate_, self.affinity_matrix_ = found, found.certificate, found.A
         self.labels_, self.memberships_, self.n_clusters_ = found.labels, found.memberships, found.n_clusters
         self.n_iter_ = max(1, found.solution.n_iter)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.positive_only = self.affinity == "precomputed"
-        tags.input_tags.sparse = True
-        return tags
-
-    def _adjacency(self, X: Any, affinity: str) -> Any:
-        """The adjacency matrix of the user's graph or of the features."""
-        if affinity == "precomputed":
-            require_nonnegative(X, type(self).__name__)
-            return X
-        if affinity == "rbf":
-            return rbf_similarities(X, self.gamma)
-        count = min(validation.integer("n_neighbors", self.n_neighbors, minimum=1), X.shape[0] - 1)
-        near = kneighbors_graph(X, count)
-        return near.maximum(near.T)
