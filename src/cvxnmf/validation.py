@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from numbers import Real
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
 from cvxnmf.linalg.symmetry import ROUNDING, asymmetry, most_asymmetric, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
@@ -137,20 +138,16 @@ def _numbers(A: Any, name: str) -> Any:
         refuse(f"{name} must be a matrix (an array, a nested list or a scipy.sparse matrix), not {A!r}.")
     if isinstance(A, np.ma.MaskedArray):
         refuse(f"{name} is a masked array; fill the masked entries first, for example with {name}.filled(0).")
-    if sp.issparse(A):
-        dtype, raw = A.dtype, A
-    else:
-        try:
-            raw = np.asarray(A)
-        except ValueError:
-            refuse(f"{name} is not a rectangular array of numbers; give every row the same length.")
-        dtype = raw.dtype
-    if dtype.kind == "c":
+    try:
+        raw = A if sp.issparse(A) else np.asarray(A)
+    except ValueError:
+        refuse(f"{name} is not a rectangular array of numbers; give every row the same length.")
+    if raw.dtype.kind == "c":
         refuse(f"{name} has complex entries; complex data are not supported, take real nonnegative values such as abs({name}).")
-    if dtype.kind == "O" and not sp.issparse(raw):
+    if raw.dtype.kind == "O" and not sp.issparse(raw):
         raw = _from_objects(raw, name)
-    elif dtype.kind not in "fiub":
-        refuse(f"{name} has entries of type {dtype}, which are not numbers; convert them to float first.")
+    elif raw.dtype.kind not in "fiub":
+        refuse(f"{name} has entries of type {raw.dtype}, which are not numbers; convert them to float first.")
     if raw.ndim != 2:
         refuse(f"{name} must be a two-dimensional matrix, not an array of shape {raw.shape}.")
     if 0 in raw.shape:
@@ -160,12 +157,10 @@ def _numbers(A: Any, name: str) -> Any:
 
 def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
     """Convert an object array whose every entry is a real number, or refuse."""
-    try:
-        if all(isinstance(entry, Real) for entry in raw.ravel()):
+    if all(isinstance(entry, Real) for entry in raw.ravel()):
+        with suppress(TypeError, OverflowError):
             return raw.astype(np.float64)
-        return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
-    except (TypeError, OverflowError):
-        return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
+    return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
 
 
 def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
@@ -199,29 +194,14 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
         matrix = entries = np.array(raw, dtype=np.float64, order="C")
     if np.isinf(entries).any():
         refuse(f"{name} has an infinite entry; replace it with a finite value, or with NaN if it is missing.")
-    if np.nanmin(entries, initial=0.0) < 0:
-        lowest = np.nanmin(entries)
+    if (lowest := np.nanmin(entries, initial=0.0)) < 0:
         refuse(f"Negative values in data: {name} has entries down to {lowest:g}; only nonnegative entries can be factored.")
-    if not sp.issparse(raw):
-        _some_observed(np.isnan(entries), name)
     if not np.nanmax(entries, initial=0.0) > 0:
         refuse(f"{name} is all zeros or missing; there is nothing to fit.")
-    return matrix
-
-
-def _some_observed(missing: NDArray[np.bool_], name: str) -> None:
-    """Refuse a matrix with a row or a column of which nothing is known."""
-    if missing.any() and not missing.all():
+    if not sp.issparse(raw) and (missing := np.isnan(entries)).any():
         for side, lost in (("row", missing.all(axis=1)), ("column", missing.all(axis=0))):
             if lost.any():
                 refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
-
-
-def csr_without_zeros(A: Any) -> Any:
-    """Return `A` as a new CSR array of float64, repeated entries added up and zeros left out."""
-    matrix = sp.csr_array(A, dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
     return matrix
 
 
@@ -235,10 +215,8 @@ def adjacency_matrix(graph: Any, signed: bool = False) -> Any:
     if len(bad):
         coordinates = matrix.tocoo()
         i, j, value = coordinates.row[bad[0]], coordinates.col[bad[0]], matrix.data[bad[0]]
-        trouble = (
-            f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
-        )
-        refuse(f"{trouble} at row {i}, column {j}; only finite weights{'' if signed else ' of at least 0'} are allowed.")
+        found = f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
+        refuse(f"{found} at row {i}, column {j}; only finite weights{'' if signed else ' of at least 0'} are allowed.")
     return matrix
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import validation
+from cvxnmf.linalg.arrays import csr_without_zeros
 from cvxnmf.linalg.symmetry import asymmetry, mirror_upper, rounding_asymmetry
 
 #: Headings that name the ends of an edge, and its weight, in a data frame.
@@ -182,7 +183,7 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
     columns = np.array([place[v] for _, v, _ in edges], dtype=np.intp)
     if not directed:
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
-    A = validation.csr_without_zeros(sp.coo_array((weights, (rows, columns)), shape=(len(nodes), len(nodes))))
+    A = csr_without_zeros(sp.coo_array((weights, (rows, columns)), shape=(len(nodes), len(nodes))))
     return _undirected(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
 
 

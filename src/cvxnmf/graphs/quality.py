@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
+from cvxnmf.linalg.arrays import csr_without_zeros
 
 
 def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
@@ -43,7 +44,7 @@ def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
         validation.refuse(f"A must be a square adjacency matrix, not of shape {matrix.shape}.")
     clusters, n = _clusters(matrix, labels), matrix.shape[0]
     sizes = np.bincount(clusters).astype(np.int64)
-    rows, columns = validation.csr_without_zeros(matrix).nonzero()
+    rows, columns = csr_without_zeros(matrix).nonzero()
     if not diagonal:
         rows, columns = rows[rows != columns], columns[rows != columns]
     inside = int(np.count_nonzero(clusters[rows] == clusters[columns]))
