@@ -94,15 +94,16 @@ def _karate() -> Any:
 
 def _partition_club(karate: Any, tol: float, progress: Progress) -> tuple[Partition, FloatArray]:
     """Return the partition of the club by its members, each edge counted once, and the adjacency matrix."""
+    from dataclasses import replace
+
     import networkx
     import numpy as np
 
     from cvxnmf.graphs.partition import partition
-    from cvxnmf.io.writing import with_node_names
 
     A = networkx.to_numpy_array(karate, weight=None, dtype=np.float64)
     found = progress.run("karate club", lambda: partition(A, tol=tol, callback=progress.on_iterate), tol)
-    return with_node_names(found, [str(member) for member in karate.nodes]), A
+    return replace(found, nodes=tuple(map(str, karate.nodes))), A
 
 
 def _write_page(club: Partition, options: argparse.Namespace) -> str | None:

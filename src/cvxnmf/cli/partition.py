@@ -57,8 +57,9 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, partition, write and print."""
+    from dataclasses import replace
+
     from cvxnmf.graphs.partition import partition
-    from cvxnmf.io.writing import with_node_names
     from cvxnmf.results import Interrupted, Partition
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
@@ -73,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     except Interrupted as stopped:
         if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
             raise
-        return _keep_best(with_node_names(stopped.solution, graph.nodes), options)
-    return _finish(with_node_names(found, graph.nodes), options, progress)
+        return _keep_best(replace(stopped.solution, nodes=graph.nodes), options)
+    return _finish(replace(found, nodes=graph.nodes), options, progress)
 
 
 def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:

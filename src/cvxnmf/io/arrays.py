@@ -15,13 +15,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.io.formats import BEGINNINGS
+from cvxnmf.io.formats import BEGINNINGS, WORDS
 from cvxnmf.io.source import MATLAB, FileError, Source, open_file
 from cvxnmf.io.tables import MatrixFile
 
 #: Names under which an npz file of several arrays may hold its matrix.
 NAMES = ("A", "adjacency", "matrix", "data", "X", "arr_0")
-NPY, NPZ = "a numpy .npy file", "a numpy .npz file"
+NPY, NPZ = WORDS["npy"], WORDS["npz"]
 #: What is wrong with numpy's arrays of objects.
 OBJECTS = "holds Python objects, not numbers; save it as float, with numpy.save(name, A.astype(float))."
 HEADERS: dict[tuple[int, int], Any] = {
@@ -109,13 +109,11 @@ def read_npz(source: Source, names: tuple[str, ...] = NAMES) -> Any:
                 matrix.check_format(full_check=True)
             return sp.csr_array(matrix)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
-    if len(matrices) == 1:
-        return next(iter(matrices.values()))
-    for name in names:
-        if name in matrices:
-            return matrices[name]
-    listed = ", ".join(sorted(matrices)) or "none"
-    return source.refuse(f"must hold one matrix or call it {names[0]!r}; the matrices in it are: {listed}.")
+    name = next((name for name in (matrices if len(matrices) == 1 else names) if name in matrices), None)
+    if name is None:
+        listed = ", ".join(sorted(matrices)) or "none"
+        source.refuse(f"must hold one matrix or call it {names[0]!r}; the matrices in it are: {listed}.")
+    return matrices[name]
 
 
 def check_sparse_shape(source: Source, shape: tuple[int, ...] | list[int]) -> None:

@@ -35,30 +35,16 @@ Numbers = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """How the lines of an edge list are to be read.
-
-    Attributes
-    ----------
-    separator : str
-        What stands between cells.
-    width : int
-        Cells on every line.
-    tail, head : int
-        Columns of the names.
-    weight : int or None
-        Column of the weights, if there can be any.
-    named : bool
-        Whether a header calls that column a weight.
-    header : int or None
-        Number of the line of the header.
-    """
+    """How the lines of an edge list are to be read: cells on a line, columns of names and of weights if there can be any."""
 
     separator: str
     width: int
     tail: int = 0
     head: int = 1
     weight: int | None = None
+    #: Whether a header calls that column a weight.
     named: bool = False
+    #: Number of the line of the header, if there is one.
     header: int | None = None
 
     def notes(self) -> list[str]:
@@ -81,26 +67,11 @@ class Edges(NamedTuple):
 def read_edges(
     source: Source, separator: str | None = None, header: bool | None = None, weights: bool = True, *, large: int = LARGE
 ) -> GraphFile:
-    """Read an edge list.
+    """Read an edge list; names come in the order in which they first occur.
 
-    Parameters
-    ----------
-    source : Source
-        The content of the file.
-    separator : str, optional
-        Between cells; a blank stands for any blanks and tabs. Left out, it is found.
-    header : bool, optional
-        Whether the first data line is a header. Left out, it is one if it uses well-known headings, or if it alone has words
-        where all other lines have numbers.
-    weights : bool
-        Whether to read weights: from the column called so in a header, else from a third column of numbers.
-    large : int
-        From this many bytes on, regular lists are parsed as a whole.
-
-    Returns
-    -------
-    GraphFile
-        With names in the order in which they first occur.
+    A blank as separator stands for any blanks and tabs. If `header` is None, the first data line is a header if it uses
+    well-known headings, or if it alone has words where all other lines have numbers. Weights are read from the column called so
+    in a header, else from a third column of numbers. From `large` bytes on, regular lists are parsed as a whole.
     """
     comments: list[int] = []
     pieces = separated.data_pieces(source, comments)
@@ -143,33 +114,29 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     cut = separator or separated.find_separator(piece.lines)
     rows = [[cell.strip(BLANKS) for cell in row] for row in separated.rows_of(source, piece, cut)]
     if header is None:
-        header = len(rows[0]) > 1 and (_well_known(rows[0]) or _alone_in_words(rows))
+        header = len(rows[0]) > 1 and (None not in _columns_of_ends(rows[0]) or _alone_in_words(rows))
     if header and len(rows) == 1:
         source.refuse("has a header and no edges; give a file with at least one edge.")
     width = len(rows[1] if header else rows[0])
     if not header:
         return Layout(cut, width, weight=2 if weights and width > 2 else None)
-    headings = [_heading(cell) for cell in rows[0]] if len(rows[0]) == width else []
-    tail, head = (_place(headings, names) for names in ENDS)
+    headings = rows[0] if len(rows[0]) == width else []
+    tail, head = _columns_of_ends(headings)
     if tail is None or head is None:
         tail, head = 0, 1
-    named = _place(headings, WEIGHTS)
+    named = _column(headings, WEIGHTS)
     column = named if named is not None else 2 if width > 2 and 2 not in (tail, head) else None
     return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0])
 
 
-def _place(headings: Sequence[str], names: set[str]) -> int | None:
-    """The first column whose heading is one of the names."""
-    return next((index for index, heading in enumerate(headings) if heading in names), None)
+def _column(headings: Sequence[str], names: set[str]) -> int | None:
+    """The first column whose heading is one of the names, whatever its blanks, dashes and underscores."""
+    return next((index for index, cell in enumerate(headings) if re.sub(r"[\s_\-]", "", cell.lower()) in names), None)
 
 
-def _heading(cell: str) -> str:
-    return re.sub(r"[\s_\-]", "", cell.lower())
-
-
-def _well_known(row: Sequence[str]) -> bool:
-    headings = {_heading(cell) for cell in row}
-    return bool(headings & ENDS[0]) and bool(headings & ENDS[1])
+def _columns_of_ends(headings: Sequence[str]) -> tuple[int | None, int | None]:
+    """The columns of tails and heads by well-known headings."""
+    return _column(headings, ENDS[0]), _column(headings, ENDS[1])
 
 
 def _alone_in_words(rows: Sequence[Sequence[str]]) -> bool:

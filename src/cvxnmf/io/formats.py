@@ -19,9 +19,7 @@ ENDINGS = {
     ".edgelist": "edges",
     ".el": "edges",
 }
-#: What ``--format`` takes; "edges" and "table" are text.
-FORMATS = ("edges", "table", "gml", "graphml", "mtx", "npy", "npz")
-#: Formats in words.
+#: What ``--format`` takes, in words; "edges" and "table" are text.
 WORDS = {
     "edges": "an edge list",
     "table": "a table of numbers",
@@ -31,6 +29,7 @@ WORDS = {
     "npy": "a numpy .npy file",
     "npz": "a numpy .npz file",
 }
+FORMATS = tuple(WORDS)
 #: How files of a format begin.
 BEGINNINGS = {"npy": b"\x93NUMPY", "npz": b"PK", "mtx": b"%%MatrixMarket"}
 GML = re.compile(rb"\A\s*(?:(?:Creator|Version|comment|#)[^\n]*\n\s*)*graph\s*\[", re.IGNORECASE)
@@ -39,8 +38,7 @@ XML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|graphml|!)")
 
 def recognise_format(source: Source, text_format: str, asked: str | None = None) -> str:
     """The format of a source: the one asked for, else that of its content, else that of its name, else `text_format`."""
-    found = _by_content(source)
-    named = asked or found or ENDINGS.get(source.ending, text_format)
+    named = asked or _by_content(source) or ENDINGS.get(source.ending, text_format)
     beginning = BEGINNINGS.get(named)
     if beginning and source.data and not source.data.startswith(beginning):
         source.refuse(f"is not {WORDS[named]}: it does not begin like one; check the file or name its format with --format.")

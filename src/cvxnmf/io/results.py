@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -125,7 +125,8 @@ def save(result: Result, path: str | PathLike[str]) -> None:
         validation.refuse(f"Only a Solution, a Factorization, a CPFactor or a Partition can be saved, not {kind}.")
     if not isinstance(path, str | PathLike):
         validation.refuse(f"A path is needed to save a result, not {path!r}.")
-    parts = KINDS[kind].write(result)
+    write, _ = KINDS[kind]
+    parts = write(result)
     parts.facts.update(format=FORMAT, kind=kind)
     parts.facts["digest"] = parts.digest()
     text: Any = np.frombuffer(json.dumps(parts.facts).encode(), dtype=np.uint8)
@@ -154,7 +155,8 @@ def load_source(source: Source) -> Any:
         _require(parts.facts["format"] <= FORMAT, "it is of a newer format")
         if "digest" in parts.facts:
             _require(parts.facts.pop("digest") == parts.digest(), "it was changed after it was written")
-        return KINDS[parts.facts["kind"]].read(parts)
+        _, read = KINDS[parts.facts["kind"]]
+        return read(parts)
     except Exception as error:  # a file can be damaged or forged in any way
         reason = f": {error}" if isinstance(error, ValueError) and not isinstance(error, FileError | UnicodeError) else ""
         raise ValueError(f"{source.name} is not a result file written by cvxnmf.save{reason.rstrip('.')}.") from error
@@ -333,16 +335,10 @@ def _adjacency_matrix(parts: Parts) -> Any:
     return A
 
 
-class Kind(NamedTuple):
-    """How a kind of result becomes parts, and comes back from them."""
-
-    write: Callable[[Any], Parts]
-    read: Callable[[Parts], Result]
-
-
-KINDS: Mapping[str, Kind] = {
-    "Solution": Kind(_write_solution, _read_solution),
-    "Factorization": Kind(_write_factorization, _read_factorization),
-    "CPFactor": Kind(_write_cp_factor, _read_cp_factor),
-    "Partition": Kind(_write_partition, _read_partition),
+#: How a result of each kind becomes parts, and comes back from them.
+KINDS: dict[str, tuple[Callable[[Any], Parts], Callable[[Parts], Result]]] = {
+    "Solution": (_write_solution, _read_solution),
+    "Factorization": (_write_factorization, _read_factorization),
+    "CPFactor": (_write_cp_factor, _read_cp_factor),
+    "Partition": (_write_partition, _read_partition),
 }

@@ -58,8 +58,11 @@ def first_piece(source: Source, pieces: Iterator[Piece], wanted: str) -> Piece:
 
 def find_separator(lines: Sequence[str]) -> str:
     """The first separator that cuts all sampled lines into equally many cells; else the one that cuts most of them."""
-    widths = {separator: [_width(line, separator) for line in lines[:SAMPLE]] for separator in SEPARATORS.values()}
-    return uniform_separator(lines) or max(widths, key=lambda separator: sum(width > 1 for width in widths[separator]))
+
+    def lines_cut(separator: str) -> int:
+        return sum(_width(line, separator) > 1 for line in lines[:SAMPLE])
+
+    return uniform_separator(lines) or max(SEPARATORS.values(), key=lines_cut)
 
 
 def uniform_separator(lines: Sequence[str]) -> str | None:
@@ -109,21 +112,9 @@ def lines_from(source: Source, first_line: int) -> bytes:
 
 
 def parse_regular(lines: bytes, separator: str, dtype: Any) -> NDArray[Any] | None:
-    """Parse lines as a whole by :func:`numpy.loadtxt`; None if any of them needs a closer look.
+    """Parse lines of UTF-8 as a whole by :func:`numpy.loadtxt`, a record for each; None if any of them needs a closer look.
 
-    Parameters
-    ----------
-    lines : bytes
-        Valid UTF-8, lines that end in a newline.
-    separator : str
-        A blank stands for any blanks and tabs.
-    dtype : dtype
-        A structured type with one field, or entry of a field, for each column; ``object`` for text.
-
-    Returns
-    -------
-    ndarray or None
-        One record per line. Text keeps blanks around it.
+    The structured `dtype` has a field, or an entry of a field, for each column; ``object`` is text, with the blanks around it.
     """
     if b'"' in lines or b"{" in lines or not (lines.isascii() or (separator != " " and not OTHER_BLANK(lines.decode()))):
         return None

@@ -37,15 +37,8 @@ class Layout(NamedTuple):
 def read_table(source: Source, separator: str | None = None, header: bool | None = None) -> MatrixFile:
     """Read a table of numbers; empty cells, NA and nan are missing.
 
-    Parameters
-    ----------
-    source : Source
-        The content of the file.
-    separator : str, optional
-        Between cells; left out, it is found.
-    header : bool, optional
-        Whether the first line is a header. Left out, it is one if it holds words only, if its first cell is empty,
-        or if it is one cell shorter than the next line.
+    If `header` is None, the first line is a header if it holds words only, if its first cell is empty, or if it is one cell
+    shorter than the next line.
     """
     pieces = separated.data_pieces(source)
     first = separated.first_piece(source, pieces, "a table of numbers")
@@ -108,17 +101,16 @@ def _parse_lines(source: Source, layout: Layout, pieces: Iterable[Piece]) -> tup
     blocks: list[FloatArray] = []
     for piece in pieces:
         rows = separated.rows_of(source, piece, layout.separator)
-        for number, row in zip(piece.numbers, rows, strict=True):
-            if len(row) != layout.width:
-                source.refuse(f"expected {layout.width} columns, found {len(row)}.", number)
+        numbers = [_numbers(source, layout, number, row) for number, row in zip(piece.numbers, rows, strict=True)]
+        blocks.append(np.array(numbers, dtype=np.float64))
         names += [row[0].strip(BLANKS) for row in rows if layout.named]
-        numbers = zip(piece.numbers, rows, strict=True)
-        blocks.append(np.array([_numbers(source, layout, number, row) for number, row in numbers], dtype=np.float64))
     return np.concatenate(blocks), names
 
 
 def _numbers(source: Source, layout: Layout, number: int, row: list[str]) -> list[float]:
     """The cells of a line as numbers, NaN where one is missing."""
+    if len(row) != layout.width:
+        source.refuse(f"expected {layout.width} columns, found {len(row)}.", number)
     found = []
     for column, cell in enumerate(row[layout.named :], start=layout.named + 1):
         text = _plain(cell, layout.separator)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
 import os
 import secrets
@@ -85,7 +84,8 @@ def write_partition(partition: Partition, path: str) -> None:
             Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
         else:
             shares = partition.memberships[np.arange(len(partition.labels)), partition.labels]
-            rows = zip(map(str, partition.nodes), partition.labels.tolist(), map(_short, shares.tolist()), strict=True)
+            known = zip(partition.nodes, partition.labels.tolist(), shares.tolist(), strict=True)
+            rows = [(str(node), label, f"{share:.6g}") for node, label, share in known]
             _write_rows(name, SEPARATORS[ending], [("node", "cluster", "membership"), *rows])
 
 
@@ -132,15 +132,6 @@ def write_with(write: Callable[[str], Any], path: str) -> None:
         write(name)
 
 
-def with_node_names(partition: Partition, nodes: Sequence[str]) -> Partition:
-    """Return a partition with the names of a file."""
-    return dataclasses.replace(partition, nodes=tuple(nodes))
-
-
 def _write_rows(name: str, separator: str, rows: Sequence[Sequence[Any]]) -> None:
     with open(name, "w", encoding="utf8", newline="") as file:
         csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
-
-
-def _short(share: float) -> str:
-    return f"{share:.6g}"
