@@ -12,7 +12,7 @@ from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.estimators.shared import require_nonnegative
+from cvxnmf.estimators.conventions import require_nonnegative
 
 
 class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cvxnmf.estimators.affinity import AffinityEstimator
-from cvxnmf.estimators.shared import progress_reporter
+from cvxnmf.estimators.conventions import progress_reporter
 from cvxnmf.graphs.partition import partition
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.estimators.shared import (
+from cvxnmf.estimators.conventions import (
     OBJECTIVE_RATIO,
     certify_factors,
     loss_name,

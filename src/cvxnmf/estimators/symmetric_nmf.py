@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxnmf import validation
 from cvxnmf.estimators.affinity import AffinityEstimator
-from cvxnmf.estimators.shared import certify_factors, progress_reporter, reconstruction_error, warn_if_unfinished
+from cvxnmf.estimators.conventions import certify_factors, progress_reporter, reconstruction_error, warn_if_unfinished
 from cvxnmf.nmf.factorize import factorize
 
 

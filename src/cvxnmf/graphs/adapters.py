@@ -34,22 +34,8 @@ class NamedGraph(NamedTuple):
 def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False) -> NamedGraph:
     """Read a graph of any kind that is understood; directed ones are symmetrised, with a note.
 
-    Parameters
-    ----------
-    graph : networkx or igraph graph, scipy.sparse matrix, array-like, list of tuples, or data frame
-        A data frame is an adjacency matrix if its rows and columns have the same names, in any order, or a list of edges with
-        columns "source" and "target" (or "from" and "to"); without such headings its two columns of names, the third one
-        holding weights. A list of pairs (u, v), or of triples (u, v, weight), is a list of edges, and so is an array of whole
-        numbers with two columns; other arrays are adjacency matrices.
-    weight : str or None
-        The edge attribute that holds weights, where there is one; None ignores weights.
-    signed : bool
-        Whether weights may be negative.
-
-    Returns
-    -------
-    NamedGraph
-        Weights of repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
+    The kinds of graphs and the attribute `weight` are those of :func:`partition`; `signed` weights may be negative. Weights of
+    repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
     """
     if hasattr(graph, "adj") and hasattr(graph, "is_directed"):
         return _from_networkx(graph, weight, signed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,11 @@ class GroupEmbedding(Embedding):
         with single_thread():
             self.order = canonical_order(self.part, self.s * self.s, np.zeros((len(self.kept), 0)))
             most = min(MOST_DIRECTIONS + 1, max(1, len(self.kept) // 2))
-            report = lambda step: self.progress.tell("directions", step / 6)  # noqa: E731
             s = self.s[self.order]
-            self.spectrum, self.directions = leading_positions(self.ordered, s, self.noise.edge, k, most, report)
+            self.spectrum, self.directions = leading_positions(self.ordered, s, self.noise.edge, k, most, self._tell_direction)
+
+    def _tell_direction(self, step: int) -> bool:
+        return self.progress.tell("directions", step / 6)
 
     @cached_property
     def ordered(self) -> sp.csr_array:
@@ -83,7 +85,7 @@ class GroupEmbedding(Embedding):
             W = self._group_positions(solution, k)
             found = cluster_positions(self.coarse.sums, W, count, dispersion, self.above_noise, refinement).of_nodes(groups)
             if refinement is Refinement.LIKELIHOOD and k > 1:
-                report = lambda share: self.progress.tell("clusters", share)  # noqa: E731
+                report = partial(self.progress.tell, "clusters")
                 refined = refine_labels(self.ordered, dispersion, found.labels[self.order], k, report)
                 found = refined.of_nodes(np.argsort(self.order))._replace(n_filled=max(found.n_filled, refined.n_filled))
             elif count < k:

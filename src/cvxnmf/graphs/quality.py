@@ -57,12 +57,7 @@ def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
 def modularity(A: Any, labels: Any) -> float:
     """Newman's modularity, ``sum_ij (A_ij - d_i d_j / 2m) [same cluster] / 2m``; a self-loop counts once in its degree.
 
-    Parameters
-    ----------
-    A : array-like or scipy.sparse matrix of shape (n, n)
-        Symmetric adjacency matrix with nonnegative weights.
-    labels : array-like of shape (n,)
-        The cluster of each node, under any names.
+    The adjacency matrix is symmetric with nonnegative weights; clusters may have any names.
     """
     matrix = sp.csr_array(A, dtype=np.float64)
     clusters, total = _clusters(matrix, labels), float(matrix.sum())

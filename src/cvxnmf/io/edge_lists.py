@@ -154,22 +154,23 @@ def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: in
         return None
     lines = separated.lines_from(source, first_line)
     numbered = not lines.translate(None, PLAIN) and not _has_leading_zero(lines)
-    for kind in (np.int64, object) if numbered else (object,):
-        if kind is object and len(source.data) < 16 * large:
-            return None
+    for kind in [np.int64] * numbered + [object] * (len(source.data) >= 16 * large):
         kinds = {layout.tail: kind, layout.head: kind, layout.weight: np.float64}
         columns = [(str(column), kinds.get(column, "U1")) for column in range(layout.width)]
         table = separated.parse_regular(lines, layout.separator, columns)
         if table is not None:
-            break
-    else:
-        return None
+            return _edges_of_table(table, layout)
+    return None
+
+
+def _edges_of_table(table: NDArray[Any], layout: Layout) -> Edges | None:
+    """The edges of a parsed list; None if a name or a weight is out of the ordinary."""
+    names = np.column_stack((table[str(layout.tail)], table[str(layout.head)]))
     weights = None if layout.weight is None else table[str(layout.weight)]
-    nodes, ends = _number_nodes(np.column_stack((table[str(layout.tail)], table[str(layout.head)])))
-    irregular = kind is object and any(not name or name != name.strip() or name[0] in "#%" for name in nodes)
-    if irregular or not (weights is None or np.all((weights >= 0) & (weights < np.inf))):
+    nodes, ends = _number_nodes(names)
+    if names.dtype == object and any(not name or name != name.strip() or name[0] in "#%" for name in nodes):
         return None
-    return Edges(nodes, ends, weights)
+    return Edges(nodes, ends, weights) if weights is None or np.all((weights >= 0) & (weights < np.inf)) else None
 
 
 def _has_leading_zero(lines: bytes) -> bool:

@@ -80,7 +80,6 @@ def _graph(source: Source, graph: Any, weights: bool, notes: list[str]) -> Graph
         A, more = adjacency(len(nodes), tails, heads, values)
         return GraphFile(tuple(map(str, nodes)), A, (*notes, *more))
     A = sp.csr_array((np.ones(len(edges)) if values is None else values, (tails, heads)), shape=(len(nodes), len(nodes)))
-    A.sum_duplicates()
     if values is None:
         A.data[:] = 1.0
     return GraphFile(tuple(map(str, nodes)), A, tuple(notes))

@@ -1,4 +1,4 @@
-"""What the estimators share."""
+"""scikit-learn's conventions: names of losses, scales of objectives, progress and warnings."""
 
 from __future__ import annotations
 
