@@ -23,13 +23,7 @@ from cvxnmf.certificates.statement import ZERO, CertificateError, Kind, Proof, S
 
 @dataclass(frozen=True, eq=False)
 class DoublyNonnegativeStatement(Statement):
-    """Minimise ``||A - X||^2 + l1 sum |X| + trace Tr X`` over X positive semidefinite and nonnegative.
-
-    Attributes
-    ----------
-    l1, trace : float
-        Weights of the penalties.
-    """
+    """Minimise ``||A - X||^2 + l1 sum |X| + trace Tr X`` over X positive semidefinite and nonnegative."""
 
     l1: float
     trace: float

@@ -30,12 +30,9 @@ LARGEST_WHOLE = 2.0**53
 
 @dataclass(frozen=True, eq=False)
 class GroupedStatement(SymmetricStatement):
-    """The symmetric problem restricted to positions that nodes share in groups, for KL on the conditional cone.
+    """The symmetric problem restricted to positions that nodes share in so many groups, for KL on the conditional cone.
 
-    Attributes
-    ----------
-    groups : int
-        Number of groups; the witness holds the group of each node.
+    The witness holds the group of each node.
     """
 
     groups: int = field(kw_only=True)
@@ -63,18 +60,9 @@ class GroupedStatement(SymmetricStatement):
 
 
 class _Sums(NamedTuple):
-    """The problem of the sums.
+    """The problem of the sums of the data over pairs of groups, with its metric recomputed in its witness.
 
-    Attributes
-    ----------
-    A : csr_array
-        Sums of the data over pairs of groups.
-    witness : mapping
-        Of the problem of the sums, with its metric recomputed.
-    constant, rounding : float
-        What its values are below those of the graph, and a bound on the rounding in that.
-    exact : bool
-        Whether no sum was rounded.
+    Its values are below those of the graph by `constant`, with `rounding` in it at most; `exact` if no sum was rounded.
     """
 
     A: Any

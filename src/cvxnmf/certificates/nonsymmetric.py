@@ -31,18 +31,10 @@ from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError
 
 @dataclass(frozen=True, eq=False)
 class NonsymmetricStatement(Statement):
-    """Minimise ``loss(A, exp(X))`` and a penalty over all X of the shape of A.
+    """Minimise ``loss(A, exp(X))`` and a penalty over all X of the shape of A, for KL ("kl") or squared error ("mse").
 
-    Attributes
-    ----------
-    loss : {"kl", "mse"}
-        The loss.
-    penalty : {"nuclear", "paper"}
-        ``2 trace ||X||_*`` (of X less its effects, where these are free), or the paper's, for KL without effects.
-    effects : bool
-        Whether ``a1' + 1b'`` is free of the penalty.
-    trace : float
-        Weight of the penalty.
+    The penalty is "nuclear", ``2 trace ||X||_*``, with `effects` of X less ``a1' + 1b'`` for the best a and b; or that of the
+    "paper", for KL without effects.
     """
 
     loss: str

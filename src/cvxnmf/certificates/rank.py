@@ -28,18 +28,10 @@ from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, P
 
 @dataclass(frozen=True, eq=False)
 class RankStatement(Statement):
-    """Minimise ``loss(A, UV')`` over nonnegative U and V with so many columns.
+    """Minimise the loss ("mse" or "kl") of ``UV'`` over the observed entries of A; U, V nonnegative with so many columns.
 
-    Attributes
-    ----------
-    loss : {"mse", "kl"}
-        Over the observed entries.
-    n_components : int
-        Number of columns.
-    symmetric : bool
-        Whether V = U.
-    scaling : {"degree"} or None
-        For symmetric factors and squared error: the loss is ``sum (A - UU')_ij^2 / (d_i d_j)`` with the row sums d.
+    `symmetric`: V = U. With scaling "degree", for symmetric factors and squared error, the loss is
+    ``sum (A - UU')_ij^2 / (d_i d_j)`` with the row sums d.
     """
 
     loss: str
@@ -167,18 +159,10 @@ def chunked_tail(A: Any, statement: RankStatement) -> Proof:
 
 
 def gram_tail(G: Array, energy: float, largest: float, count: int, statement: RankStatement) -> Proof:
-    """The tail of the singular values from a Gram matrix.
+    """The tail of the singular values from G, the smaller of ``A'A`` and ``AA'``, and from ``energy = ||A||²``.
 
-    Parameters
-    ----------
-    G : ndarray
-        ``A'A`` or ``AA'``, whichever is smaller, its entries sums of `count` products in any order.
-    energy, largest : float
-        ``||A||²``, summed pairwise in row chunks and exactly over them, and the largest entry.
-    count : int
-        The larger side of A.
-    statement : RankStatement
-        What the bound is about.
+    Entries of G are sums of `count` products in any order, with `count` the larger side of A; the energy was summed pairwise in
+    row chunks and exactly over them. `largest` is the largest entry of A.
     """
     if not (statement.has_squared_error and statement.is_plain):
         raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")

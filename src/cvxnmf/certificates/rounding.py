@@ -58,20 +58,8 @@ def safe_proof(
 ) -> Proof:
     """The bound ``total - rounding - shifted``, never below 0, or an error if that is not a number.
 
-    Parameters
-    ----------
-    total : float
-        The bound as computed.
-    rounding : float
-        Bound on the rounding in it, in units of UNIT.
-    scale : float
-        Size of the data.
-    shifted : float
-        What putting the dual point right may have cost.
-    spare : float
-        What can be spared beyond half of the rounding.
-    rigorous : bool
-        Whether the rest of the proof is.
+    `rounding` bounds the rounding in the total, in units of UNIT; `shifted` what putting the dual point right may have cost;
+    `spare` is what can be spared beyond half of the rounding.
     """
     least = total - (rounding + shifted)
     if not abs(least) < math.inf:
@@ -81,20 +69,11 @@ def safe_proof(
 
 
 def is_psd(M: Array, size: Array, slack: float = 0.0, kernel_of_ones: bool = False) -> bool:
-    """Whether M is positive semidefinite, whatever rounding did to it; M is overwritten.
+    """Whether a symmetric M is positive semidefinite, whatever rounding did to it; M is overwritten.
 
-    M is scaled to unit diagonal by powers of two.
-
-    Parameters
-    ----------
-    M : ndarray of shape (n, n)
-        Symmetric.
-    size : ndarray of shape (n,)
-        For each row a bound on the sum of absolute values that rounding acted on.
-    slack : float
-        Bound on a further error in every entry.
-    kernel_of_ones : bool
-        The rows of M sum to zero in exact arithmetic: the direction 1 is lifted out of the way.
+    M is scaled to unit diagonal by powers of two. `size` bounds, for each row, the sum of absolute values that rounding acted on,
+    and `slack` a further error in every entry. With `kernel_of_ones` the rows of M sum to zero in exact arithmetic: the direction
+    1 is lifted out of the way.
     """
     n = len(M)
     if n == 1 and kernel_of_ones:

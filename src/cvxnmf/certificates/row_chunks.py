@@ -23,16 +23,8 @@ PAGES, AROUND = 8 << 20, 1 << 16
 class Summary(NamedTuple):
     """What one pass over the data tells.
 
-    Attributes
-    ----------
-    total : float
-        Sum of the magnitudes of a loss: of the entries, or of their squares.
-    largest : float
-        The largest entry.
-    complete : bool
-        Whether no entry is missing.
-    gram : ndarray or None
-        ``A'A`` or ``AA'``, whichever is smaller.
+    `total` is the sum of the entries, or of their squares, as the loss has it; `complete`: none is missing; `gram` the smaller of
+    ``A'A`` and ``AA'``, if it was asked for.
     """
 
     total: float

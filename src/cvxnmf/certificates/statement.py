@@ -28,21 +28,11 @@ class CertificateError(ValueError):
 
 
 class Proof(NamedTuple):
-    """What a check has proved.
+    """What a check has proved: no admissible point of the stated problem has a better value than `bound`.
 
-    Attributes
-    ----------
-    bound : float
-        No admissible point of the stated problem has a better value.
-    rigorous : bool
-        Whether that holds including all rounding errors.
-    scale : float
-        Size of the data.
-    spare : float
-        The bound is proved even if it is stated higher by this: a part of what was taken off for rounding. It lets another
-        machine, whose sums are rounded otherwise, confirm the bound that is stated.
-    value : float, optional
-        The value of the certified point, where the witness holds it.
+    `rigorous`: that holds including all rounding errors. `scale` is the size of the data. The bound is proved even if stated
+    higher by `spare`, a part of what was taken off for rounding: another machine, whose sums are rounded otherwise, can then
+    confirm the bound that is stated. `value` is that of the certified point, where the witness holds it.
     """
 
     bound: float

@@ -34,22 +34,11 @@ from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError
 
 @dataclass(frozen=True, eq=False)
 class SymmetricStatement(Statement):
-    """Minimise ``loss(A, exp(X)) + trace <N, X>`` over X in a cone.
+    """Minimise ``loss(A, exp(X)) + trace <N, X>`` over X in a cone; N measures X by a metric.
 
-    Attributes
-    ----------
-    loss : {"kl", "mse", "mse-paper"}
-        The loss; "mse-paper" with the constraint ``X >= log(A/2)``.
-    cone : {"conditional", "psd"}
-        Conditionally positive semidefinite, with free effects, or positive semidefinite.
-    diagonal : {"fit", "ignore"}
-        Whether the diagonal of A counts.
-    trace : float
-        Weight of the penalty.
-    metric : {"degree", "uniform", "own"}
-        What N measures X by; "own" is the one in the witness.
-    metric_digest : str or None
-        Of a metric of one's own, :func:`metric_digest`; certificates of earlier versions lack it.
+    The loss is "kl", "mse", or "mse-paper" with the constraint ``X >= log(A/2)``. The cone "conditional" (conditionally positive
+    semidefinite) leaves effects free, "psd" does not. The diagonal of A counts ("fit") or not ("ignore"). The metric is "degree",
+    "uniform", or "own", the one in the witness, with its :func:`metric_digest` (None in certificates of earlier versions).
     """
 
     loss: str

@@ -97,11 +97,8 @@ class Interrupted(KeyboardInterrupt):
 def keep_best(best: Callable[[Any], Solution | Factorization | Partition | Certificate | None]) -> Iterator[None]:
     """On Ctrl-C inside the context, raise :class:`Interrupted` with the best answer so far.
 
-    Parameters
-    ----------
-    best : callable
-        Returns that answer, given the one that an inner interrupt carries (None if there is none); None where there is nothing to
-        keep yet, and the interrupt goes on as it is.
+    ``best(inner)`` returns it, given the answer that an inner interrupt carries (None if there is none); it returns None where
+    there is nothing to keep yet, and the interrupt goes on as it is.
     """
     try:
         yield
