@@ -40,18 +40,9 @@ FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 
 @dataclass(frozen=True, eq=False)
 class Coarsening:
-    """A graph without empty rows and its sums over groups of nodes.
+    """A graph without empty rows, the group of each node, and its sums over pairs of groups.
 
-    Attributes
-    ----------
-    A : csr_array of shape (n, n)
-        The graph.
-    groups : ndarray of int, shape (n,)
-        The group of each node.
-    sums : csr_array
-        Sums of A over pairs of groups.
-    metric : ndarray
-        Metric of the groups, its square a sum.
+    The squared metric of a group is the sum of those of its nodes.
     """
 
     A: sp.csr_array
@@ -108,17 +99,7 @@ class Coarsening:
 
 
 def coarsen(A: sp.csr_array, s: FloatArray, groups: Groups) -> Coarsening:
-    """Sum a graph over groups of its nodes, which are numbered from 0 without a gap.
-
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric, without empty rows.
-    s : ndarray of shape (n,)
-        The metric.
-    groups : ndarray of int, shape (n,)
-        The group of each node.
-    """
+    """Sum a graph without empty rows, whose nodes have the metric s, over groups numbered from 0 without a gap."""
     n, count = len(groups), int(groups.max()) + 1
     member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
     sums = sp.csr_array(member.T @ (A @ member))
@@ -127,16 +108,9 @@ def coarsen(A: sp.csr_array, s: FloatArray, groups: Groups) -> Coarsening:
 
 
 def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coarsening, float]:
-    """Coarsen a graph to groups of nodes that are near in its k - 1 leading directions; also the trace that admits them.
+    """Coarsen a graph without empty rows to groups of nodes that are near in its k - 1 leading directions.
 
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric, without empty rows.
-    k : int
-        One more than the directions wanted.
-    n_groups : int
-        Number of groups.
+    Also the trace that admits these directions.
     """
     s = degree_metric(np.asarray(A.sum(axis=1)).ravel())
     edge = floored_noise_level(A, s).edge
@@ -155,20 +129,9 @@ def leading_positions(
 ) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues of the modularity matrix above the noise edge, and positions of the nodes in their directions.
 
-    Positions are eigenvectors over the metric, times the roots of their eigenvalues.
-
-    Parameters
-    ----------
-    A, s : csr_array, ndarray
-        A graph without empty rows, and its metric.
-    edge : float
-        The noise edge.
-    k : int or None
-        If given, there are at least k - 1 directions, where fewer stand above the noise the highest of the noise itself.
-    most : int
-        Most directions that are looked for.
-    report : callable, optional
-        Told the number of every round.
+    Positions are eigenvectors over the metric s, times the roots of their eigenvalues. With k there are at least k - 1
+    directions: where fewer stand above the noise, the highest of the noise itself. At most `most` directions are looked for;
+    `report` is told the number of every round.
     """
     wanted, count = (0, FIRST_DIRECTIONS) if k is None else (k - 1, k + 1)
     while True:
@@ -190,18 +153,10 @@ def directions_above_noise(A: sp.csr_array, most: int) -> int:
 
 
 def group_near_points(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
-    """Bisect points into groups of near ones: the group with the largest scatter is cut in two, again and again.
+    """Bisect the weighted rows of Y into groups of near ones: the group with the largest scatter is cut in two, again and again.
 
-    A group is cut at its mean along the direction in which it is widest.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points.
-    weights : ndarray of shape (n,)
-        How much each counts.
-    count : int
-        Number of groups, at least 2; fewer if fewer points differ, and two halves if none do.
+    A group is cut at its mean along the direction in which it is widest. There are `count` groups, at least 2; fewer if fewer
+    points differ, and two halves if none do.
     """
     whole = np.arange(len(Y))
     heap = [(-_scatter(Y, weights), 0, whole)]

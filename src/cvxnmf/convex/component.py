@@ -41,24 +41,12 @@ class Certified(NamedTuple):
 
 
 class Component(ABC, Generic[P]):
-    """The connected piece of a problem that is solved on its own.
+    """The connected piece of a problem that is solved on its own."""
 
-    Attributes
-    ----------
-    certifies_start : bool
-        Whether a certificate of the starting point is cheap enough to be asked for before the first step.
-    matrix_free : bool
-        Whether its model is never formed.
-    dense_methods : tuple of str
-        Methods beyond its own that can solve it when it is made dense.
-    threads_from : int
-        Size from which on BLAS gains by several threads.
-    """
-
-    certifies_start = True
-    matrix_free = False
-    dense_methods: tuple[str, ...] = ()
-    threads_from = SINGLE_THREAD_BELOW
+    certifies_start = True  # a certificate of the starting point is cheap enough to be asked for before the first step
+    matrix_free = False  # whether its model is never formed
+    dense_methods: tuple[str, ...] = ()  # methods beyond its own that can solve it when it is made dense
+    threads_from = SINGLE_THREAD_BELOW  # size from which on BLAS gains by several threads
 
     @property
     @abstractmethod
@@ -80,14 +68,9 @@ class Component(ABC, Generic[P]):
 
     @abstractmethod
     def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point for an admissible point, accepted by the check, or None if it is too far off to tell anything.
+        """A dual point for an admissible point, accepted by the check, or None if it is too far off to tell anything.
 
-        Parameters
-        ----------
-        point : Point, PairedPoint or MatrixPoint
-            The point in factors, or as a matrix.
-        multiplier : ndarray, optional
-            The multiplier of a limit on X that a method found on its way; else it is estimated from X.
+        The multiplier of a limit on X is one that a method found on its way; left out, it is estimated from X.
         """
 
     def certify(self, point: P, value: float, multiplier: FloatArray | None = None) -> Certified:
@@ -118,14 +101,7 @@ class Component(ABC, Generic[P]):
 class FactorComponent(Component[F], Generic[F, C]):
     """A component whose points are factors (v, W): the rows `nodes` of the whole v and W.
 
-    Attributes
-    ----------
-    nodes : ndarray of int
-        Rows of the whole v and W that it covers.
-    cone : Geometry
-        Where X lies: metric, projection, penalty.
-    trace : float
-        Weight of the penalty.
+    X lies in a cone, whose penalty has the weight `trace`.
     """
 
     nodes: Index
@@ -160,14 +136,9 @@ class FactorComponent(Component[F], Generic[F, C]):
 
 @dataclass(frozen=True, eq=False)
 class DenseComponent(FactorComponent[FactorPoint, C]):
-    """A component on dense matrices: ``loss(X) + trace penalty(X)``.
+    """A component on dense matrices: ``loss(X) + trace penalty(X)``, the loss bound to its data.
 
-    Attributes
-    ----------
-    loss : Loss
-        Bound to the data of the component.
-    statement : Statement
-        What its dual points prove, in the words of a certificate.
+    The statement says what its dual points prove, in the words of a certificate.
     """
 
     nodes: Index

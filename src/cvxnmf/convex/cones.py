@@ -14,13 +14,7 @@ from cvxnmf.results import Point
 
 
 class Cone(Geometry[Point]):
-    """A cone of symmetric matrices in the metric ``s``.
-
-    Parameters
-    ----------
-    metric : ndarray of shape (n,)
-        Positive weights s.
-    """
+    """A cone of symmetric matrices in the metric s, n positive weights."""
 
     def __init__(self, metric: FloatArray) -> None:
         self.s = metric

@@ -19,12 +19,7 @@ P = TypeVar("P", Point, PairedPoint)
 class Geometry(ABC, Generic[P]):
     """What methods know of the set that X lies in: its metric, its projection and its penalty.
 
-    Attributes
-    ----------
-    s : ndarray
-        Positive weights of the rows of v and W.
-    free_effects : bool
-        Whether X may be changed by effects at no cost.
+    s holds positive weights of the rows of v and W; with free effects X may be changed by effects at no cost.
     """
 
     s: FloatArray

@@ -32,28 +32,14 @@ def kl_constant(A: FloatArray) -> float:
 
 
 class Loss(ABC):
-    """A separable convex loss of ``X``, bound to the data ``A``.
+    """A separable convex loss of X, bound to nonnegative data A.
 
-    Parameters
-    ----------
-    A : ndarray of shape (n, n)
-        Nonnegative symmetric data.
-    ignore_diagonal : bool
-        Give the diagonal weight zero: it is read as zero in the data and in the model.
-
-    Attributes
-    ----------
-    noise_known : bool
-        Whether entries have a variance proportional to their mean under this loss, so that ``trace="auto"`` is known.
-    by_products : bool
-        Whether products with ``exp(X)`` are all that a method needs of it, so that large sparse data can stay sparse.
-    limited : bool
-        Whether ``X >= lower`` is part of the problem.
+    An ignored diagonal has weight zero: it is read as zero in the data and in the model.
     """
 
-    noise_known = False
-    by_products = False
-    limited = False
+    noise_known = False  # whether entries have a variance proportional to their mean, so that ``trace="auto"`` is known
+    by_products = False  # whether products with ``exp(X)`` are all that a method needs: large sparse data can stay sparse
+    limited = False  # whether ``X >= lower`` is part of the problem
 
     def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
         if ignore_diagonal and np.diag(A).any():
@@ -171,17 +157,10 @@ class KullbackLeibler(Loss):
 
 
 class PairedKullbackLeibler(KullbackLeibler):
-    """The paper's nonsymmetric objective on a block matrix: ``KL(A || exp(X_12)) + weight (sum exp X_ii)``.
+    """The paper's nonsymmetric objective on a block matrix: ``KL(A || exp(X_12)) + weight (sum exp X_ii)``, A of shape (m, n).
 
     X has m + n rows. Either half of the off-diagonal blocks counts half; the other entries of the diagonal blocks do not
     count at all. Written as a KL loss with factors: ``sum factor e^x - a x``, a = A/2 off the diagonal blocks.
-
-    Parameters
-    ----------
-    A : ndarray of shape (m, n)
-        Nonnegative data.
-    weight : float
-        Weight of the exponentials on the diagonal.
     """
 
     def __init__(self, A: FloatArray, weight: float) -> None:

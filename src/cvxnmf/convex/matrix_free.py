@@ -45,16 +45,9 @@ THREADS_FROM = 2500
 
 @dataclass(frozen=True, eq=False)
 class MatrixFreeComponent(FactorComponent[Point, Cone]):
-    """The nodes that carry data, with products in place of matrices.
+    """The nodes that carry data, A in compressed rows on them, with products in place of matrices.
 
-    Attributes
-    ----------
-    A : csr_array
-        The data on these nodes.
-    statement : Statement
-        What its dual points prove, in the words of a certificate.
-    first_single : bool
-        Whether the first descent works in single precision; nothing else does.
+    With `first_single` the first descent works in single precision; nothing else does.
     """
 
     nodes: Index

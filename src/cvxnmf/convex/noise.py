@@ -50,14 +50,7 @@ def degree_metric(degrees: FloatArray) -> FloatArray:
 class Noise(NamedTuple):
     """The spectrum of the modularity matrix of pure noise, in the metric.
 
-    Attributes
-    ----------
-    edge : float
-        Upper edge of the spectrum of pure noise.
-    dispersion : float
-        Variance of an entry over its mean.
-    unit_edge : float
-        Upper edge of the spectrum of noise of dispersion 1.
+    It ends at `edge`, and for noise of dispersion 1 at `unit_edge`; the dispersion is the variance of an entry over its mean.
     """
 
     edge: float
@@ -66,15 +59,7 @@ class Noise(NamedTuple):
 
 
 def noise_level(A: Any, s: FloatArray) -> Noise:
-    """The noise edge of docs/mathematics.md, raised by the factor ``1 + n^(-2/3)``, and the variance per unit of mean.
-
-    Parameters
-    ----------
-    A : ndarray or csr_array of shape (n, n)
-        Data without empty rows.
-    s : ndarray of shape (n,)
-        The metric.
-    """
+    """The noise edge (docs/mathematics.md) of A without empty rows in the metric s, times ``1 + n^(-2/3)``; the dispersion."""
     data = sp.csr_array(A)
     degrees, t, top = np.asarray(data.sum(axis=1)).ravel(), s * s, float(data.max())
     total = float(degrees.sum())
@@ -111,15 +96,11 @@ def _two_valued_variance(degrees: FloatArray, top: float, weights: FloatArray) -
 
 
 def spectral_edge(variance: FloatArray) -> float:
-    """Largest eigenvalue that pure noise can show (docs/mathematics.md).
+    """Largest eigenvalue that pure noise can show, from the row sums of the matrix of entry variances (docs/mathematics.md).
 
     For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at
-    the minimum over ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, found as the root of the derivative.
-
-    Parameters
-    ----------
-    variance : ndarray of shape (n,)
-        Row sums ``r`` of the matrix of entry variances; ``a = r / sqrt(sum r)``.
+    the minimum over ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, found as the root of the derivative. With row sums r,
+    ``a = r / sqrt(sum r)``.
     """
     total = float(variance.sum())
     if total == 0:
@@ -151,17 +132,9 @@ def residual_dispersion(
     compared with what noise of variance ``phi a_i a_j`` leaves outside the signal's directions, ``phi (sum_i a_i (1 - p_i))^2``
     with their leverages p; down to the fixed point. Without the leverages a strong signal takes the noise with it.
 
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Data.
-    s, variance : ndarray of shape (n,)
-        The metric, and the row sums of the matrix of entry variances of the model, ``a = variance / sqrt(sum variance)``.
-    unit_edge : float
-        The noise edge of that model.
-    pairs : callable, optional
-        ``pairs(threshold, count)`` finds the leading eigenpairs of the standardised residual, exactly only above the threshold;
-        left out, :func:`modularity_pairs` does.
+    The row sums of the model's variances are `variance`, ``a = variance / sqrt(sum variance)``, and its noise edge `unit_edge`.
+    ``pairs(threshold, count)`` finds the leading eigenpairs of the standardised residual, exactly only above the threshold; left
+    out, :func:`modularity_pairs` does.
     """
     pairs = pairs or (lambda threshold, count: modularity_pairs(A, s, count))
     n, energy = A.shape[0], _modularity_energy(A, s)
@@ -208,15 +181,10 @@ def modularity_pairs(A: Any, s: FloatArray, count: int) -> tuple[FloatArray, Flo
 
 
 def rectangular_spectral_edge(row_variance: FloatArray, column_variance: FloatArray) -> float:
-    """Largest singular value that pure noise can show in a rectangular matrix (docs/mathematics.md).
+    """Largest singular value that pure noise can show, from row and column sums of the entry variances (docs/mathematics.md).
 
     For entry variances close to ``a_i b_j`` it is the least ``sqrt(q t u)`` over q > 0, where t and u solve
     ``sum a_i / (t - a_i) = q`` and ``sum b_j / (u - b_j) = q``; found as the root of the derivative.
-
-    Parameters
-    ----------
-    row_variance, column_variance : ndarray
-        Row and column sums of the matrix of entry variances.
     """
     total = float(row_variance.sum())
     if total == 0:
@@ -285,16 +253,7 @@ def rectangular_noise_edge(A: FloatArray) -> float:
 def admitting_trace(edge: float, spectrum: FloatArray, k: int, most: int | None = None) -> float:
     """The penalty that lets k - 1 directions in: the noise edge, or less where fewer stand out of the noise.
 
-    Parameters
-    ----------
-    edge : float
-        The noise edge.
-    spectrum : ndarray
-        Traces at which directions enter, in decreasing order.
-    k : int
-        One more than the directions wanted, as far as they are positive.
-    most : int, optional
-        Most directions that are let in, for large graphs.
+    The spectrum holds the traces at which directions enter, decreasing; only positive ones can be let in, and at most `most`.
     """
     if most is not None and len(spectrum) > most:
         edge = max(edge, float(spectrum[most]))

@@ -14,12 +14,8 @@ from cvxnmf.results import PairedPoint
 class NuclearNorm(Geometry[PairedPoint]):
     """Rectangular matrices ``X = a1' + 1b' + W_1 W_2'`` with penalty ``2 ||J X J||_*``; J centres where effects are free.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, n)
-        The data: their margins scale the variables of a descent over factors; steps over X are in the plain metric.
-    free_effects : bool
-        Whether effects a and b of rows and columns cost nothing; if not, J is the identity.
+    Else J is the identity. The margins of the data A scale the variables of a descent over factors; steps over X are in the plain
+    metric.
     """
 
     def __init__(self, A: FloatArray, free_effects: bool) -> None:

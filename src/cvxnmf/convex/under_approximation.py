@@ -36,15 +36,7 @@ def best_scalings_below(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int
     """Return the best ``X = v1' + 1v'`` with ``exp(X) <= A``, by a barrier and Newton's method.
 
     ``min loss(v1' + 1v') - mu sum log(log A - v1' - 1v')`` for falling mu is off by at most mu per constraint that is active.
-
-    Parameters
-    ----------
-    loss : Loss
-        Bound to data that are positive, but for an ignored diagonal.
-    cone : Cone
-        With free log-scalings.
-    tol : float
-        How far from the optimum, relative to the size of the data, the result may be.
+    The data are positive, but for an ignored diagonal; the result is within `tol` of the optimum, relative to their size.
     """
     upper = _log_data(loss)
     n, scale = len(upper), loss.scale
@@ -115,16 +107,8 @@ def _log_data(loss: Loss) -> FloatArray:
 def best_point_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-7, max_iter: int = 5000) -> UnderApproximation:
     """Return the point of the cone with ``exp(X) <= A`` that fits best, by alternating directions between the two constraints.
 
-    Parameters
-    ----------
-    loss : Loss
-        Bound to data that are positive, but for an ignored diagonal.
-    cone : Cone
-        In the uniform metric.
-    trace : float
-        Weight of the penalty.
-    tol : float
-        Both residuals, relative to the size of X, are at or below it at the end.
+    The data are positive, but for an ignored diagonal, and the metric is uniform. At the end both residuals, relative to the size
+    of X, are at most `tol`.
     """
     upper = _log_data(loss)
     finite = np.where(np.isfinite(upper), upper, 0.0)

@@ -23,17 +23,10 @@ def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:
 
 
 def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues above `threshold` in decreasing order, with their vectors.
+    """Eigenvalues of a symmetric B above `threshold` in decreasing order, with their vectors; B is overwritten.
 
-    Parameters
-    ----------
-    B : ndarray of shape (n, n)
-        Symmetric; overwritten.
-    threshold : float
-        Pairs at or below it are left out.
-    expected : int, optional
-        How many pairs to expect; few expected pairs are computed by a restricted driver, which is
-        only trusted if it also finds one pair below the threshold.
+    Few `expected` pairs are computed by a range-restricted driver, which is only trusted if it also finds one below the
+    threshold.
     """
     n = len(B)
     wanted = n if expected is None else expected + 2 + n // 50  # some more pairs cost next to nothing

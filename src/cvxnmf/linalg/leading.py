@@ -53,23 +53,13 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
 def pairs_above(
     product: Callable[..., FloatArray], n: int, edge: float, count: int, report: Callable[[int], Any] | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """The largest eigenvalues of a large symmetric operator, decreasing, and their vectors; exact only above `edge`.
+    """The `count` largest eigenvalues of a large symmetric operator, decreasing, and their vectors; exact only above `edge`.
 
     Subspace iterations with polynomials of Chebyshev that damp everything between the lower end of the spectrum and the edge,
     where eigenvalues lie so close together that Lanczos iterations would take very long to tell them apart.
 
-    Parameters
-    ----------
-    product : callable
-        ``product(X, shift, scale, Y)`` is ``scale (B X - shift X) - Y`` with the operator B; Y may be left out, and all but X.
-    n : int
-        Its size.
-    edge : float
-        What need not be resolved lies below it.
-    count : int
-        How many pairs are wanted; a few more are carried along.
-    report : callable, optional
-        Told the number of every round.
+    ``product(X, shift, scale, Y)`` is ``scale (B X - shift X) - Y`` with the operator B of n rows; Y may be left out, and all
+    but X. `report` is told the number of every round.
     """
     width = min(n, count + SPARE_COLUMNS)
     X = np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]

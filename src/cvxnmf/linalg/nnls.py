@@ -23,23 +23,14 @@ PATIENCE = 3
 def nnls_rows(
     Q: FloatArray, P: FloatArray, positive: NDArray[np.bool_], regularise: bool = False, pivots: int = PIVOTS
 ) -> FloatArray:
-    """The ``x >= 0`` that minimise ``x'Qx - 2 p'x``, one per row of P.
+    """The ``x >= 0`` that minimise ``x'Qx - 2 p'x``, one per row of P, shape (rows, k).
 
     Entries are zero or solve a linear system; all with the wrong sign change sides at once, or only the last one where that
     does not help. Rows that cycle by rounding are left to an active-set method.
 
-    Parameters
-    ----------
-    Q : ndarray of shape (1, k, k) or (rows, k, k)
-        Positive definite: one for all rows, whose factorisations are then shared by rows with the same positive entries.
-    P : ndarray of shape (rows, k)
-        Linear terms.
-    positive : ndarray of bool of shape (rows, k)
-        First guess of the positive entries.
-    regularise : bool
-        Add a tiny multiple of the identity to each system, for a Q that may be singular.
-    pivots : int
-        Most exchanges.
+    Q is positive definite, of shape (rows, k, k), or (1, k, k): one for all rows, whose factorisations are then shared by rows
+    with the same positive entries. `positive` is a first guess of these entries. `regularise` adds a tiny multiple of the
+    identity to each system, for a Q that may be singular. There are at most so many `pivots`, exchanges.
     """
     count, k = P.shape
     ridge = max(1e-14 * float(np.trace(Q[0])) / k if regularise else 0.0, np.finfo(np.float64).tiny)

@@ -8,15 +8,6 @@ from collections.abc import Iterator
 def row_chunks(n_rows: int, entries_per_row: int, budget: int = 1 << 18) -> Iterator[slice]:
     """Slices of consecutive rows, each of as many rows as `budget` entries allow, and of at least one.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    entries_per_row : int
-        Entries that the work on one row takes.
-    budget : int
-        Most entries that the work on a chunk of several rows may take.
-
     Examples
     --------
     >>> list(row_chunks(5, 100, budget=250))

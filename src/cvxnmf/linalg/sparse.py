@@ -84,15 +84,7 @@ def _combination(
 
 
 class RankOneDowndate:
-    """``B = A - ee'`` as an operator: ``scale (B X - shift X) - Y`` in one pass over the edges.
-
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric.
-    e : ndarray of shape (n,)
-        What is subtracted.
-    """
+    """``B = A - ee'`` with a symmetric A in compressed rows: ``scale (B X - shift X) - Y`` in one pass over the edges."""
 
     def __init__(self, A: Any, e: FloatArray) -> None:
         self.A, self.e, self.nothing = A, e, np.zeros((1, 1))

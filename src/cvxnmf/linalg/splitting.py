@@ -15,14 +15,8 @@ class AlternatingDirections:
         X = prox_f(Y - U),  R = relaxation X + (1 - relaxation) Y,  Y = prox_g(R + U),  U = U + R - Y
 
     with the proximal maps for the current penalty rho, which the caller keeps: every rule for rho and every test for the
-    end differs with the problem. A round is ``X = prox_f(state.target)`` and ``state.update(X, prox_g)``.
-
-    Parameters
-    ----------
-    Y : ndarray
-        The first Y; U is zero.
-    relaxation : float
-        Between 0 and 2; 1 is the plain method, somewhat more is faster.
+    end differs with the problem. A round is ``X = prox_f(state.target)`` and ``state.update(X, prox_g)``, from a given Y and
+    ``U = 0``. The relaxation lies between 0 and 2; 1 is the plain method, somewhat more is faster.
     """
 
     def __init__(self, Y: FloatArray, relaxation: float = 1.6) -> None:

@@ -9,22 +9,12 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class Method(ABC):
-    """A step from one point to the next; the loop, the certificates and the end are other people's.
-
-    Attributes
-    ----------
-    point, value : point, float
-        The current point, and the objective there.
-    check_every : int
-        Steps between two certificates.
-    patience : int
-        Certificates in a row that may bring nothing before the loop gives up.
-    """
+    """A step from one point to the next; the loop, the certificates and the end are other people's."""
 
     point: Any
     value: float
-    check_every: int
-    patience: int = 5
+    check_every: int  # steps between two certificates
+    patience: int = 5  # certificates in a row that may bring nothing before the loop gives up
 
     @abstractmethod
     def step(self) -> None:

@@ -58,24 +58,10 @@ def descend_factors(
     watch: Callable[[Any, float], None] | None = None,
     slopes: Callable[[Any], tuple[float, FloatArray, FloatArray]] | None = None,
 ) -> Any:
-    """Lower the objective over at most `most` columns by L-BFGS, variables scaled by the metric.
+    """Lower the objective from a point over at most `most` columns of W by L-BFGS, variables scaled by the metric.
 
-    Parameters
-    ----------
-    component : FactorComponent
-        What is minimised.
-    point : Point or PairedPoint
-        Where to start.
-    most : int
-        Columns of W beyond it are left out.
-    steps : int
-        Most steps.
-    precision : float
-        Relative decrease of the objective in one step that ends the descent.
-    watch : callable, optional
-        Told the point and its value after every step.
-    slopes : callable, optional
-        Loss and half its gradients over v and W at a point; those of the component if left out.
+    It ends after so many steps, or when one lowers the objective by a share below `precision`. `watch` is told the point and its
+    value after every step; `slopes` are loss and half its gradients over v and W at a point, those of the component if left out.
     """
     slopes = component.slopes if slopes is None else slopes
     cone, effects, trace = component.cone, component.cone.free_effects, component.trace
