@@ -6,7 +6,7 @@ positive. What is left, ``Z = B + S + N``, is the positive part; at an optimal X
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from cvxnmf import validation
 from cvxnmf.certificates import DoublyNonnegativeStatement
 from cvxnmf.convex.component import Component
 from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
-from cvxnmf.convex.methods import Method, ProjectionSplitting
+from cvxnmf.convex.methods import ProjectionSplitting
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import definite_parts, smallest_eigenvalue
@@ -41,11 +41,7 @@ class ProjectionComponent(Component[MatrixPoint]):
     statement: DoublyNonnegativeStatement
 
     entries = ...
-
-    @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
-        """Alternating directions between the two sets."""
-        return {"splitting": ProjectionSplitting}
+    methods = {"splitting": ProjectionSplitting}
 
     @cached_property
     def B(self) -> FloatArray:

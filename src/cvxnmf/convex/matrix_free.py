@@ -7,7 +7,6 @@ point. Its witness is the share and the factors of the model; the last rounding 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +20,7 @@ from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
 from cvxnmf.convex.losses import kl_constant
-from cvxnmf.convex.methods import MatrixFreeDescent, Method
+from cvxnmf.convex.methods import MatrixFreeDescent
 from cvxnmf.convex.model_operator import Model
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.leading import operator_pairs
@@ -59,13 +58,9 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
 
     certifies_start = False  # a certificate costs as much as a step, which is needed anyway
     matrix_free = True
+    methods = {"factored": MatrixFreeDescent}
     dense_methods = ("accelerated", "projected-gradient", "adaptive")
     threads_from = THREADS_FROM
-
-    @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
-        """Descent over factors needs products only."""
-        return {"factored": MatrixFreeDescent}
 
     def in_single_precision(self) -> MatrixFreeComponent:
         """The same component, its first descent in single precision."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -12,57 +12,16 @@ from numpy.typing import ArrayLike
 
 from cvxnmf import validation
 from cvxnmf.certificates import NonsymmetricStatement
-from cvxnmf.convex.component import DenseComponent, Index
+from cvxnmf.convex.component import DenseComponent
 from cvxnmf.convex.cones import PSD
-from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.losses import LOSSES, KullbackLeibler, PairedKullbackLeibler
-from cvxnmf.convex.methods import Accelerated, Adaptive, Factored, Method, ProjectedGradient
 from cvxnmf.convex.noise import rectangular_noise_edge
 from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.convex.problem import Problem
-from cvxnmf.convex.rectangular_dual import nuclear_dual_point, paper_dual_point
+from cvxnmf.convex.rectangular_component import NuclearComponent, PairedComponent
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import singular_triples_above, spectral_norm
-from cvxnmf.results import AnyPoint, PairedPoint, Point, Solution
-
-
-class _RectangularMethods:
-    """Methods of rectangular components: plain steps are enough for even margins, and "adaptive" finds out."""
-
-    @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
-        """Methods that can solve it by their names, the best first."""
-        names = {"adaptive": Adaptive, "accelerated": Accelerated, "factored": Factored}
-        return names | {"projected-gradient": ProjectedGradient}
-
-
-@dataclass(frozen=True, eq=False)
-class NuclearComponent(_RectangularMethods, DenseComponent[NuclearNorm]):
-    """``loss(A, exp(X)) + 2 trace ||X||_*`` on the rows and columns that carry data."""
-
-    rows: Index
-    columns: Index
-
-    @property
-    def entries(self) -> Any:
-        """Rows and columns that carry data."""
-        return np.ix_(self.rows, self.columns)
-
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point, accepted by the check, or None if the point is too far off to tell anything."""
-        return nuclear_dual_point(self, point.dense())
-
-
-@dataclass(frozen=True, eq=False)
-class PairedComponent(_RectangularMethods, DenseComponent[PSD]):
-    """``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))`` over a positive semidefinite X of m + n rows."""
-
-    loss: PairedKullbackLeibler
-    entries = ...
-
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point, accepted by the check, or None if the point is too far off to tell anything."""
-        return paper_dual_point(self.loss.rectangle, self.loss.weight, self.statement, point.dense())
+from cvxnmf.results import PairedPoint, Point, Solution
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,11 @@ from cvxnmf.certificates import CertificateError, SymmetricStatement, metric_dig
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.cones import CONES
 from cvxnmf.convex.dual import Dual
-from cvxnmf.convex.losses import LOSSES, LimitedSquaredError, Loss
+from cvxnmf.convex.losses import LOSSES, Loss
 from cvxnmf.convex.matrix_free import MatrixFreeComponent
 from cvxnmf.convex.noise import degree_metric, noise_level
 from cvxnmf.convex.problem import Problem
-from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent
-from cvxnmf.convex.symmetric_dual import laplacian_dual
+from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent, laplacian_dual
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Point, Solution
 
@@ -253,9 +252,8 @@ def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricS
     """The dense component of some nodes; its own metric is cut out of the whole one."""
     loss = LOSSES[statement.loss](_part(A, nodes), not statement.fits_diagonal)
     cone, trace, own = CONES[statement.cone](s[nodes]), statement.trace, replace(statement, metric="own", metric_digest=None)
-    if isinstance(loss, LimitedSquaredError):
-        return LimitedComponent(nodes, loss, cone, trace, own)
-    return SymmetricComponent(nodes, loss, cone, trace, own)
+    kind: type[SymmetricComponent] = LimitedComponent if loss.limited else SymmetricComponent
+    return kind(nodes, loss, cone, trace, own)
 
 
 def _part(A: Any, nodes: Index) -> Any:

@@ -1,0 +1,116 @@
+"""Components of the nonsymmetric problem, with the nuclear norm and with the paper's penalty, and their dual points.
+
+With g the gradient of the loss at X and f its floor, ``Z = (1 - shift)(g + f) + shift f`` lies in the domain of the dual, and
+``Y = (1 - shift) g`` is as small as the penalty asks for (docs/mathematics.md). Where effects are free they are
+balanced first, so that the margins of ``g + f`` are those of f; what is left of their rounding is mended exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.convex.component import DenseComponent, Index
+from cvxnmf.convex.cones import PSD
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
+from cvxnmf.convex.effects import balancing_effects
+from cvxnmf.convex.losses import PairedKullbackLeibler
+from cvxnmf.convex.methods import Accelerated, Adaptive, Factored, Method, ProjectedGradient
+from cvxnmf.convex.nuclear import NuclearNorm
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import add_outer, spectral_norm
+from cvxnmf.results import AnyPoint
+
+#: Relative error of one operation.
+ROUNDOFF = float(np.finfo(np.float64).eps)
+#: Plain steps are enough for even margins, and "adaptive" finds out.
+METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
+    "adaptive": Adaptive,
+    "accelerated": Accelerated,
+    "factored": Factored,
+    "projected-gradient": ProjectedGradient,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NuclearComponent(DenseComponent[NuclearNorm]):
+    """``loss(A, exp(X)) + 2 trace ||X||_*`` on the rows and columns that carry data."""
+
+    rows: Index
+    columns: Index
+    methods = METHODS
+
+    @property
+    def entries(self) -> Any:
+        """Rows and columns that carry data."""
+        return np.ix_(self.rows, self.columns)
+
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """The gradient, shrunk until its spectral norm is at most twice the trace."""
+        loss, cone, X = self.loss, self.cone, point.dense()
+        if cone.free_effects:
+            X = cone.with_effects(X, balancing_effects(loss, cone, X))
+        _, g = loss.value_and_gradient(X)
+        if not (-ABSURD < g.min() and g.max() < ABSURD):
+            return None
+        floor, limit = loss.floor(), 2.0 * self.trace
+        norm = spectral_norm(g)
+        if not norm < np.inf:
+            return None
+        least = max(0.0, 1.0 - limit / norm) if norm > 0 else 0.0
+        pad = 4 * ROUNDOFF * (sum(g.shape) * float(np.vdot(g / limit, g / limit)) + 64 * float(floor.sum()) / limit)
+
+        def family(shift: float) -> Witness:
+            Z: FloatArray = (1.0 - min(shift, 1.0)) * g
+            Z += floor
+            np.maximum(Z, 0.0, out=Z)
+            return {"Z": _with_margins_of(floor, Z) if cone.free_effects else Z}
+
+        return prove_least_shift(loss.A, self.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedComponent(DenseComponent[PSD]):
+    """``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))`` over a positive semidefinite X of m + n rows."""
+
+    loss: PairedKullbackLeibler
+    entries = ...
+    methods = METHODS
+
+    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+        """``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
+        A, X, m = self.loss.rectangle, point.dense(), len(self.loss.rectangle)
+        diagonal = self.loss.weight * np.exp(np.diag(X))
+        p, q, G = diagonal[:m], diagonal[m:], np.exp(X[:m, m:]) - A
+        if not (np.all(np.abs(G) < ABSURD) and np.all((diagonal > 1e-100) & (diagonal < 1e100))):
+            return None
+        norm = spectral_norm(0.5 * G / np.sqrt(np.outer(p, q)))
+        if not norm < np.inf:
+            return None
+        least = max(0.0, 1.0 - 1.0 / norm) if norm > 0 else 0.0
+
+        def family(shift: float) -> Witness:
+            return {"Z": np.maximum(0.0, A + (1.0 - min(shift, 1.0)) * G), "p": p, "q": q}
+
+        return prove_least_shift(A, self.statement, least, family, FIRST_PAD, largest=10.0)
+
+
+def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> FloatArray:
+    """Give Z the margins of the floor to the last digits: scale down what is too heavy, add what is missing."""
+    rows, columns = floor.sum(axis=1), _column_sums(floor)
+    for _ in range(rounds):
+        Z *= np.minimum(1.0, rows / Z.sum(axis=1))[:, None]
+        Z *= np.minimum(1.0, columns / _column_sums(Z))[None, :]
+        missing, lacking = np.maximum(0.0, rows - Z.sum(axis=1)), np.maximum(0.0, columns - _column_sums(Z))
+        total = min(float(missing.sum()), float(lacking.sum()))
+        if total > 0:
+            add_outer(Z, missing / missing.sum(), lacking * (total / lacking.sum()))
+    return Z
+
+
+def _column_sums(M: FloatArray) -> FloatArray:
+    """Column sums by pairwise summation, which needs contiguous columns."""
+    return np.asarray(np.ascontiguousarray(M.T).sum(axis=1))
