@@ -17,6 +17,14 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import AnyPoint, FactorPoint, MatrixPoint, Solution
 
 
+def refuse_auto(trace: str, known: bool, needed: str, domain: str) -> None:
+    """Refuse a trace given as a word that is not "auto", or "auto" where the edge of the noise is not known."""
+    if trace != "auto":
+        validation.refuse(f"trace must be 'auto' or a number {domain}, not {trace!r}.")
+    if not known:
+        validation.refuse(f"trace='auto' is known for {needed} only; give trace as a number for this problem.")
+
+
 class Examined(NamedTuple):
     """The value at a user's point, dual points of all components, and whether the point had to be restored."""
 

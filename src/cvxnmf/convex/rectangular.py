@@ -17,7 +17,7 @@ from cvxnmf.convex.cones import PSD
 from cvxnmf.convex.losses import LOSSES, KullbackLeibler, PairedKullbackLeibler
 from cvxnmf.convex.noise import rectangular_noise_edge
 from cvxnmf.convex.nuclear import NuclearNorm
-from cvxnmf.convex.problem import Problem
+from cvxnmf.convex.problem import Problem, refuse_auto
 from cvxnmf.convex.rectangular_component import NuclearComponent, PairedComponent
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import singular_triples_above, spectral_norm
@@ -210,11 +210,14 @@ def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects:
     nodes, rows, columns = np.flatnonzero(s), np.flatnonzero(s[: len(A)]), np.flatnonzero(s[len(A) :])
     data = A[np.ix_(rows, columns)]
     if isinstance(trace, str):
-        _refuse_auto(trace, loss, effects)
+        refuse_auto(trace, LOSSES[loss].noise_known and effects, "loss='kl' with effects", "above 0")
         weight = 0.5 * rectangular_noise_edge(data)
     else:
         weight = validation.number("trace", trace, minimum=0.0, strict=True)
-    _refuse_weight(weight, isinstance(trace, str))
+    if weight == 0:
+        validation.refuse("trace='auto' finds no noise in these data; give trace as a number above 0.")
+    if not 1e-100 <= weight <= 1e100:
+        validation.refuse(f"trace={weight:g} is out of range; sensible values lie between 0.001 and 1 times problem.gamma_max.")
     A.flags.writeable = s.flags.writeable = False  # a certificate is about these very numbers
     statement = NonsymmetricStatement(loss, penalty, effects, weight)
     if penalty == "paper":
@@ -222,17 +225,3 @@ def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects:
         return PaperNonsymmetricProblem(A, statement, s, (paired,))
     component = NuclearComponent(nodes, LOSSES[loss](data), NuclearNorm(data, effects), weight, statement, rows, columns)
     return NonsymmetricProblem(A, statement, s, (component,))
-
-
-def _refuse_weight(weight: float, automatic: bool) -> None:
-    if weight == 0 and automatic:
-        validation.refuse("trace='auto' finds no noise in these data; give trace as a number above 0.")
-    if not 1e-100 <= weight <= 1e100:
-        validation.refuse(f"trace={weight:g} is out of range; sensible values lie between 0.001 and 1 times problem.gamma_max.")
-
-
-def _refuse_auto(trace: str, loss: str, effects: bool) -> None:
-    if trace != "auto":
-        validation.refuse(f"trace must be 'auto' or a number above 0, not {trace!r}.")
-    if not (LOSSES[loss].noise_known and effects):
-        validation.refuse("trace='auto' is known for loss='kl' with effects only; give trace as a number for this problem.")

@@ -25,6 +25,7 @@ Callback = Callable[[Iterate], Any]
 
 #: Up to this many nodes a matrix-free solve that stalls goes on with dense matrices.
 LARGEST_FALLBACK = 3000
+FROM_BEST_TO_WORST = (Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE)
 
 
 def solve(
@@ -225,30 +226,18 @@ class _Run:
 
     def _record(self, search: _Search) -> bool:
         """Add a line to the history and tell the callback; a true answer stops the loop."""
-        self.history.append(
-            Iterate(
-                iteration=len(self.history) + 1,
-                seconds=time.perf_counter() - self.began,
-                value=self.value_before + search.method.value,
-                bound=self.bound_before + search.bound,
-                rank=search.component.rank(search.method.point),
-            )
-        )
+        value, bound = self.value_before + search.method.value, self.bound_before + search.bound
+        seconds, rank = time.perf_counter() - self.began, search.component.rank(search.method.point)
+        self.history.append(Iterate(len(self.history) + 1, seconds, value, bound, rank))
         return self.callback is not None and bool(self.callback(self.history[-1]))
 
     def solution(self) -> Solution:
-        """Join the components; the value is computed at the joined point."""
+        """Join the components; the value is computed at the joined point, and the status is that of the worst of them."""
         point, groups = self.problem.join_points(self.points)
         value = sum(component.value(part) for component, part in zip(self.problem.components, self.points, strict=True))
-        return Solution(
-            point=point,
-            status=_worst(self.statuses),
-            certificate=assemble(self.problem, value, self.duals),
-            history=tuple(self.history),
-            n_iter=len(self.history),
-            seconds=time.perf_counter() - self.began,
-            groups=groups,
-        )
+        certificate, status = assemble(self.problem, value, self.duals), max(self.statuses, key=FROM_BEST_TO_WORST.index)
+        seconds = time.perf_counter() - self.began
+        return Solution(point, status, certificate, tuple(self.history), len(self.history), seconds, groups)
 
 
 class _Search:
@@ -306,9 +295,3 @@ class _Search:
         unit = max(self.value, NEGLIGIBLE * self.component.scale)
         limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))
         return self.component.tidy(self.point, limit)
-
-
-def _worst(statuses: Sequence[Status]) -> Status:
-    """The status of the whole: that of the component that fared worst."""
-    order = [Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE, Status.INFEASIBLE]
-    return max(statuses, key=order.index)

@@ -20,14 +20,14 @@ from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.losses import LOSSES, Loss
 from cvxnmf.convex.matrix_free import MatrixFreeComponent
 from cvxnmf.convex.noise import degree_metric, noise_level
-from cvxnmf.convex.problem import Problem
+from cvxnmf.convex.problem import Problem, refuse_auto
 from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent, laplacian_dual
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Point, Solution
 
 #: From this many nodes on, sparse data stay sparse and the model is not formed.
 MATRIX_FREE_FROM = 400
-#: Data with a larger share of entries that are not zero are faster dense.
+#: Data with a larger share of entries that are not zero are faster dense than by products with the model.
 MATRIX_FREE_DENSITY = 0.6
 
 
@@ -221,7 +221,7 @@ def state_problem(
     s = np.zeros(len(degrees))
     s[kept] = _metric(degrees, kept, metric)
     if isinstance(trace, str):
-        _refuse_auto(trace, loss, cone)
+        refuse_auto(trace, LOSSES[loss].noise_known and free_effects, "loss='kl' on cone='conditional'", "of at least 0")
         weight = noise_level(_part(A, kept), s[kept]).edge
     else:
         weight = validation.penalty_weight(trace, s)
@@ -230,8 +230,9 @@ def state_problem(
     name, digest = (metric, None) if isinstance(metric, str) else ("own", metric_digest(s[kept]))
     statement = SymmetricStatement(loss, cone, diagonal, weight, name, digest)
     possible = LOSSES[loss].by_products and free_effects and diagonal == "fit" and weight > 0
+    possible = possible and matrix_free_from is not None and len(kept) >= matrix_free_from
     components: tuple[Any, ...]
-    if possible and matrix_free_from is not None and len(kept) >= matrix_free_from and _mostly_zero(A, kept):
+    if possible and (A.nnz if sp.issparse(A) else np.count_nonzero(A)) <= MATRIX_FREE_DENSITY * len(kept) ** 2:
         components = (MatrixFreeComponent(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight, statement),)
     else:
         A = validation.as_dense(A)
@@ -240,12 +241,6 @@ def state_problem(
     for array in (A.data if sp.issparse(A) else A, s):
         array.flags.writeable = False  # a certificate is about these very numbers
     return SymmetricProblem(A, statement, s, components)
-
-
-def _mostly_zero(A: Any, kept: Index) -> bool:
-    """Whether so few entries are not zero that products with the model beat dense matrices."""
-    entries = int(A.nnz if sp.issparse(A) else np.count_nonzero(A))
-    return entries <= MATRIX_FREE_DENSITY * len(kept) ** 2
 
 
 def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricStatement) -> SymmetricComponent:
@@ -274,15 +269,6 @@ def _connected_components(A: FloatArray, kept: Index) -> list[Index]:
     """Connected components: without a penalty X is -inf between them, so they are solved apart."""
     count, labels = connected_components(sp.csr_array(_part(A, kept)), directed=False)
     return [kept[labels == c] for c in range(count)]
-
-
-def _refuse_auto(trace: str, loss: str, cone: str) -> None:
-    if trace != "auto":
-        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
-    if not (LOSSES[loss].noise_known and CONES[cone].free_effects):
-        validation.refuse(
-            "trace='auto' is known for loss='kl' on cone='conditional' only; give trace as a number for this problem."
-        )
 
 
 def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
