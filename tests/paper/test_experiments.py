@@ -68,7 +68,7 @@ def test_the_command_line_knows_every_experiment_and_option():
 def test_rows_of_the_comparison_are_performances_of_the_same_graphs():
     rows = rows_of("figure2-right", size=20, repeats=2, deltas=(0.3,), seed=5)
     for seed in (5, 6):
-        A, _ = cvxnmf.block_graph(20, *methods.thresholds(0.3), rng=seed)
+        A, _ = cvxnmf.block_graph(20, 0.35, 0.65, rng=seed)
         (found,) = (row for row in rows if row["seed"] == seed and row["method"] == methods.MIN_MAX)
         assert found["performance"] == cvxnmf.performance(A, min_max_cut(A, 2))
 
@@ -99,7 +99,7 @@ def test_steps_are_counted_to_a_certified_gap():
         assert 0 <= row["value"] - row["bound"] <= row["tol"] * row["value"]
         sooner = row["series"] == "projected gradient, KL" and row["steps"] - 1
         if sooner:  # one step fewer is not enough
-            A, _ = cvxnmf.block_graph(row["n"], *methods.thresholds(row["delta"]), rng=row["seed"])
+            A = methods.draw_graph(row["n"], row["delta"], row["seed"])
             problem = cvxnmf.symmetric(A, cone="psd", metric="uniform")
             assert cvxnmf.solve(problem, "projected-gradient", tol=0.0, max_iter=sooner).certificate.relative_gap > row["tol"]
 

@@ -21,20 +21,9 @@ Progress = Callable[[int, int, str], object]
 class Experiment:
     """One figure of the paper: how its rows are made and how they are drawn.
 
-    Attributes
-    ----------
-    name, title : str
-        The name on the command line and in file names, and what the figure shows.
-    defaults, quick : mapping
-        Options by name with the values of the full run, and those of a quick one where they differ.
-    tasks : callable
-        From options to the tasks, in order, each with its name in words first.
-    rows : callable
-        From a task and the options to its rows; all rows have the same columns.
-    draw : callable
-        From all rows and the options to a matplotlib figure.
-    summaries : mapping
-        Further tables by name, each made from all rows.
+    `defaults` are the options of the full run, `quick` those of a quick one where they differ. `tasks` makes the tasks, each with
+    its name in words first; `rows` the rows of a task, all with the same columns; `draw` the figure of all rows; and
+    `summaries` further tables of all rows, by name.
     """
 
     name: str
@@ -82,21 +71,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A finished experiment.
-
-    Attributes
-    ----------
-    name : str
-        The experiment.
-    options : mapping
-        The options it ran with.
-    files : tuple of Path
-        What was written: tables, then pictures.
-    rows : list of dict
-        All rows of its table.
-    summaries : mapping
-        Rows of its further tables by name.
-    """
+    """A finished experiment: the options it ran with, the files written (tables, then pictures), and the rows of its tables."""
 
     name: str
     options: Options
@@ -108,6 +83,12 @@ class Reproduction:
     def certified(self) -> bool:
         """Whether every convex problem was solved to the tolerance asked for."""
         return all(row["relative_gap"] <= row["tol"] for row in self.rows if row.get("relative_gap") is not None)
+
+
+def repeated_tasks(options: Options, values: Sequence[float], text: str) -> list[tuple[Any, ...]]:
+    """Tasks ``(name, value, repeat)``: every value with every repeat."""
+    repeats = range(options["repeats"])
+    return [(f"{text.format(x)}, graph {i + 1} of {len(repeats)}", x, i) for x in values for i in repeats]
 
 
 def _check_each(check: Callable[[str, Any], object]) -> Callable[[str, Any], None]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.paper import methods, style
 from cvxnmf.paper.experiment import Experiment, Options, Row
@@ -17,14 +16,10 @@ def _tasks(options: Options) -> list[tuple[Any, ...]]:
     return [(f"beta - alpha = {delta:g}, {name}", delta, name) for delta in options["deltas"] for name in SHOWN]
 
 
-def _graph(delta: float, options: Options) -> FloatArray:
-    return block_graph(options["size"], *methods.thresholds(delta), rng=options["seed"])[0]
-
-
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     """One row per node, in the order that puts clusters together."""
     _, delta, name = task
-    found = methods.partition_in_two(_graph(delta, options), name, options["tol"])
+    found = methods.partition_in_two(methods.draw_graph(options["size"], delta, options["seed"]), name, options["tol"])
     facts = {"performance": found.performance, "relative_gap": found.certificate.relative_gap, "tol": options["tol"]}
     return [
         {"delta": delta, "setting": name, "position": place, "node": int(node), "cluster": int(found.labels[node]), **facts}
@@ -36,7 +31,7 @@ def _draw(rows: Sequence[Row], options: Options) -> Any:
     deltas = options["deltas"]
     figure, axes = style.panels(1 + len(SHOWN), len(deltas), width=3.0, height=3.3)
     for line, delta in zip(axes, deltas, strict=True):
-        A = _graph(delta, options)
+        A = methods.draw_graph(options["size"], delta, options["seed"])
         _picture(line[0], A, f"as drawn, β − α = {delta:g}")
         for panel, name in zip(line[1:], SHOWN, strict=True):
             chosen = [row for row in rows if row["delta"] == delta and row["setting"] == name]

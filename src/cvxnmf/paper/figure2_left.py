@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from cvxnmf.convex.certify import certify
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
-from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.paper import methods, style
-from cvxnmf.paper.experiment import Experiment, Options, Row
+from cvxnmf.paper.experiment import Experiment, Options, Row, repeated_tasks
 
 _PAPER = {"cone": "psd", "metric": "uniform"}
 #: Arguments of `symmetric`, method, colour and line by the name of the series.
@@ -24,21 +24,13 @@ SERIES: dict[str, tuple[dict[str, Any], str, str, str]] = {
 }
 
 
-def _tasks(options: Options) -> list[tuple[Any, ...]]:
-    return [
-        (f"n = {size}, graph {repeat + 1} of {options['repeats']}", size, repeat)
-        for size in options["sizes"]
-        for repeat in range(options["repeats"])
-    ]
-
-
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     """Steps of every method on one graph."""
     _, size, repeat = task
     rows: list[Row] = []
     for delta in options["deltas"]:
         seed = options["seed"] + repeat
-        A, _ = block_graph(size, *methods.thresholds(delta), rng=seed)
+        A = methods.draw_graph(size, delta, seed)
         for name, (terms, method, *_) in SERIES.items():
             graph = {"n": size, "delta": delta, "seed": seed, "series": name}
             rows.append({**graph, **_count_steps(symmetric(A, **terms), method, options["tol"])})
@@ -64,10 +56,12 @@ def _count_steps(problem: SymmetricProblem, method: str, tol: float) -> Row:
 
 def _draw(rows: Sequence[Row], options: Options) -> Any:
     figure, axes = style.panels(len(options["deltas"]), width=5.6, height=3.8)
+    lines = _means(rows)
     for panel, delta in zip(axes[0], options["deltas"], strict=True):
         ends = []
         for name, (_, _, colour, line) in SERIES.items():
-            sizes, means, spreads = _summary([row for row in rows if row["series"] == name and row["delta"] == delta])
+            chosen = [entry for entry in lines if entry["series"] == name and entry["delta"] == delta]
+            sizes, means, spreads = (np.array([x[key] for x in chosen]) for key in ("n", "mean_steps", "standard_deviation"))
             style.curve(panel, sizes, means, spreads, colour, line)
             ends.append((means[-1], name, colour))
         panel.set_ylim(bottom=0)
@@ -77,22 +71,14 @@ def _draw(rows: Sequence[Row], options: Options) -> Any:
     return figure
 
 
-def _summary(rows: Sequence[Row]) -> tuple[Any, Any, Any]:
-    """Sizes, mean steps and their standard deviation."""
-    sizes = sorted({row["n"] for row in rows})
-    pairs = [style.mean_and_deviation([row["steps"] for row in rows if row["n"] == size]) for size in sizes]
-    return np.array(sizes), np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
-
-
-def _table(rows: Sequence[Row]) -> list[Row]:
+def _means(rows: Sequence[Row]) -> list[Row]:
     """Mean steps and their standard deviation by size and series."""
     lines: list[Row] = []
-    for delta in sorted({row["delta"] for row in rows}):
-        for name in SERIES:
-            chosen = [row for row in rows if row["series"] == name and row["delta"] == delta]
-            for size, mean, deviation in zip(*_summary(chosen), strict=True):
-                numbers = {"mean_steps": float(mean), "standard_deviation": float(deviation)}
-                lines.append({"delta": delta, "series": name, "n": int(size), **numbers})
+    deltas, sizes = (sorted({row[key] for row in rows}) for key in ("delta", "n"))
+    for delta, name, n in product(deltas, SERIES, sizes):
+        steps = [row["steps"] for row in rows if (row["delta"], row["series"], row["n"]) == (delta, name, n)]
+        mean, deviation = style.mean_and_deviation(steps)
+        lines.append({"delta": delta, "series": name, "n": n, "mean_steps": mean, "standard_deviation": deviation})
     return lines
 
 
@@ -101,8 +87,8 @@ FIGURE_2_LEFT = Experiment(
     title="Steps to a certified gap against the size of the graph",
     defaults={"sizes": (20, 40, 60, 80, 100, 120, 140, 160, 180, 200), "repeats": 10, "deltas": (0.6,), "tol": 1e-6, "seed": 0},
     quick={"sizes": (20, 40, 60), "repeats": 3},
-    tasks=_tasks,
+    tasks=lambda options: repeated_tasks(options, options["sizes"], "n = {}"),
     rows=_rows,
     draw=_draw,
-    summaries={"means": _table},
+    summaries={"means": _means},
 )

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.graphs.quality import performance
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.paper import methods, style
-from cvxnmf.paper.experiment import Experiment, Options, Row
+from cvxnmf.paper.experiment import Experiment, Options, Row, repeated_tasks
 
 #: Colour and line by method, in the order of the table.
 LOOKS = {
@@ -24,19 +23,11 @@ LOOKS = {
 }
 
 
-def _tasks(options: Options) -> list[tuple[Any, ...]]:
-    return [
-        (f"beta - alpha = {delta:g}, graph {repeat + 1} of {options['repeats']}", delta, repeat)
-        for delta in options["deltas"]
-        for repeat in range(options["repeats"])
-    ]
-
-
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     """The performance of every method on one graph."""
     _, delta, repeat = task
     seed, tol = options["seed"] + repeat, options["tol"]
-    A, _ = block_graph(options["size"], *methods.thresholds(delta), rng=seed)
+    A = methods.draw_graph(options["size"], delta, seed)
     graph = {"delta": delta, "seed": seed}
     rows: list[Row] = []
     for method in methods.CONVEX:
@@ -121,15 +112,9 @@ def _draw_differences(axes: Any, scores: dict[tuple[float, str], FloatArray], de
 FIGURE_2_RIGHT = Experiment(
     name="figure2-right",
     title="Performance against the spectral methods, from near-bipartite graphs to clear clusters",
-    defaults={
-        "size": 100,
-        "repeats": 50,
-        "deltas": tuple(round(0.1 * step, 1) for step in range(-8, 9)),
-        "tol": 1e-4,
-        "seed": 0,
-    },
+    defaults={"size": 100, "repeats": 50, "deltas": tuple(round(0.1 * step, 1) for step in range(-8, 9)), "tol": 1e-4, "seed": 0},
     quick={"size": 40, "repeats": 5, "deltas": (-0.8, -0.4, 0.0, 0.4, 0.8)},
-    tasks=_tasks,
+    tasks=lambda options: repeated_tasks(options, options["deltas"], "beta - alpha = {:g}"),
     rows=_rows,
     draw=_draw,
     summaries={"means": _means, "paired": _paired},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxnmf.graphs.block_graph import block_graph
 from cvxnmf.graphs.partition import partition
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.paper.spectral import min_max_cut, normalised_cut
@@ -19,11 +20,7 @@ MIN_MAX, NORMALISED, SPLIT = "min-max cut", "normalised cut", "min-max split"
 #: The paper's problem and method; labels are read off its positions, as there, and not improved afterwards.
 _PAPER = {"trace": 0.0, "cone": "psd", "metric": "uniform", "method": "projected-gradient", "refine": False}
 #: Arguments of `partition` by the name of the setting.
-CONVEX: dict[str, dict[str, Any]] = {
-    PAPER_KL: {**_PAPER, "loss": "kl"},
-    PAPER_MSE: {**_PAPER, "loss": "mse"},
-    DEFAULT: {},
-}
+CONVEX: dict[str, dict[str, Any]] = {PAPER_KL: {**_PAPER, "loss": "kl"}, PAPER_MSE: {**_PAPER, "loss": "mse"}, DEFAULT: {}}
 #: Labels of a graph in two clusters by the name of the spectral method; a split is a min-max cut without refinement.
 SPECTRAL: dict[str, Callable[[FloatArray], NDArray[np.intp]]] = {
     MIN_MAX: lambda A: min_max_cut(A, 2),
@@ -39,6 +36,6 @@ def partition_in_two(A: FloatArray, setting: str, tol: float) -> Partition:
     return partition(A, 2, tol=tol, max_iter=MOST_STEPS, **CONVEX[setting])
 
 
-def thresholds(delta: float) -> tuple[float, float]:
-    """The thresholds ``alpha = (1 - delta) / 2`` and ``beta = (1 + delta) / 2`` of a block graph."""
-    return (1.0 - delta) / 2.0, (1.0 + delta) / 2.0
+def draw_graph(n: int, delta: float, seed: int) -> FloatArray:
+    """The adjacency matrix of a block graph with ``alpha = (1 - delta) / 2`` and ``beta = (1 + delta) / 2``."""
+    return block_graph(n, (1.0 - delta) / 2.0, (1.0 + delta) / 2.0, rng=seed)[0]

@@ -75,14 +75,18 @@ def _factored(W: FloatArray, method: str, tol: float) -> Row:
 def _draw(rows: Sequence[Row], options: Options) -> Any:
     figure, (axes,) = style.panels(3, width=4.6, height=3.8)
     by_spread = [row for row in rows if row["varied"] == "spread"]
-    _draw_errors(axes[0], by_spread)
+    _draw_errors(axes[0], by_spread, "max_relative_error", "spread")
+    style.title(axes[0], "Largest relative error (columns at the widest spread)")
     paper = [row for row in by_spread if row["method"] == RANK_TWO]
     style.dots(axes[1], [row["spread"] for row in paper], [row["least_entry"] for row in paper], style.RED)
     axes[1].axhline(0.0, color=style.BLACK, linewidth=0.8)
     style.title(axes[1], "Most negative entry of rank-two")
     for panel in axes[:2]:
         panel.set_xlabel("spread: one column v in [−spread, spread]")
-    _draw_columns(axes[2], [row for row in rows if row["varied"] == "rank"])
+    axes[2].set_xscale("log")
+    _draw_errors(axes[2], [row for row in rows if row["varied"] == "rank"], "frobenius_error", "columns")
+    axes[2].set_xlabel("columns (the numbers are ranks)")
+    style.title(axes[2], "Relative error in norm, by rank")
     return figure
 
 
@@ -97,44 +101,22 @@ LOOKS = {
 }
 
 
-def _chosen(rows: Sequence[Row], key: tuple[str, float | None]) -> list[Row]:
-    """Rows of one method and tolerance that have numbers."""
-    return [row for row in rows if (row["method"], row["tol"]) == key and row["columns"] is not None]
-
-
-def _name(key: tuple[str, float | None]) -> str:
-    return key[0] if key[1] is None else f"{key[0]}, tol {key[1]:g}"
-
-
-def _draw_errors(axes: Any, rows: Sequence[Row]) -> None:
-    """The largest relative error against the spread, columns written at the ends."""
+def _draw_errors(axes: Any, rows: Sequence[Row], error: str, against: str) -> None:
+    """An error of every method against the spread, or against its columns with the rank beside each dot; names at the ends."""
     names = []
-    for key, (colour, line) in LOOKS.items():
-        chosen = _chosen(rows, key)
-        errors = [max(row["max_relative_error"], 1e-12) for row in chosen]
-        style.dots(axes, [row["spread"] for row in chosen], errors, colour, line)
+    for (method, tol), (colour, line) in LOOKS.items():
+        chosen = [row for row in rows if (row["method"], row["tol"]) == (method, tol) and row["columns"] is not None]
+        places, errors = [row[against] for row in chosen], [max(row[error], 1e-12) for row in chosen]
+        style.dots(axes, places, errors, colour, line)
+        name = method if tol is None else f"{method}, tol {tol:g}"
+        if against == "columns":
+            for row, x, y in zip(chosen, places, errors, strict=True):
+                axes.annotate(str(row["rank"]), (x, y), textcoords="offset points", xytext=(3, 3), fontsize=7, color=colour)
+        elif chosen:
+            name += f": {chosen[-1]['columns']} columns"
         if chosen:
-            names.append((errors[-1], f"{_name(key)}: {chosen[-1]['columns']} columns", colour))
+            names.append((errors[-1], name, colour))
     axes.set_yscale("log")
-    style.title(axes, "Largest relative error (columns at the widest spread)")
-    style.label_ends(axes, names)
-
-
-def _draw_columns(axes: Any, rows: Sequence[Row]) -> None:
-    """Columns against the error in norm as the rank grows."""
-    names = []
-    for key, (colour, line) in LOOKS.items():
-        chosen = _chosen(rows, key)
-        columns, errors = [row["columns"] for row in chosen], [max(row["frobenius_error"], 1e-12) for row in chosen]
-        style.dots(axes, columns, errors, colour, line)
-        for row, x, y in zip(chosen, columns, errors, strict=True):
-            axes.annotate(str(row["rank"]), (x, y), textcoords="offset points", xytext=(3, 3), fontsize=7, color=colour)
-        if chosen:
-            names.append((errors[-1], _name(key), colour))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("columns (the numbers are ranks)")
-    style.title(axes, "Relative error in norm, by rank")
     style.label_ends(axes, names)
 
 

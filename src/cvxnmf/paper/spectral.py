@@ -29,21 +29,7 @@ def min_max_cut(A: Any, n_clusters: int = 2, *, refine: bool = True) -> Labels:
     ordered pairs. Two clusters start from the best split along the second eigenvector of ``D^-1/2 A D^-1/2`` and are refined
     by splits along the difference of linkage, ``links(i, C_1) / within(C_1) - links(i, C_2) / within(C_2)``; more start from
     k-means on the leading eigenvectors. Then single nodes move while that lowers the cut. Nothing is random. A node
-    without edges touches no cut and joins the smallest cluster.
-
-    Parameters
-    ----------
-    A : array-like or scipy.sparse matrix of shape (n, n)
-        Symmetric adjacency matrix with nonnegative weights.
-    n_clusters : int
-        Number of clusters, at most the number of nodes.
-    refine : bool
-        Whether linkage and moves refine the spectral start.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        The cluster of each node.
+    without edges touches no cut and joins the smallest cluster. Without `refine` the spectral start is returned.
 
     Examples
     --------
@@ -55,7 +41,7 @@ def min_max_cut(A: Any, n_clusters: int = 2, *, refine: bool = True) -> Labels:
     >>> bool(len(set(labels[:3])) == len(set(labels[3:])) == 1), bool(labels[0] != labels[3])
     (True, True)
     """
-    matrix, k = _checked(A, n_clusters)
+    matrix, k = _check_arguments(A, n_clusters)
     labels = np.zeros(len(matrix), dtype=np.intp)
     kept = np.flatnonzero(matrix.any(axis=1))
     if k == 1:
@@ -64,45 +50,24 @@ def min_max_cut(A: Any, n_clusters: int = 2, *, refine: bool = True) -> Labels:
         return np.arange(len(matrix), dtype=np.intp) % k
     part = matrix[np.ix_(kept, kept)]
     start = _best_split(part, _embedding(part, 2)[:, 1]) if k == 2 else _spectral_clusters(part, k)
-    labels[kept] = _refined(part, start, k) if refine else start
+    labels[kept] = _refine(part, start, k) if refine else start
     labels[np.setdiff1d(np.arange(len(matrix)), kept)] = np.argmin(np.bincount(labels[kept], minlength=k))
     return labels
 
 
 def min_max_cut_value(A: Any, labels: Any) -> float:
-    """The min-max cut of a partition, ``sum_k cut(C_k) / within(C_k)``.
-
-    Parameters
-    ----------
-    A : array-like or scipy.sparse matrix of shape (n, n)
-        Symmetric adjacency matrix with nonnegative weights.
-    labels : array-like of shape (n,)
-        The cluster of each node, under any names.
-    """
-    matrix, _ = _checked(A, 1)
+    """The min-max cut of a partition, ``sum_k cut(C_k) / within(C_k)``; labels may be any names."""
+    matrix = validation.symmetric_matrix(A)
     clusters = np.asarray(np.unique(np.asarray(labels), return_inverse=True)[1], dtype=np.intp)
     volume, inside, _ = _weights(matrix, clusters, int(clusters.max()) + 1)
     return float(np.sum(_ratio(volume, inside, matrix)) - len(volume))
 
 
 def normalised_cut(A: Any, n_clusters: int = 2) -> Labels:
-    """Partition by scikit-learn's spectral clustering: k-means on the eigenvectors of the normalised Laplacian.
-
-    Parameters
-    ----------
-    A : array-like or scipy.sparse matrix of shape (n, n)
-        Symmetric adjacency matrix with nonnegative weights; disconnected graphs are taken as they are.
-    n_clusters : int
-        Number of clusters, at most the number of nodes.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        The cluster of each node; `random_state` is 0.
-    """
+    """Partition by scikit-learn's spectral clustering: k-means (`random_state` 0) on eigenvectors of the normalised Laplacian."""
     from sklearn.cluster import SpectralClustering  # type: ignore[import-untyped]
 
-    matrix, k = _checked(A, n_clusters)
+    matrix, k = _check_arguments(A, n_clusters)
     if k == 1:
         return np.zeros(len(matrix), dtype=np.intp)
     method = SpectralClustering(n_clusters=k, affinity="precomputed", assign_labels="kmeans", random_state=0)
@@ -111,7 +76,7 @@ def normalised_cut(A: Any, n_clusters: int = 2) -> Labels:
         return np.asarray(method.fit_predict(matrix), dtype=np.intp)
 
 
-def _checked(A: Any, n_clusters: Any) -> tuple[FloatArray, int]:
+def _check_arguments(A: Any, n_clusters: Any) -> tuple[FloatArray, int]:
     matrix = validation.symmetric_matrix(A)
     k = validation.integer("n_clusters", n_clusters, minimum=1)
     if k > len(matrix):
@@ -127,12 +92,12 @@ def _embedding(A: FloatArray, k: int) -> FloatArray:
     return np.asarray(vectors * np.sign(vectors[heaviest, np.arange(k)]))
 
 
-def _refined(A: FloatArray, labels: Labels, k: int) -> Labels:
+def _refine(A: FloatArray, labels: Labels, k: int) -> Labels:
     """Moves of nodes, for two clusters also after a split in the order of linkage, as long as the cut falls."""
     cut = min_max_cut_value(A, labels)
     while True:
         starts = [labels, _linkage_split(A, labels)] if k == 2 else [labels]
-        moved = [_moved(A, start, k) for start in starts]
+        moved = [_move_nodes(A, start, k) for start in starts]
         values = [min_max_cut_value(A, candidate) for candidate in moved]
         best = int(np.argmin(values))
         if not values[best] < cut * (1.0 - WORTHWHILE):
@@ -175,7 +140,7 @@ def _weights(A: FloatArray, labels: Labels, k: int) -> tuple[FloatArray, FloatAr
     return links.sum(axis=1) @ members, np.sum(links * members, axis=0), links
 
 
-def _moved(A: FloatArray, labels: Labels, k: int) -> Labels:
+def _move_nodes(A: FloatArray, labels: Labels, k: int) -> Labels:
     """Move one node at a time, always the one that lowers the min-max cut most, until none does."""
     labels, nodes = labels.copy(), np.arange(len(A))
     degrees, own = A.sum(axis=1)[:, None], np.diag(A)[:, None]
