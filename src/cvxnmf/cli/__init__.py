@@ -30,13 +30,7 @@ COMMANDS = ("demo", "partition", "factorize", "verify", "reproduce")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the program when left out.
-    """
+    """Run the command line, with the arguments of the program when none are given, and return its exit code."""
     terminal.tolerate_encodings()
     options = _parser().parse_args(arguments)
     if arguments is not None:  # called from Python, whose own process it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
 from cvxnmf.cli import output, terminal
@@ -14,7 +14,7 @@ from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
     from cvxnmf.linalg.arrays import FloatArray
-    from cvxnmf.results import Partition, Solution
+    from cvxnmf.results import Partition
 
 #: Where the page goes unless a person names another place.
 PAGE = "cvxnmf-demo.html"
@@ -26,28 +26,16 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-class Row(NamedTuple):
-    """One line of the table."""
-
-    graph: str
-    setting: str
-    solution: Solution
-    checked: bool
-
-
 def add(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="solve the karate club and one of the paper's block graphs, with proofs",
-        epilog="exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is not",
-    )
+    codes = "exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is not"
+    shown = "solve the karate club and one of the paper's block graphs, with proofs"
+    parser = arguments.add_command(commands, "demo", run, help=shown, epilog=codes)
     parser.add_argument("--size", type=_size, default=200, help="nodes of the block graph (default: %(default)s)")
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
     parser.add_argument("--report", metavar="FILE", help=f"where to write the page on the karate club (default: {PAGE})")
     parser.add_argument("--no-report", action="store_true", help="write no page")
     arguments.add_showing(parser)
-    parser.set_defaults(run=run)
 
 
 def _size(text: str) -> int:
@@ -69,18 +57,16 @@ def run(options: argparse.Namespace) -> int:
         output.print_partition(club, "Zachary's karate club")
         print()
     blocks, _ = block_graph(options.size, 0.3, 0.7)
-    rows: list[Row] = []
+    solves: list[dict[str, Any]] = []
     for graph, matrix in (("karate club", A), (f"blocks, n = {options.size}", blocks)):
-        rows += [_solve(graph, matrix, setting, options.tol, progress) for setting in SETTINGS]
+        solves += [_solve(graph, matrix, setting, options.tol, progress) for setting in SETTINGS]
     if options.json:
-        solves = [_facts(row) for row in rows]
         output.print_json({"partition": output.partition_facts(club), "solves": solves, "report": page})
     else:
-        _print_rows(rows)
+        _print_solves(solves)
         if page:
             print(f"\nThe page about the karate club is {page}")
-    gaps = [club.certificate.relative_gap, *(row.solution.certificate.relative_gap for row in rows)]
-    return exit_code(max(gaps), options.tol)
+    return exit_code(max(club.certificate.relative_gap, *(facts["relative_gap"] for facts in solves)), options.tol)
 
 
 def _karate() -> Any:
@@ -124,8 +110,8 @@ def _write_page(club: Partition, options: argparse.Namespace) -> str | None:
     return place
 
 
-def _solve(graph: str, A: FloatArray, setting: str, tol: float, progress: Progress) -> Row:
-    """Solve the problem of a graph in one setting, and check the certificate."""
+def _solve(graph: str, A: FloatArray, setting: str, tol: float, progress: Progress) -> dict[str, Any]:
+    """Solve the problem of a graph in one setting, check the certificate, and return what came out."""
     from cvxnmf.convex.solve import solve
     from cvxnmf.convex.symmetric import symmetric
 
@@ -134,14 +120,9 @@ def _solve(graph: str, A: FloatArray, setting: str, tol: float, progress: Progre
     work = lambda: solve(problem, method=method, tol=tol, callback=progress.on_iterate)  # noqa: E731
     solution = progress.run(f"{graph}, {setting}", work, tol)
     certificate = solution.certificate
-    return Row(graph, setting, solution, certificate.check(A) == certificate.bound)
-
-
-def _facts(row: Row) -> dict[str, Any]:
-    solution, certificate = row.solution, row.solution.certificate
     return {
-        "graph": row.graph,
-        "setting": row.setting,
+        "graph": graph,
+        "setting": setting,
         "value": certificate.value,
         "bound": certificate.bound,
         "relative_gap": certificate.relative_gap,
@@ -149,22 +130,22 @@ def _facts(row: Row) -> dict[str, Any]:
         "seconds": solution.seconds,
         "rank": solution.rank,
         "status": solution.status.name,
-        "checked": row.checked,
+        "checked": certificate.check(A) == certificate.bound,
     }
 
 
-def _print_rows(rows: Sequence[Row]) -> None:
-    """Print the rows as a table and say in words what they prove."""
+def _print_solves(solves: Sequence[dict[str, Any]]) -> None:
+    """Print a table with a row for each solve, and say in words what they prove."""
     header = ("graph", "setting", "value", "proved bound", "gap", "steps", "seconds", "rank", "checked")
     lines = []
-    for facts in map(_facts, rows):
+    for facts in solves:
         numbers = [f"{facts['value']:.4f}", f"{facts['bound']:.4f}", f"{facts['relative_gap']:.1e}", str(facts["iterations"])]
         ending = [f"{facts['seconds']:.2f}", str(facts["rank"]), "yes" if facts["checked"] else "NO"]
         lines.append([facts["graph"], facts["setting"], *numbers, *ending])
     terminal.show_table(header, lines, left=(0, 1))
-    first = rows[0].solution.certificate
+    first = solves[0]
     print(
-        f"\nWhat this proves: on the {rows[0].graph}, no model of this kind can have an objective below {first.bound:.4f};"
-        f"\nthe one found has {first.value:.4f}. 'checked' means that the bound was recomputed from the data and the"
+        f"\nWhat this proves: on the {first['graph']}, no model of this kind can have an objective below {first['bound']:.4f};"
+        f"\nthe one found has {first['value']:.4f}. 'checked' means that the bound was recomputed from the data and the"
         "\ncertificate's witness alone. Values of different settings are objectives of different problems."
     )

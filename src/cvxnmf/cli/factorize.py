@@ -22,12 +22,13 @@ exit codes: 0 finished, and the certified gap is within --tol-gap if that is giv
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = arguments.add_command(
+        commands,
         "factorize",
+        run,
         help="factor a nonnegative matrix, with a bound on what is possible",
         description="Factor the nonnegative matrix in a file, A = UV' or A = UU', and bound what any factors could reach.",
         epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE", help="a matrix; - for standard input")
     parser.add_argument("-k", "--components", type=arguments.positive, metavar="N", help="number of components (default: found)")
@@ -37,17 +38,13 @@ def add(commands: Any) -> None:
     form.add_argument("--general", dest="symmetric", action="store_const", const=False, help="U and V even if A is symmetric")
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-6, help="where descents end (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps of each (default: %(default)s)")
-    parser.add_argument(
-        "--effort", type=arguments.not_negative, default=150, help="most SVDs for the bound (default: %(default)s)"
-    )
-    parser.add_argument("--tol-gap", type=arguments.tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
+    arguments.add_bound(parser)
     parser.add_argument("--output", metavar="FILE", help="write everything: .npz; NAME.csv or .tsv writes NAME-U and NAME-V")
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_scale(parser)
     arguments.add_reading(parser, weights=False)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -27,14 +27,9 @@ LOOK, WATCH = 0.02, 0.5
 
 
 def supervised(work: Callable[[], int], outputs: list[str]) -> int:
-    """Do the work in a child process where the system can; return its exit code.
+    """Do the work in a child process where the system can; return its exit code, in the child, too.
 
-    Parameters
-    ----------
-    work : callable
-        Returns an exit code; the child returns it from here, too.
-    outputs : list of str
-        Files the work may write; what is left of unfinished ones is removed when it is killed.
+    `outputs` are files that the work may write; what is left of unfinished ones is removed when it is killed.
     """
     if not hasattr(os, "fork") or "numpy" in sys.modules or threading.active_count() > 1:
         return work()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from cvxnmf.cli import terminal
 
 if TYPE_CHECKING:
     from cvxnmf.io import GraphFile, MatrixFile
@@ -76,6 +79,19 @@ def trace(text: str) -> float | str:
     return text if text == "auto" else tolerance(text)
 
 
+def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], **texts: str) -> argparse.ArgumentParser:
+    """Register a command with its texts, whose lines are kept, and the function that runs it."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_bound(parser: argparse.ArgumentParser) -> None:
+    """Arguments about the bound of a factorisation."""
+    parser.add_argument("--effort", type=not_negative, default=150, help="most SVDs for the bound (default: %(default)s)")
+    parser.add_argument("--tol-gap", type=tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
+
+
 def add_reading(parser: argparse.ArgumentParser, *, weights: bool) -> None:
     """Arguments that say how files are to be read."""
     group = parser.add_argument_group("reading")
@@ -121,10 +137,8 @@ def matrix_from(options: argparse.Namespace, path: str, format: str | None = Non
 
 
 def _say(notes: Any, path: str, quiet: bool) -> None:
-    from cvxnmf.cli.terminal import note
-
     for sentence in () if quiet else notes:
-        note(f"{'standard input' if path == '-' else path}: {sentence}")
+        terminal.note(f"{'standard input' if path == '-' else path}: {sentence}")
 
 
 def check_outputs(paths: dict[str, str | None], inputs: list[str], endings: dict[str, tuple[str, ...]]) -> None:

@@ -14,11 +14,7 @@ from cvxnmf.cli.progress import Progress
 if TYPE_CHECKING:
     from cvxnmf.results import Partition
 
-ENDINGS = {
-    "--output": (".csv", ".tsv", ".txt", ".json", ".npz"),
-    "--report": (".html", ".htm"),
-    "--certificate": (".npz",),
-}
+ENDINGS = {"--output": (".csv", ".tsv", ".txt", ".json", ".npz"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
 CODES = "exit codes: 0 the certified gap is within --tol, 1 error, 2 usage, 3 it is not, 130 interrupted"
 #: The paper's own formulation and method.
 PAPER = {"cone": "psd", "metric": "uniform", "method": "projected-gradient"}
@@ -26,23 +22,19 @@ PAPER = {"cone": "psd", "metric": "uniform", "method": "projected-gradient"}
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = arguments.add_command(
+        commands,
         "partition",
+        run,
         help="find the clusters of a graph, with a proof",
         description="Find the clusters of a graph in a file, and prove how good the model behind them is.",
         epilog=f"{arguments.GRAPH_FILES}\n{CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE", help="a graph; - for standard input")
     parser.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="number of clusters (default: found)")
     parser.add_argument("--trace", type=arguments.trace, metavar="auto|NUMBER", help="weight of the trace (default: auto)")
-    parser.add_argument(
-        "--groups",
-        type=arguments.groups,
-        default="auto",
-        metavar="auto|none|N",
-        help="groups of nodes that share a position (default: 1,000 beyond 5,000 nodes)",
-    )
+    shared = "groups of nodes that share a position (default: 1,000 beyond 5,000 nodes)"
+    parser.add_argument("--groups", type=arguments.groups, default="auto", metavar="auto|none|N", help=shared)
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
     parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
@@ -52,7 +44,6 @@ def add(commands: Any) -> None:
     parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_reading(parser, weights=True)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -22,13 +22,7 @@ CLOSED = 1e-12
 
 
 class Progress:
-    """Shows how far the work is.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    """
+    """Shows how far the work is, or nothing when quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet or sys.stderr is None

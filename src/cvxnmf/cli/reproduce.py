@@ -32,24 +32,16 @@ exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is no
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="redo the paper's figures",
-        description="Redo the experiments of the paper with the code of this package.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description = "Redo the experiments of the paper with the code of this package."
+    texts = {"help": "redo the paper's figures", "description": description, "epilog": EPILOG}
+    parser = arguments.add_command(commands, "reproduce", run, **texts)
     parser.add_argument("figure", choices=(*NAMES, "all"), help="what to redo; see below")
-    parser.add_argument(
-        "--output", dest="folder", metavar="FOLDER", default="cvxnmf-paper", help="where files go (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--size", type=arguments.positive, metavar="N", help="nodes of a graph (figure1, figure2-right; default 100)"
-    )
-    parser.add_argument(
-        "--sizes", type=arguments.positive, nargs="+", metavar="N", help="numbers of nodes (figure2-left; default 20 to 200)"
-    )
-    parser.add_argument("--repeats", type=arguments.positive, metavar="N", help="graphs per point (figure 2; default 10 and 50)")
+    where = "where files go (default: %(default)s)"
+    number: dict[str, Any] = {"type": arguments.positive, "metavar": "N"}
+    parser.add_argument("--output", dest="folder", metavar="FOLDER", default="cvxnmf-paper", help=where)
+    parser.add_argument("--size", help="nodes of a graph (figure1, figure2-right; default 100)", **number)
+    parser.add_argument("--sizes", nargs="+", help="numbers of nodes (figure2-left; default 20 to 200)", **number)
+    parser.add_argument("--repeats", help="graphs per point (figure 2; default 10 and 50)", **number)
     parser.add_argument(
         "--deltas", type=float, nargs="+", metavar="D", help="values of beta - alpha in [-1, 1] (figures 1 and 2)"
     )
@@ -57,7 +49,6 @@ def add(commands: Any) -> None:
     parser.add_argument("--seed", type=arguments.not_negative, help="seed of the first graph (default 0)")
     parser.add_argument("--quick", action="store_true", help="small sizes and few graphs, where not given: under a minute")
     arguments.add_showing(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,11 +81,5 @@ def _reproduce_one(name: str, options: argparse.Namespace) -> Reproduction:
 
 def _facts(result: Reproduction) -> dict[str, Any]:
     """Return a finished experiment for machines."""
-    tables = result.summaries or {"rows": result.rows}
-    return {
-        "figure": result.name,
-        "options": dict(result.options),
-        "certified": result.certified,
-        "files": [str(path) for path in result.files],
-        **tables,
-    }
+    facts = {"figure": result.name, "options": dict(result.options), "certified": result.certified}
+    return facts | {"files": [str(path) for path in result.files]} | (dict(result.summaries) or {"rows": result.rows})

@@ -14,26 +14,23 @@ from cvxnmf.cli.progress import Progress
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
+    parser = arguments.add_command(
+        commands,
         "verify",
+        run,
         help="certify anybody's nonnegative factors",
         description="Compute the loss of given factors, and a bound that no factorisation of their rank can beat.",
         epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("data", metavar="A", help="the matrix that was factored")
     parser.add_argument("U", help="its factor of one row for each row of A, or an .npz file written by cvxnmf with both factors")
     parser.add_argument("V", nargs="?", help="the other factor, one row for each column of A, or transposed; left out, A = UU'")
     parser.add_argument("--loss", choices=("mse", "kl"), default="mse", help="squared error or Kullback-Leibler (default: mse)")
-    parser.add_argument(
-        "--effort", type=arguments.not_negative, default=150, help="most SVDs for the bound (default: %(default)s)"
-    )
-    parser.add_argument("--tol-gap", type=arguments.tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
+    arguments.add_bound(parser)
     parser.add_argument("--save", metavar="FILE", help="write the certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_scale(parser)
     arguments.add_reading(parser, weights=False)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
