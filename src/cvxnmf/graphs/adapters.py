@@ -51,7 +51,7 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
 
 
 def _from_networkx(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
-    _require_known(weight, any(weight in data for _, _, data in graph.edges(data=True)))
+    _require_weights(weight, any(weight in data for _, _, data in graph.edges(data=True)))
     return _from_edges(tuple(graph.nodes), list(graph.edges(data=weight, default=1.0)), bool(graph.is_directed()), signed)
 
 
@@ -60,7 +60,7 @@ def _from_igraph(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     label = next((name for name in ("name", "label", "id") if name in attributes), None)
     names = list(graph.vs[label]) if label else []
     nodes = tuple(names) if label and len(set(names)) == len(names) else tuple(range(graph.vcount()))
-    _require_known(weight, weight in graph.es.attributes())
+    _require_weights(weight, weight in graph.es.attributes())
     weights = graph.es[weight] if weight in graph.es.attributes() else [1.0] * graph.ecount()
     edges = [(nodes[i], nodes[j], w) for (i, j), w in zip(graph.get_edgelist(), weights, strict=True)]
     return _from_edges(nodes, edges, bool(graph.is_directed()), signed)
@@ -76,7 +76,7 @@ def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     if len(frame) == len(columns) == len(rows) and rows.keys() == set(map(str, columns)) and "names" not in kinds.values():
         same_order = [rows[str(name)] for name in columns]
         return _from_matrix(frame.to_numpy()[same_order], weight, signed)._replace(nodes=tuple(columns))
-    _require_known(weight, weight in columns or weight in [str(name).lower() for name in columns])
+    _require_weights(weight, weight in columns or weight in [str(name).lower() for name in columns])
     ends, column = _edge_columns(kinds, weight, len(frame))
     weights = [1.0] * len(frame) if column is None or weight is None else list(frame[column])
     first, second = (list(frame[name]) for name in ends)
@@ -128,7 +128,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
             "Three tuples of three numbers may be edges with weights or an adjacency matrix; "
             'pass numpy.array(rows), or a data frame with columns "source", "target" and "weight".'
         )
-    _require_known(weight, False)
+    _require_weights(weight, False)
     weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
     names = dict.fromkeys(name for edge in weighted for name in edge[:2])
     whole = all(isinstance(name, Integral) for name in names)  # of numbered nodes, labels are in the order of the numbers
@@ -147,7 +147,7 @@ def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     return _from_matrix(graph, weight, signed)
 
 
-def _require_known(weight: str | None, present: bool) -> None:
+def _require_weights(weight: str | None, present: bool) -> None:
     """Refuse a name of weights that was asked for and is nowhere."""
     if weight not in (None, "weight") and not present:
         validation.refuse(f"No edge has the weight {weight!r}; check its name, or pass weight=None to count every edge as 1.")

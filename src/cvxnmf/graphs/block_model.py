@@ -91,7 +91,7 @@ class PlantedPartition:
         """The row of each stored entry."""
         return np.repeat(np.arange(self.A.shape[0]), np.diff(self.A.indptr))
 
-    def permuted(self, order: Labels) -> PlantedPartition:
+    def in_order(self, order: Labels) -> PlantedPartition:
         """The same graph with its nodes in another order."""
         return PlantedPartition(self.A[order][:, order].tocsr(), self.dispersion)
 

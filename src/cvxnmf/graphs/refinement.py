@@ -48,7 +48,7 @@ def cluster_positions(
         return Clusters(np.zeros(len(W), dtype=np.intp), np.ones((len(W), 1)))
     model = PlantedPartition(A, dispersion)
     order = canonical_order(A, model.degrees, W)
-    model, W = model.permuted(order), W[order]
+    model, W = model.in_order(order), W[order]
     first = [quick_seed(W, k)] if refinement is Refinement.QUICK else seeds(W, k)
     rates = RateModel.PER_CLUSTER if above_noise else RateModel.COMMON
     if refinement is Refinement.LIKELIHOOD:

@@ -54,15 +54,15 @@ class Parts(NamedTuple):
     facts: dict[str, Any]
     arrays: dict[str, Any]
 
-    def include(self, name: str, inner: Parts) -> None:
-        """Keep another result inside of this one, its arrays under ``name/``."""
-        self.facts[name] = inner.facts
+    def include(self, name: str, inner: Parts) -> dict[str, Any]:
+        """Keep the arrays of another result under ``name/``, and return its facts."""
         self.arrays.update({f"{name}/{key}": array for key, array in inner.arrays.items()})
+        return inner.facts
 
-    def inside(self, name: str, facts: Any = None) -> Parts:
-        """The parts of a result that was included."""
+    def inside(self, name: str, facts: dict[str, Any]) -> Parts:
+        """The parts of a result with these facts that was included."""
         arrays = {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
-        return Parts(self.facts[name] if facts is None else facts, arrays)
+        return Parts(facts, arrays)
 
     def floats(self, name: str, ndim: int) -> FloatArray:
         """An array of real numbers without NaN."""
@@ -245,8 +245,7 @@ def _write_factorization(result: Factorization) -> Parts:
         inner = Parts({"size": level.size, "words": level.words}, {})
         if level.certificate is not result.certificate:
             _put_certificate(inner, level.certificate)
-        parts.include(f"level{number}", inner)
-        parts.facts["levels"].append(parts.facts.pop(f"level{number}"))
+        parts.facts["levels"].append(parts.include(f"level{number}", inner))
     return parts
 
 
@@ -255,12 +254,15 @@ def _read_factorization(parts: Parts) -> Factorization:
     certificate = outcome["certificate"]
     _require(value == certificate.value, "its value is not that of its certificate")
     _require((U.any() and V.any()) or value >= 0.999 * certificate.scale, "its factors are zero and its value is not theirs")
-    levels = [
-        Level(int(facts["size"]), str(facts["words"]), _certificate(inner) if "certificate" in facts else certificate)
-        for number, facts in enumerate(parts.facts.get("levels", []))
-        for inner in (parts.inside(f"level{number}", facts),)
-    ]
-    return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=tuple(levels), **outcome)
+    inner = [parts.inside(f"level{number}", facts) for number, facts in enumerate(parts.facts.get("levels", []))]
+    levels = tuple(_level(level, certificate) for level in inner)
+    return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=levels, **outcome)
+
+
+def _level(parts: Parts, certificate: Certificate) -> Level:
+    """A level of a factorisation; its certificate is that of the whole if it has none of its own."""
+    own = _certificate(parts) if "certificate" in parts.facts else certificate
+    return Level(int(parts.facts["size"]), str(parts.facts["words"]), own)
 
 
 def _write_cp_factor(result: CPFactor) -> Parts:
@@ -280,9 +282,9 @@ def _write_partition(result: Partition) -> Parts:
     arrays = {name: getattr(result, name) for name in PARTITION_ARRAYS}
     arrays |= {f"A.{name}": getattr(result.A, name) for name in ("data", "indices", "indptr")}
     parts = Parts(facts, arrays | {"A.shape": np.array(result.A.shape)})
-    parts.include("solution", _write_solution(result.solution))
+    facts["solution"] = parts.include("solution", _write_solution(result.solution))
     if "factorization" in vars(result):
-        parts.include("factorization", _write_factorization(result.factorization))
+        facts["factorization"] = parts.include("factorization", _write_factorization(result.factorization))
     return parts
 
 
@@ -312,13 +314,13 @@ def _read_partition(parts: Parts) -> Partition:
     }
     for name, value in measured.items():
         _require(math.isclose(numbers[name], value, rel_tol=1e-9, abs_tol=1e-9), f"its {name} is not that of its labels")
-    solution = _read_solution(parts.inside("solution"))
+    solution = _read_solution(parts.inside("solution", parts.facts["solution"]))
     _require(len(solution.v) == n, "its solution is one of another graph")
     kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
     factors = partial(factors_of, A, memberships)
     found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors)
     if "factorization" in parts.facts:
-        factorization = _read_factorization(parts.inside("factorization"))
+        factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
         _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
         vars(found)["factorization"] = factorization
     return found
