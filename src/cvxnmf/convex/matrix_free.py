@@ -110,7 +110,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         if given is None:
             return plain
         if isinstance(given, tuple):
-            point = given.restricted(self.nodes)
+            point = given.restrict_to(self.nodes)
         else:
             point = self.cone.project(np.clip(given[np.ix_(self.nodes, self.nodes)], -1e6, 1e6))
         return point if np.isfinite(point.v).all() and self.value(point) < self.value(plain) else plain

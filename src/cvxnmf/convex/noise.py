@@ -98,9 +98,8 @@ def _two_valued_variance(degrees: FloatArray, top: float, weights: FloatArray) -
 def spectral_edge(variance: FloatArray) -> float:
     """Largest eigenvalue that pure noise can show, from the row sums of the matrix of entry variances (docs/mathematics.md).
 
-    For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at
-    the minimum over ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, found as the root of the derivative. With row sums r,
-    ``a = r / sqrt(sum r)``.
+    For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at the minimum over
+    ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, a root of the derivative. With row sums r, ``a = r / sqrt(sum r)``.
     """
     total = float(variance.sum())
     if total == 0:
@@ -217,10 +216,9 @@ def rectangular_residual_dispersion(
 ) -> float:
     """Noise variance per unit of model variance, from the energy of the residual `B` outside the signal.
 
-    Singular values above ``unit_edge * sqrt(phi)`` are signal. The rest is compared with what noise of variance
-    ``phi a_i b_j`` leaves outside the signal's rows and columns, ``phi sum_i a_i (1 - p_i) sum_j b_j (1 - q_j)`` with their
-    leverages p and q; down to the fixed point. Without the leverages a few strong directions in a thin matrix take the
-    noise with them.
+    Singular values above ``unit_edge * sqrt(phi)`` are signal. The rest is compared with what noise of variance ``phi a_i b_j``
+    leaves outside the signal's rows and columns, ``phi sum_i a_i (1 - p_i) sum_j b_j (1 - q_j)`` with their leverages p and q;
+    down to the fixed point. Without the leverages a few strong directions in a thin matrix take the noise with them.
     """
     total = np.sqrt(float(row_variance.sum()))
     left, values, right = sl.svd(B, full_matrices=False, check_finite=False)
