@@ -26,8 +26,8 @@ from cvxnmf.results import AnyPoint
 
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
-#: Plain steps are enough for even margins, and "adaptive" finds out.
-METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
+#: The best first: plain steps are enough for even margins, and "adaptive" finds out.
+RECTANGULAR_METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
     "adaptive": Adaptive,
     "accelerated": Accelerated,
     "factored": Factored,
@@ -41,7 +41,7 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
     rows: Index
     columns: Index
-    methods = METHODS
+    methods = RECTANGULAR_METHODS
 
     @property
     def entries(self) -> Any:
@@ -78,7 +78,7 @@ class PairedComponent(DenseComponent[PSD]):
 
     loss: PairedKullbackLeibler
     entries = ...
-    methods = METHODS
+    methods = RECTANGULAR_METHODS
 
     def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
         """``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
