@@ -2,15 +2,15 @@
 
 from cvxnmf.chunked.matrix import ChunkedMatrix, Transposed, transposed_product
 from cvxnmf.chunked.open import matrix_shape, needs_chunks, open_chunked
-from cvxnmf.chunked.row_chunks import Maximum, RowChunks
+from cvxnmf.chunked.row_chunks import Maximum, state_rows
 
 __all__ = [
     "ChunkedMatrix",
     "Maximum",
-    "RowChunks",
     "Transposed",
     "matrix_shape",
     "needs_chunks",
     "open_chunked",
+    "state_rows",
     "transposed_product",
 ]

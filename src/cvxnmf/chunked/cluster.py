@@ -148,12 +148,11 @@ class ClusterChunks:
     def _send(self, parts: Sequence[Any]) -> State:
         """States to the workers of their groups, as tasks that can be run again."""
         self.sent += 1
-        return State(
-            tuple(
-                self.connection.submit(tasks.set_state, tasks.Literal(part), worker=group.worker, key=next(self._names))
-                for part, group in zip(parts, self.groups, strict=True)
-            )
-        )
+        futures = [
+            self.connection.submit(tasks.set_state, tasks.Literal(part), worker=group.worker, key=next(self._names))
+            for part, group in zip(parts, self.groups, strict=True)
+        ]
+        return State(tuple(futures))
 
     def scatter(self, X: FloatArray) -> State:
         """Rows to their groups."""

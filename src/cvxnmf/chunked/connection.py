@@ -64,17 +64,7 @@ def _client_at(address: str, kind: Any, seconds: float) -> Any:
 
 
 class Connection:
-    """A client; its logs are quiet until it is closed.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Synchronous.
-    owned : bool
-        Whether to close it in the end.
-    settings : Settings
-        How long to wait.
-    """
+    """A synchronous client, `owned` if it is ours to close in the end; its logs are quiet until then."""
 
     def __init__(self, client: Any, owned: bool, settings: Settings) -> None:
         self.client, self.settings = client, settings

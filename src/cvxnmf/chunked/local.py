@@ -17,16 +17,9 @@ from cvxnmf.linalg.threads import single_thread
 
 
 class LocalChunks:
-    """Row chunks that are read from a source once per call of `map_reduce`.
+    """Row chunks that are read from a source once per call of `map_reduce`, some at a time in threads.
 
-    Parameters
-    ----------
-    source : RowSource
-        Where the rows are read from.
-    bounds : list of int
-        First rows of the chunks, and the number of rows.
-    threads : int
-        Chunks that are worked on at a time.
+    `bounds` are the first rows of the chunks and the number of rows.
     """
 
     def __init__(self, source: RowSource, bounds: list[int], threads: int) -> None:

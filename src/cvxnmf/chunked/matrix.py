@@ -20,20 +20,9 @@ from cvxnmf.linalg.arrays import FloatArray
 class ChunkedMatrix:
     """Nonnegative data in row chunks, with the totals of a first pass that also checks them.
 
-    Attributes
-    ----------
-    chunks : RowChunks
-        Who holds the data, and maps functions over them.
-    given : object
-        What the user gave.
-    single : bool
-        Whether the data are of single precision or less.
-    gram_fits, transposed_gram_fits : bool
-        Whether there is room for ``A'A``, and for ``AA'``.
-    energies : tuple of float
-        ``||A_c||²`` of each chunk.
-    total, largest, entropy : float
-        Sum of the entries, the largest one, and ``sum A log A - A``.
+    `chunks` hold what the user has given and map functions over it; `single` tells of single precision or less; `gram_fits` and
+    `transposed_gram_fits` whether there is room for ``A'A`` and for ``AA'``. The totals are ``||A_c||²`` of each chunk, the sum
+    of the entries, the largest one, and ``sum A log A - A``.
     """
 
     def __init__(

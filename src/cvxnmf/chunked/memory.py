@@ -89,24 +89,10 @@ def memory_plan(
     settings: Settings = DEFAULTS,
     resident: int | None = None,
 ) -> Plan:
-    """The plan that keeps the process below the limit, or a refusal that says how much is needed.
+    """The plan that keeps the process below the limit in bytes, or a refusal that says how much is needed.
 
-    Parameters
-    ----------
-    shape, itemsize
-        Of the data as they are stored.
-    k : int
-        Columns of the factors.
-    limit : int
-        Bytes that the whole process may use.
-    threads : int
-        Most chunks at a time.
-    height : int, optional
-        Rows of a chunk, where the data come in chunks.
-    settings : Settings
-        Sizes of chunks and Gram matrices.
-    resident : int, optional
-        Bytes that the process holds already; asked of the system if left out.
+    The shape and the size of an item are those of the data as stored, and where these come in chunks, `height` is given. At most
+    `threads` chunks are worked on at a time. What the process holds already is asked of the system if left out.
     """
     m, n = shape
     held = (resident_bytes() if resident is None else resident) + RESERVE

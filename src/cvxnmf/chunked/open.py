@@ -43,18 +43,8 @@ def open_chunked(
 ) -> AbstractContextManager[ChunkedMatrix]:
     """The data in row chunks, checked by a first pass; to be used in a ``with`` statement, which leaves open what is open.
 
-    Parameters
-    ----------
-    A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
-        Nonnegative and without NaN.
-    k : int
-        Columns of the factors that are to come.
-    memory_limit : int or str, optional
-        Most memory of this process.
-    client : distributed.Client or str, optional
-        A cluster or its address; left out, a dask array is computed on the current client, or in this process.
-    settings : Settings
-        Limits of the work.
+    Memory is planned for factors with k columns. Without a client or its address, a dask array is computed on the current client,
+    or in this process.
     """
     if isinstance(A, ChunkedMatrix):
         return nullcontext(A)

@@ -29,7 +29,7 @@ def single_thread(n: int = 0, below: int = SINGLE_THREAD_BELOW) -> Iterator[None
 
     On a busy machine threads of BLAS wait for each other by spinning, which makes small products a hundred times slower.
     """
-    if n >= below:
+    if n >= below or _ALLOWED.get() is not None:  # already on one thread: setting it anew costs a tenth of a millisecond
         yield
         return
     allowed = _ALLOWED.set(thread_count())

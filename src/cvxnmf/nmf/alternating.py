@@ -29,10 +29,6 @@ class Objective:
         """Size of the observed data."""
         return self.loss.scale(self.data)
 
-    def hold(self, U: FloatArray) -> FactorRows:
-        """A factor where the rows of the data are."""
-        return self.data.hold(U, self.penalty)
-
     def evaluate(self, U: FactorRows, V: FloatArray) -> float:
         """The objective, computed entry by entry where affordable."""
         return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1)
@@ -52,7 +48,7 @@ class Alternating:
 
     def __init__(self, objective: Objective, rules: Rules, U: FloatArray, V: FloatArray) -> None:
         self.objective, self.rules, self.extrapolation = objective, rules, rules.extrapolation
-        self.U = objective.hold(rules.U.feasible_start(U, objective.loss))
+        self.U = objective.data.hold(rules.U.feasible_start(U, objective.loss), objective.penalty)
         self.V = rules.V.feasible_start(V, objective.loss)
         self.value = objective.evaluate(self.U, self.V)
         self.steps = 0
@@ -98,28 +94,24 @@ class Symmetric:
         self.objective, self.rule = objective, rule
         self.data: MemoryMatrix = objective.data  # type: ignore[assignment]  # row chunks are refused before
         self.terms = SymmetricTerms(self.data.storage, sum(objective.penalty.l1), sum(objective.penalty.l2))
-        self.U = objective.hold(objective.loss.lift_zeros(U))
+        self.V = objective.loss.lift_zeros(U)
+        self.U = self.data.hold(self.V, objective.penalty)
         self.value = objective.evaluate(self.U, self.V)
         self.share = 0.5
-
-    @property
-    def V(self) -> FloatArray:
-        """U as an array, which is V too."""
-        return self.data.collect(self.U)
 
     def step(self) -> None:
         """One update; after a rise a smaller one, unless the rule knows no smaller one."""
         self.data.impute(self.V, self.V)
-        U, value = self._update()
+        U, V, value = self._update()
         while value > self.value and self.share > SMALLEST_SHARE:
             self.share /= 2.0
-            before, (U, value) = U, self._update()
-            if np.array_equal(self.data.collect(U), self.data.collect(before)):
+            before, (U, V, value) = V, self._update()
+            if np.array_equal(V, before):
                 break
-        self.U, self.value = U, value
+        self.U, self.V, self.value = U, V, value
 
-    def _update(self) -> tuple[FactorRows, float]:
+    def _update(self) -> tuple[FactorRows, FloatArray, float]:
         """What the rule makes of the factor, and the value there."""
         objective, V = self.objective, self.rule(self.terms, self.V, self.share)
-        U, in_V = objective.hold(V), self.data.column_objective(objective.loss, objective.penalty, V)
-        return U, objective.value(in_V, U, V)
+        U = self.data.hold(V, objective.penalty)
+        return U, V, objective.value(self.data.column_objective(objective.loss, objective.penalty, V), U, V)

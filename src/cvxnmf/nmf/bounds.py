@@ -30,17 +30,11 @@ WRONG, ROUNDING = 1e-7, 1e-12
 
 
 class Limits(NamedTuple):
-    """Sizes up to which dense matrices are formed.
+    """Sizes up to which dense matrices are formed."""
 
-    Attributes
-    ----------
-    dense_side : int
-        Rows or columns, whichever are fewer, of sparse data whose singular values are all computed.
-    dense_size : int
-        Entries of data for which a dual matrix is sought.
-    """
-
+    #: Rows or columns, whichever are fewer, of sparse data whose singular values are all computed.
     dense_side: int = 3000
+    #: Entries of data for which a dual matrix is sought.
     dense_size: int = 40_000_000
 
 
@@ -72,26 +66,10 @@ def rank_certificate(
     scaling: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Certificate:
-    """The best certificate of the value that the effort allows.
+    """The best certificate of the value, the loss of a factorisation with k components, that the effort allows.
 
-    Parameters
-    ----------
-    A : ndarray, NaN where entries are missing, sparse array or ChunkedMatrix
-        The data.
-    k : int
-        Number of components.
-    value : float
-        The loss of a factorisation.
-    loss : str
-        Its name.
-    symmetric : bool
-        Whether the bound is about ``UU'``.
-    effort : int
-        Most singular value decompositions to spend; data in row chunks take the singular values alone.
-    scaling : "degree", optional
-        The value and the bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
-    limits : Limits
-        Sizes up to which dense matrices are formed.
+    The effort counts singular value decompositions; data in row chunks take the singular values alone. If symmetric, the bound is
+    about ``UU'``; with the scaling "degree", value and bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
     """
     statement = RankStatement(loss, k, symmetric, scaling)
     with np.errstate(all="ignore"):  # values are tested for being finite

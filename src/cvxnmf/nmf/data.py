@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.chunked import ChunkedMatrix, Maximum
+from cvxnmf.chunked import ChunkedMatrix, Maximum, state_rows
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import product_entries
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import ColumnSums, NMFLoss, entropy
+from cvxnmf.nmf.losses import ColumnSums, NMFLoss, Totals, entropy, penalty_value
 from cvxnmf.nmf.storage import CompressedRows, DenseRows, Storage, stored
 
 
@@ -30,8 +30,7 @@ class Penalty(NamedTuple):
 
     def value(self, X: FloatArray, side: int) -> float:
         """The penalty on one factor."""
-        total = self.l1[side] * float(X.sum()) if self.l1[side] else 0.0
-        return total + (self.l2[side] * float(np.vdot(X, X)) if self.l2[side] else 0.0)
+        return penalty_value(X, self.l1[side], self.l2[side]) if self.l1[side] or self.l2[side] else 0.0
 
     @property
     def any(self) -> bool:
@@ -43,16 +42,9 @@ NO_PENALTY = Penalty()
 
 
 class FactorRows(NamedTuple):
-    """A factor U, held where the rows of the data are.
+    """A factor U, held where the rows of the data are: U and U before it was extrapolated, or what row chunks keep of them.
 
-    Attributes
-    ----------
-    state : tuple of ndarray, or what row chunks keep
-        U, and U before it was extrapolated.
-    largest : float
-        Largest entry of U; None where nobody needs it.
-    penalty : float
-        The penalty on U.
+    With it go its largest entry (None where nobody needs it) and the penalty on it.
     """
 
     state: Any
@@ -80,7 +72,7 @@ class RowStep(NamedTuple):
         return (new if self.extrapolation is None else self.extrapolation.point(new, last)), new
 
 
-class DataMatrix(Protocol):
+class DataMatrix(Totals, Protocol):
     """Nonnegative data, wherever they are."""
 
     shape: tuple[int, int]
@@ -90,18 +82,6 @@ class DataMatrix(Protocol):
     in_memory: bool
     #: What multiplies like a matrix, missing entries filled, for initialisations.
     matrix: Any
-
-    @property
-    def energy(self) -> float:
-        """``||A||²`` over the observed entries."""
-
-    @property
-    def total(self) -> float:
-        """Sum of the observed entries."""
-
-    @property
-    def entropy(self) -> float:
-        """``sum A log A - A`` over the observed entries."""
 
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
         """A factor where the rows of the data are."""
@@ -136,18 +116,8 @@ NOTHING_MISSING = Missing(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
 class MemoryMatrix:
     """Data in memory: rows, their transpose, and places of missing entries, which hold the model's values.
 
-    Parameters
-    ----------
-    storage : DenseRows or CompressedRows
-        Its entries are overwritten where data are missing, and never otherwise.
-    missing : Missing
-        Where.
-    single : bool
-        Whether the data are of single precision or less.
-    symmetric : bool
-        Whether A is symmetric to the last bit.
-    matrix : ndarray or csr_array, optional
-        What initialisations work on; the storage itself if left out.
+    The storage is overwritten where data are missing, and never otherwise. `symmetric` tells that A is so to the last bit;
+    initialisations work on `matrix`, or on the storage itself.
     """
 
     in_memory = True
@@ -161,7 +131,7 @@ class MemoryMatrix:
         matrix: Any = None,
     ) -> None:
         self.storage, self.missing, self.single, self.symmetric = storage, missing, single, symmetric
-        self.shape = storage.shape
+        self.shape, self.complete = storage.shape, not len(missing.rows)
         self.matrix = storage.A if matrix is None else matrix
 
     @cached_property
@@ -188,7 +158,7 @@ class MemoryMatrix:
     def observed(self) -> FloatArray:
         """The stored observed entries (of sparse data the nonzero ones)."""
         values = self.storage.entries
-        if not len(self.missing.rows):
+        if self.complete:
             return values.ravel()
         hidden = np.zeros(values.shape, dtype=bool)
         hidden[self.missing.places] = True
@@ -212,7 +182,7 @@ class MemoryMatrix:
     @property
     def filled(self) -> FloatArray:
         """The values where entries are missing."""
-        return np.asarray(self.storage.entries[self.missing.places]) if len(self.missing.rows) else NOTHING
+        return NOTHING if self.complete else np.asarray(self.storage.entries[self.missing.places])
 
     def fill(self, values: FloatArray) -> None:
         """Put values where entries are missing."""
@@ -222,7 +192,7 @@ class MemoryMatrix:
 
     def impute(self, U: FloatArray, V: FloatArray) -> None:
         """Fill missing entries with the model's."""
-        if len(self.missing.rows):
+        if not self.complete:
             self.fill(product_entries(self.missing.rows, self.missing.columns, U, V))
 
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
@@ -254,7 +224,7 @@ class MemoryMatrix:
 
     def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
         """The loss of the values that are filled in for missing entries."""
-        if not len(self.missing.rows):
+        if self.complete:
             return 0.0
         model = product_entries(self.missing.rows, self.missing.columns, U.state[0], V)
         return float(loss.entrywise(self.filled, np.asarray(model)).sum())
@@ -309,5 +279,4 @@ def update_chunk(chunk: Any, state: Any, V: FloatArray, step: RowStep) -> tuple[
 
 def chunk_loss(chunk: Any, state: Any, V: FloatArray, loss: NMFLoss) -> tuple[None, tuple[float]]:
     """The loss of a chunk."""
-    U = state[0] if isinstance(state, tuple) else state
-    return None, (loss.value(stored(chunk), U, V),)
+    return None, (loss.value(stored(chunk), state_rows(state), V),)

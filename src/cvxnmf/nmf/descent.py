@@ -176,7 +176,8 @@ def classical_nmf(
     if in_memory:
         data = memory_matrix(A, bool(symmetric), LOSSES[loss])
         k = validation.components(n_components, data.shape)
-        return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
+        with single_thread():  # for the start and the descent at once
+            return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
     k = validation.components(n_components, chunked.matrix_shape(A))
     with chunked.open_chunked(A, k, memory_limit, client) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
@@ -254,7 +255,7 @@ class _Descent:
             U, V = U.astype(np.float32), (V if V is U else V.astype(np.float32))
         V = U if symmetric else V
         whole = [np.ascontiguousarray(X, dtype=np.float64) for X in (U, V)]
-        value = objective.evaluate(objective.hold(whole[0]), whole[1])
+        value = objective.evaluate(objective.data.hold(whole[0], objective.penalty), whole[1])
         return Run(U, V, value, tuple(self.history), status, objective.loss.name, objective.scale)
 
 

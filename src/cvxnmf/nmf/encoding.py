@@ -33,23 +33,10 @@ STATIONARY = 1e-11
 
 
 def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
-    """Return the W >= 0 that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, a convex problem for each row.
+    """Return the W >= 0, m by k, that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, a convex problem for each row.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, n), NaN for missing entries, or scipy.sparse matrix
-        Nonnegative; of its dtype is W.
-    H : ndarray of shape (k, n)
-        Nonnegative.
-    loss : {"mse", "kl"}
-        ``||X - WH||²`` or the Kullback-Leibler divergence; entries of X that no component covers do not count.
-    l1, l2 : float
-        Weights of the penalties.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        W.
+    X is m by n, with NaN for missing entries or sparse, and W of its dtype. Under Kullback-Leibler entries of X that no component
+    covers do not count.
     """
     H = np.asarray(H, dtype=np.float64)
     with np.errstate(all="ignore"):  # values are tested for being finite

@@ -11,24 +11,12 @@ from cvxnmf.linalg.arrays import FloatArray
 
 @dataclass
 class Extrapolation:
-    """Updates start a little ahead of the last factor, and fall back when the value rises.
+    """Updates start a little ahead of the last factor, and fall back when the value rises."""
 
-    Attributes
-    ----------
-    wait : int
-        Plain steps first, which keep the basin of the start.
-    weight : float
-        How far ahead, in units of the last step; adapted.
-    keep : float
-        Share of an entry that extrapolation must leave.
-    most : float
-        Largest weight; adapted.
-    """
-
-    wait: int
-    weight: float
-    keep: float = 0.0
-    most: float = 1.0
+    wait: int  #: Plain steps first, which keep the basin of the start.
+    weight: float  #: How far ahead, in units of the last step; adapted.
+    keep: float = 0.0  #: Share of an entry that extrapolation must leave.
+    most: float = 1.0  #: Largest weight; adapted.
 
     def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
         """``new + weight (new - old)``, not below ``keep * new``."""

@@ -150,17 +150,8 @@ def _best_of(search: Search, given: Any, effort: int) -> Factorization:
 def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
     """Factors ``A ≈ UU'`` of a graph of least ``sum (A - UU')_ij^2 / (d_i d_j)``, with a proof.
 
-    A symmetric factorisation of the adjacency matrix over the roots of its degrees d, descended from the given start and from
-    its eigenvectors.
-
-    Parameters
-    ----------
-    A : csr_array of shape (n, n)
-        Symmetric adjacency matrix.
-    k : int
-        Number of columns.
-    start : ndarray of shape (n, k)
-        First U, nonnegative.
+    A symmetric factorisation of the adjacency matrix over the roots of its degrees d, descended from the given start, n by k and
+    nonnegative, and from its eigenvectors.
     """
     B, roots = degree_scaled(A)
     large = A.shape[0] > LARGEST_WHOLE

@@ -71,14 +71,7 @@ class FactorObjective(Protocol):
 class QuadraticObjective:
     """``||A - XV'||² + l1 sum(X) + l2 ||X||² = ||A||² - 2 <P, X> + <XQ, X>``, ``P = AV - l1/2``, ``Q = V'V + l2 I``.
 
-    Parameters
-    ----------
-    AV, VV : ndarray
-        ``AV`` and ``V'V``, which are taken over.
-    l1, l2 : float
-        Weights of the penalties.
-    constant : float
-        ``||A||²``.
+    `AV` and `VV` are taken over; `constant` is ``||A||²``.
     """
 
     largest: float | None = None
@@ -118,7 +111,7 @@ class DivergenceObjective:
         if self.logarithms is None or self.logarithms[0] is not X:
             self._ratio_times(X)
         assert self.logarithms is not None
-        return self.constant + float(X.sum(axis=0) @ self.sums) - self.logarithms[1] + _penalty(X, self.l1, self.l2)
+        return self.constant + float(X.sum(axis=0) @ self.sums) - self.logarithms[1] + penalty_value(X, self.l1, self.l2)
 
     def gradient(self, X: FloatArray) -> FloatArray:
         """``1 sum(V)' - (A / XV') V`` and the penalties'."""
@@ -150,7 +143,7 @@ class DivergenceObjectiveAtV:
     def value(self, X: FloatArray) -> float:
         """The objective at the V of the last pass."""
         model = float(self.sums.sums @ self.V.sum(axis=0))
-        return self.constant + model - self.sums.logarithms + _penalty(self.V, self.l1, self.l2)
+        return self.constant + model - self.sums.logarithms + penalty_value(self.V, self.l1, self.l2)
 
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``(A / UV')' U`` and ``sum(U) + l1 + 2 l2 V``."""
@@ -275,9 +268,7 @@ class KullbackLeibler(NMFLoss):
         """``(A / UV')'U`` and ``sum A log(UV')``."""
         return A.ratio_transposed_times(U, V)
 
-    def objective_from_sums(
-        self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float
-    ) -> DivergenceObjectiveAtV:
+    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> Any:
         """At V, the only place where a pass tells of it."""
         return DivergenceObjectiveAtV(sums, V, l1, l2, constant)
 
@@ -306,7 +297,7 @@ def entropy(a: FloatArray) -> float:
     return float(np.sum(a * np.log(a)) - np.sum(a))
 
 
-def _penalty(X: FloatArray, l1: float, l2: float) -> float:
+def penalty_value(X: FloatArray, l1: float, l2: float) -> float:
     """``l1 sum(X) + l2 ||X||²``."""
     return (l1 * float(X.sum()) if l1 else 0.0) + (l2 * float(np.vdot(X, X)) if l2 else 0.0)
 

@@ -16,12 +16,7 @@ from cvxnmf.nmf.updates.multiplicative import Multiplicative
 from cvxnmf.nmf.updates.quasi_newton import QuasiNewton
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.sparseness import Sparseness
-from cvxnmf.nmf.updates.symmetric import (
-    SymmetricRule,
-    symmetric_coordinates,
-    symmetric_expectation,
-    symmetric_multiplicative,
-)
+from cvxnmf.nmf.updates.symmetric import SymmetricRule, symmetric_coordinates, symmetric_expectation, symmetric_multiplicative
 
 
 class Rules(NamedTuple):
@@ -46,23 +41,15 @@ class Needs(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """What a name stands for.
+    """What a name stands for."""
 
-    Attributes
-    ----------
-    make : dict
-        Rules for each loss; fresh ones, since some keep a step length.
-    symmetric_rules : dict
-        Symmetric rules for each loss, where there are any.
-    by_rows : bool
-        Whether the rule for U treats rows on their own, as data in row chunks need it.
-    constrained : bool
-        Whether it takes a sparseness.
-    """
-
+    #: Rules for each loss; fresh ones, since some keep a step length.
     make: dict[str, Callable[[Needs], Rules]]
+    #: Symmetric rules for each loss, where there are any.
     symmetric_rules: dict[str, SymmetricRule]
+    #: Whether the rule for U treats rows on their own, as data in row chunks need it.
     by_rows: bool = True
+    #: Whether it takes a sparseness.
     constrained: bool = False
 
 

@@ -29,7 +29,7 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
     """Data in memory from whatever a user gives, refused in a sentence where they cannot be factored."""
     checked = _check_sparse(A) if sp.issparse(A) else _check_dense(A)
     for name, places, size, other in zip(("Row", "Column"), checked[1:3], checked.A.shape, checked.A.shape[::-1], strict=True):
-        count = np.bincount(places, minlength=size)
+        count = np.bincount(places, minlength=size) if len(places) else places
         if (count == other).any():
             validation.refuse(f"{name} {int(np.argmax(count == other))} of A has only NaN; drop it before factoring.")
     if symmetric:
@@ -95,14 +95,14 @@ def _symmetric_part(checked: Checked) -> Any:
     A, (m, n) = checked.A, checked.A.shape
     if m != n:
         validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
-    places = np.sort(checked.rows * n + checked.columns)
-    if not np.array_equal(places, np.sort(checked.columns * n + checked.rows)):
+    places, mirrored = checked.rows * n + checked.columns, checked.columns * n + checked.rows
+    if len(places) and not np.array_equal(np.sort(places), np.sort(mirrored)):
         validation.refuse("A has NaN at an entry but not at its mirror image; make both missing or give both.")
     largest = asymmetry(A)
-    if largest > rounding_asymmetry(A):
-        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
     if not largest:
         return A
+    if largest > rounding_asymmetry(A):
+        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
     return sp.csr_array((A + A.T) / 2) if sp.issparse(A) else (A + A.T) / 2
 
 

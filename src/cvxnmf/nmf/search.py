@@ -31,23 +31,7 @@ LARGEST_RESIDUAL = 20_000_000
 
 
 class Search:
-    """Descents from several starts, and the best of them.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data as the descent works on them.
-    A : ndarray, sparse array or ChunkedMatrix
-        The data as certificates speak of them.
-    k : int
-        Number of components.
-    loss : str
-        Name of the loss.
-    symmetric : bool
-        Whether ``V = U``.
-    stopping : Stopping
-        When each descent ends.
-    """
+    """Descents from several starts, and the best of them; `data` are what the descents work on, A what certificates speak of."""
 
     def __init__(self, data: DataMatrix, A: Any, k: int, loss: str, symmetric: bool, stopping: Stopping) -> None:
         self.data, self.A, self.k, self.loss, self.symmetric, self.stopping = data, A, k, loss, symmetric, stopping

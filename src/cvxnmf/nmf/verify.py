@@ -78,17 +78,7 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
 
 
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
-    """The loss of ``UV'`` over the observed entries.
-
-    Parameters
-    ----------
-    A : ndarray, NaN where entries are missing, sparse array or ChunkedMatrix
-        The data.
-    U, V : ndarray of shapes (m, k) and (n, k)
-        Factors.
-    loss : str
-        Its name.
-    """
+    """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix."""
     if isinstance(A, chunked.ChunkedMatrix):
         data = ChunkedData(A)
         return data.loss_value(LOSSES[loss], data.hold(U, NO_PENALTY), V)

@@ -58,12 +58,8 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float = SETTLED) -
     m, k = X.shape
     result = np.empty_like(X)
     x, p = np.empty((k, ROWS_TOGETHER)), np.empty((k, ROWS_TOGETHER))
-    slope, change, limit, active = (
-        np.empty(ROWS_TOGETHER),
-        np.empty(ROWS_TOGETHER),
-        np.empty(ROWS_TOGETHER),
-        np.empty(ROWS_TOGETHER),
-    )
+    slope, change = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
+    limit, active = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
     for first in range(0, m, ROWS_TOGETHER):
         size = min(ROWS_TOGETHER, m - first)
         x[:, size:] = 0.0
