@@ -37,6 +37,9 @@ files:
   Any of them may be packed with gzip; - is standard input. Text is UTF-8.
 """
 
+#: Most SVDs for the bound of a factorisation; for that of clusters, an effort of 1.
+EFFORT = 150
+
 
 def positive(text: str) -> int:
     """Read an integer of at least 1."""
@@ -88,7 +91,7 @@ def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], in
 
 def add_bound(parser: argparse.ArgumentParser) -> None:
     """Arguments about the bound of a factorisation."""
-    parser.add_argument("--effort", type=not_negative, default=150, help="most SVDs for the bound (default: %(default)s)")
+    parser.add_argument("--effort", type=not_negative, default=EFFORT, help="most SVDs for the bound (default: %(default)s)")
     parser.add_argument("--tol-gap", type=tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import terminal
 from cvxnmf.display.certificate_text import describe
-from cvxnmf.display.formatting import cluster_rows, count
+from cvxnmf.display.formatting import count
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
@@ -64,6 +64,8 @@ def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any
         "groups": partition.n_groups,
         "certificate": certificate_facts(partition.certificate),
         "rank_certificate": certificate_facts(partition.rank_certificate) if factors else None,
+        "label_certificate": certificate_facts(proof) if (proof := partition.label_certificate_at_hand) is not None else None,
+        "several_optimal": partition.several_optimal,
         "trace": partition.certificate.statement.get("trace"),
         "iterations": partition.solution.n_iter,
         "seconds": partition.solution.seconds,
@@ -96,11 +98,20 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
     if factors:
         print()
         print_certificate(partition.rank_certificate, f"Its {count(k, 'factor')}: ")
+    if partition.label_certificate_at_hand is not None:
+        print()
+        print_certificate(partition.label_certificate_at_hand, "Its labels: ")
+        if partition.several_optimal:
+            print("Several partitions are optimal.")
 
 
 def _print_clusters(partition: Partition) -> None:
     """Print the clusters with their sizes and surest members."""
-    rows = cluster_rows(partition, MOST_CLUSTERS, MOST_MEMBERS, terminal.printable)
+    rows = []
+    for cluster in range(min(partition.n_clusters, MOST_CLUSTERS)):
+        members = partition.order[partition.labels[partition.order] == cluster]
+        names = [terminal.printable(str(partition.nodes[node])) for node in members[:MOST_MEMBERS]]
+        rows.append([str(cluster), f"{len(members):,}", ", ".join(names) + (", …" if len(members) > MOST_MEMBERS else "")])
     terminal.show_table(("cluster", "nodes", "members, the surest first"), rows, left=(2,))
     if partition.n_clusters > MOST_CLUSTERS:
         print(f"and {count(partition.n_clusters - MOST_CLUSTERS, 'smaller cluster')}; --json or --output shows them all")

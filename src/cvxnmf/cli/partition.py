@@ -35,6 +35,14 @@ def add(commands: Any) -> None:
     parser.add_argument("--trace", type=arguments.trace, metavar="auto|NUMBER", help="weight of the trace (default: auto)")
     shared = "groups of nodes that share a position (default: 1,000 beyond 5,000 nodes)"
     parser.add_argument("--groups", type=arguments.groups, default="auto", metavar="auto|none|N", help=shared)
+    parser.add_argument(
+        "--objective",
+        choices=("likelihood", "modularity", "cpm", "performance"),
+        default="likelihood",
+        help="what the clusters are to be good at (default: %(default)s)",
+    )
+    parser.add_argument("--resolution", type=arguments.tolerance, default=1.0, help="of modularity or cpm (default: %(default)s)")
+    parser.add_argument("--prove", action="store_true", help="prove how good the labels are; the optimum of small sparse graphs")
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
     parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
@@ -58,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
     terms: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
     terms["n_groups"] = options.groups
+    terms |= {"objective": options.objective, "resolution": options.resolution, "prove": options.prove}
     terms["trace"] = options.trace if options.trace is not None else 0.0 if options.paper else "auto"
     try:
         work = lambda: partition(graph.A, options.clusters, callback=progress.on_iterate, **terms)  # noqa: E731

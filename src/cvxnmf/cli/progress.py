@@ -46,7 +46,7 @@ class Progress:
 
     def on_iterate(self, iterate: Iterate) -> None:
         """Show a step of a solver; this is its callback."""
-        gap = max(0.0, iterate.gap / iterate.value) if iterate.bound > 0 else math.nan
+        gap = max(0.0, iterate.gap / abs(iterate.value)) if iterate.bound > 0 and iterate.value else math.nan
         share = None if math.isnan(gap) else closed_share(gap, self.tol)
         self._show(_describe(self.task, iterate, self.tol), share)
 
@@ -85,7 +85,7 @@ def _describe(task: str, iterate: Iterate, tol: float) -> str:
     if not math.isnan(iterate.value):
         text += f": step {iterate.iteration}, value {iterate.value:.6g}"
         if iterate.bound > 0:
-            gap = max(0.0, iterate.gap / iterate.value)
+            gap = iterate.gap / abs(iterate.value) if iterate.value else math.inf
             text += f", bound {iterate.bound:.6g}, gap {gap:.0e}, goal {tol:.0g}"
     if not math.isnan(iterate.seconds_left):
         text += f", about {max(1.0, iterate.seconds_left):.0f} s left"

@@ -1,4 +1,4 @@
-"""``cvxnmf verify``: a certificate for anybody's factors."""
+"""``cvxnmf verify``: a certificate for anybody's factors, or for anybody's clusters of a graph."""
 
 from __future__ import annotations
 
@@ -18,19 +18,30 @@ def add(commands: Any) -> None:
         commands,
         "verify",
         run,
-        help="certify anybody's nonnegative factors",
-        description="Compute the loss of given factors, and a bound that no factorisation of their rank can beat.",
+        help="certify anybody's nonnegative factors, or clusters",
+        description="Compute the loss of given factors, and a bound that no factorisation of their rank can beat; "
+        "with --objective the quality of given clusters of a graph, and a bound that no partition can beat.",
         epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
     )
-    parser.add_argument("data", metavar="A", help="the matrix that was factored")
-    parser.add_argument("U", help="its factor of one row for each row of A, or an .npz file written by cvxnmf with both factors")
+    parser.add_argument("data", metavar="A", help="the matrix that was factored, or the graph")
+    parser.add_argument(
+        "U",
+        help="its factor of one row for each row of A, or an .npz file written by cvxnmf with both factors; "
+        "with --objective a text file of nodes and their clusters",
+    )
     parser.add_argument("V", nargs="?", help="the other factor, one row for each column of A, or transposed; left out, A = UU'")
     parser.add_argument("--loss", choices=("mse", "kl"), default="mse", help="squared error or Kullback-Leibler (default: mse)")
     arguments.add_bound(parser)
+    group = parser.add_argument_group(
+        "clusters", "With --objective, --effort is counted in the same units: the default is a minute or two."
+    )
+    group.add_argument("--objective", choices=("modularity", "cpm", "performance"), help="the quality of clusters")
+    group.add_argument("--resolution", type=arguments.tolerance, default=1.0, help="of modularity or cpm (default: %(default)s)")
+    group.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="bound partitions into at most N clusters")
     parser.add_argument("--save", metavar="FILE", help="write the certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_scale(parser)
-    arguments.add_reading(parser, weights=False)
+    arguments.add_reading(parser, weights=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
+    if options.objective:
+        return _run_labels(options)
     A = arguments.matrix_from(options, options.data, options.format).A
     U, V = _factors(options, A.shape)
     progress = Progress(options.quiet)
@@ -50,6 +63,28 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         facts = {"rows": A.shape[0], "columns": A.shape[1], "n_components": certificate.statement["n_components"]}
         output.print_json(facts | {"loss": options.loss} | output.certificate_facts(certificate))
+    else:
+        output.print_certificate(certificate)
+    return exit_code(certificate.relative_gap, options.tol_gap)
+
+
+def _run_labels(options: argparse.Namespace) -> int:
+    """Read a graph and clusters, certify, write and print."""
+    from cvxnmf.graphs.label_bounds.verify import verify_labels
+    from cvxnmf.io.reading import read_labels
+    from cvxnmf.io.writing import write_with
+
+    graph, progress = arguments.graph_from(options, options.data), Progress(options.quiet)
+    labels = read_labels(options.U, graph.nodes)
+    effort = options.effort / arguments.EFFORT
+    terms = {"objective": options.objective, "resolution": options.resolution, "n_clusters": options.clusters, "effort": effort}
+    work = lambda: verify_labels(graph.A, labels, callback=progress.on_iterate, **terms)  # noqa: E731
+    certificate = progress.run(options.data, work, options.tol_gap or 0.0)
+    if options.save:
+        write_with(certificate.save, options.save)
+    if options.json:
+        facts = {"nodes": len(graph.nodes), "clusters": len(set(labels))} | dict(certificate.statement)
+        output.print_json(facts | output.certificate_facts(certificate))
     else:
         output.print_certificate(certificate)
     return exit_code(certificate.relative_gap, options.tol_gap)

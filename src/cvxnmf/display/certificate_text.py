@@ -1,7 +1,7 @@
 """A certificate in words: the one text that notebooks, pages and the command line show.
 
-All certificates of today are about something small that cannot be smaller: a loss and a lower bound. What will differ where
-larger is better stands in `_subject` ("below") and in :func:`cvxnmf.display.formatting.lower_bound` (rounded down).
+Most certificates are about something small that cannot be smaller: a loss and a lower bound. Those about labels are about
+something large that cannot be larger, a quality and an upper bound; bounds are rounded to the safe side either way.
 """
 
 from __future__ import annotations
@@ -10,25 +10,45 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cvxnmf.display.formatting import count, lower_bound, number, percent
+from cvxnmf.display.formatting import count, lower_bound, number, percent, upper_bound
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
 
 #: Relative gaps up to the first leave nothing worth gaining, up to the second the proof counts as tight.
 NEGLIGIBLE, TIGHT = 1e-6, 1e-3
+QUALITIES = {
+    "modularity": "modularity",
+    "cpm": "quality of the constant Potts model",
+    "performance": "performance",
+    "correlation": "sum of agreements",
+}
 LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a certificate says."""
+    """What a certificate says.
 
-    state: str  # how strong the proof is: "tight", "loose", or "open" where nothing useful is proved
-    verdict: str  # what is left to gain, in a few words
-    claim: str  # what is proved, in a sentence
-    basis: str  # what the bound rests on and whether it is rigorous, in sentences
-    facts: tuple[tuple[str, str], ...]  # the numbers by their names
+    Attributes
+    ----------
+    state : str
+        How strong the proof is: "tight", "loose", or "open" where nothing useful is proved.
+    verdict : str
+        What is left to gain, in a few words.
+    claim : str
+        What is proved, in a sentence.
+    basis : str
+        What the bound rests on and whether it is rigorous, in sentences.
+    facts : tuple of (str, str)
+        The numbers by their names.
+    """
+
+    state: str
+    verdict: str
+    claim: str
+    basis: str
+    facts: tuple[tuple[str, str], ...]
 
     @property
     def exact(self) -> bool:
@@ -41,12 +61,17 @@ def describe(certificate: Certificate) -> Description:
     state, verdict = _verdict(certificate)
     facts = (
         ("value", number(certificate.value, 9)),
-        ("proved bound", lower_bound(certificate.bound, 9)),
+        ("proved bound", _safe_bound(certificate, 9)),
         ("gap", number(certificate.gap, 2)),
         ("relative gap", number(certificate.relative_gap, 2)),
         ("rigorous", "yes" if certificate.rigorous else "no"),
     )
     return Description(state, verdict, _claim(certificate), _basis(certificate), facts)
+
+
+def _safe_bound(certificate: Certificate, digits: int = 7) -> str:
+    """Return the bound, rounded so that what is printed is proved too."""
+    return (lower_bound if certificate.sense == "min" else upper_bound)(certificate.bound, digits)
 
 
 def loss_name(certificate: Certificate) -> str:
@@ -65,6 +90,8 @@ def _verdict(certificate: Certificate) -> tuple[str, str]:
     gap = certificate.relative_gap
     if _is_exact(certificate):
         return "tight", "exact"
+    if certificate.scope == "labels" and gap == 0:
+        return "tight", "optimal"
     if certificate.bound <= 0 < certificate.value or not math.isfinite(gap):
         return "open", "no bound known"
     prefix = "" if certificate.rigorous else "not rigorous: "
@@ -77,6 +104,8 @@ def _claim(certificate: Certificate) -> str:
     found = number(certificate.value)
     if not math.isfinite(certificate.value):
         return f"The value found is {found}, so nothing can be said about how good it is."
+    if certificate.scope == "labels":
+        return _claim_about_labels(certificate)
     if _is_exact(certificate):
         return "The fit is exact but for rounding, so nothing can be gained."
     if certificate.bound <= 0 < certificate.value:
@@ -84,6 +113,19 @@ def _claim(certificate: Certificate) -> str:
         return f"The one found has {found}. How much better another could be is not proved: {why}."
     bound = lower_bound(certificate.bound)
     return f"{_subject(certificate)} {bound}; the one found has {found}, {_consequence(certificate)}."
+
+
+def _claim_about_labels(certificate: Certificate) -> str:
+    """Return what is proved about clusters, whoever found them."""
+    terms = certificate.statement
+    most = f" into at most {count(int(terms['n_clusters']), 'cluster')}" if terms.get("n_clusters") else ""
+    resolution = "" if terms["resolution"] == 1.0 else f" at resolution {terms['resolution']:g}"
+    if certificate.gap == 0:
+        bound, consequence = number(certificate.bound), ": it is optimal"
+    else:
+        bound, consequence = _safe_bound(certificate), f", {_consequence(certificate)}"
+    limit = f"No partition of this graph{most} has a {QUALITIES[terms['objective']]}{resolution} above {bound}"
+    return f"{limit}; this one has {number(certificate.value)}{consequence}."
 
 
 def _subject(certificate: Certificate) -> str:

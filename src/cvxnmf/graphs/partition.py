@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf import validation
+from cvxnmf.certificates import Certificate, LabelStatement
+from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.convex.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS
 from cvxnmf.convex.cones import CONES
 from cvxnmf.convex.losses import LOSSES
@@ -19,6 +22,8 @@ from cvxnmf.convex.noise import admitting_trace
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.coarsen import GroupEmbedding
 from cvxnmf.graphs.embedding import Embedding, NodeEmbedding
+from cvxnmf.graphs.label_bounds.verify import has_ties, label_statement, prove_labels
+from cvxnmf.graphs.multilevel import Labels, best_labels
 from cvxnmf.graphs.quality import modularity, performance
 from cvxnmf.graphs.refinement import Refinement
 from cvxnmf.linalg.arrays import FloatArray
@@ -44,6 +49,10 @@ def partition(
     method: str = "auto",
     refine: bool = True,
     n_groups: int | Literal["auto"] | None = "auto",
+    objective: str = "likelihood",
+    resolution: float = 1.0,
+    prove: bool = False,
+    effort: float = 1.0,
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callable[[Iterate], Any] | None = None,
@@ -84,6 +93,18 @@ def partition(
         millions of nodes possible; the certificate then bounds all models with these groups, and the clusters are improved on
         the graph itself. None gives every node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000
         groups beyond.
+    objective : str
+        What the clusters are good at: "likelihood", of a degree-corrected model, or a quality of :func:`verify_labels`:
+        "modularity", "cpm" (the constant Potts model) or "performance". For these the clusters of the convex model are the start
+        of local moves with refinement and aggregation, their number is found unless `n_clusters` limits it, and memberships are
+        0 or 1.
+    resolution : float
+        Of modularity and the constant Potts model.
+    prove : bool
+        Whether to prove at once how good the labels are (`label_certificate`), and to take a better partition where the proof
+        meets one: on sparse graphs of up to a few hundred nodes the optimum. Without, the proof is made when it is asked for.
+    effort : float
+        Work for that proof, see :func:`verify_labels`.
 
     Returns
     -------
@@ -113,6 +134,7 @@ def partition(
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
     _require_edges(A)
+    aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, callback)
     asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
     _require_room(len(nodes), asked or 1)
     terms = _convex_terms(loss, cone, metric, trace)
@@ -128,7 +150,8 @@ def partition(
             terms | {"trace": trace}, {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
         )
     with keep_best(lambda _: describe(Refinement.QUICK, solution)):
-        return describe(Refinement.LIKELIHOOD if refine else Refinement.NONE, solution)
+        found = describe(Refinement.LIKELIHOOD if refine else Refinement.NONE, solution)
+    return aim.apply(found)
 
 
 def _require_edges(A: sp.csr_array) -> None:
@@ -224,6 +247,76 @@ def _describe(
         spectrum=embedding.spectrum,
         noise_edge=embedding.noise.edge,
         factors=partial(factors_of, A, memberships),
+        label_proof=partial(label_certificate_of, A, labels, LabelStatement("modularity", 1.0)),
+    )
+
+
+class _LabelAim(NamedTuple):
+    """What the labels are to be good at, and whether that is to be proved at once."""
+
+    statement: LabelStatement
+    likelihood: bool
+    prove: bool
+    effort: float
+    callback: Callable[[Iterate], Any] | None
+
+    @classmethod
+    def read(cls, objective: Any, resolution: Any, n_clusters: Any, A: Any, effort: Any, prove: bool, callback: Any) -> _LabelAim:
+        """Check the arguments; with the likelihood, modularity is what a proof is about."""
+        name = validation.choice("objective", objective, ("likelihood", "modularity", "cpm", "performance"))
+        validation.number("effort", effort, minimum=0.0)
+        likelihood = name == "likelihood"
+        if likelihood and resolution != 1.0:
+            validation.refuse("The objective 'likelihood' has no resolution; leave it out, or ask for 'modularity' or 'cpm'.")
+        statement = label_statement(
+            "modularity" if likelihood else name, resolution, None if likelihood else n_clusters, A.shape[0]
+        )
+        return cls(statement, likelihood, bool(prove), effort, callback)
+
+    def apply(self, found: Partition) -> Partition:
+        """The partition that the objective asks for, started from that of the likelihood."""
+        if self.likelihood and not self.prove:
+            return found
+        objective = self.statement.objective_of(found.A)
+        if not self.likelihood:
+            labels = best_labels(objective, (found.labels,), self.statement.n_clusters)
+            found = _relabel(found, labels, self.statement, self.effort)
+        return self._prove(found, objective) if self.prove else found
+
+    def _prove(self, found: Partition, objective: PairObjective) -> Partition:
+        """The same partition with its proof, or a better one that the proof met."""
+        labels = found.labels.astype(np.int64)
+        with keep_best(lambda certificate: certificate and replace(found, proved_labels=certificate)):
+            proved = prove_labels(found.A, labels, self.statement, self.effort, self.callback, improve=not self.likelihood)
+        if not self.likelihood and not np.array_equal(proved.better, labels):
+            found = _relabel(found, proved.better, self.statement, self.effort)
+        several = proved.certificate.gap == 0 and has_ties(objective, found.labels)
+        return replace(found, proved_labels=proved.certificate, several_optimal=several)
+
+
+def label_certificate_of(A: sp.csr_array, labels: Any, statement: LabelStatement, effort: float = 1.0) -> Certificate:
+    """The certificate of labels for a quality."""
+    return prove_labels(A, np.asarray(labels, dtype=np.int64), statement, effort).certificate
+
+
+def _relabel(found: Partition, labels: Labels, statement: LabelStatement, effort: float) -> Partition:
+    """The same convex model with other clusters, by decreasing size."""
+    _, numbers = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(numbers)
+    rank = np.empty(len(sizes), dtype=np.intp)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    ordered = rank[numbers]
+    memberships, A = np.eye(len(sizes))[ordered], found.A
+    return replace(
+        found,
+        labels=ordered,
+        memberships=memberships,
+        performance=performance(A, ordered),
+        off_diagonal_performance=performance(A, ordered, diagonal=False),
+        modularity=modularity(A, ordered),
+        order=np.argsort(ordered, kind="stable").astype(np.intp),
+        factors=partial(factors_of, A, memberships),
+        label_proof=partial(label_certificate_of, A, ordered, statement, effort),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from cvxnmf.io.tables import MatrixFile
 FACTORS = ("table", "npy", "npz", "mtx")
 #: The least number of columns at which a square table is taken for an adjacency matrix.
 LEAST_SQUARE = 4
+#: Headings of the column of clusters.
+CLUSTER_HEADS = ("cluster", "label", "community", "group")
 
 
 def read_graph(
@@ -89,6 +92,34 @@ def read_matrix(
         return _matrix(source, kind, cut, header)
     graph = edge_lists.read_edges(source, cut, header) if kind == "edges" else gml_graphml.READERS[kind](source)
     return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
+
+
+def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> list[str]:
+    """Read the cluster of every node from text: a node and its cluster on each line, or clusters alone in the order of the nodes.
+
+    Cells stand between commas, semicolons, tabs or blanks; a header names the columns, of which "cluster", "label" or "community"
+    is the cluster, else the second.
+    """
+    lines = [line for line in read_source(path).data.decode("utf-8-sig").splitlines() if line.strip()]
+    cut = next((sign for sign in "\t;," if lines and sign in lines[0]), None)
+    cells = [next(csv.reader([line], delimiter=cut)) if cut else line.split() for line in lines]
+    heads = [name.strip().lower() for name in cells[0]] if cells else []
+    column = next((heads.index(name) for name in CLUSTER_HEADS if name in heads), None)
+    rows = cells if column is None else cells[1:]
+    place = min(1, len(heads) - 1) if column is None else column
+    if any(len(row) <= max(place, 0) for row in rows) or not rows:
+        raise FileError(f"{path} has lines without a cluster; each needs a node and its cluster, or a cluster alone.")
+    if len(heads) == 1:
+        if len(rows) != len(nodes):
+            raise FileError(
+                f"{path} has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes."
+            )
+        return [row[0].strip() for row in rows]
+    clusters = {row[0].strip(): row[place].strip() for row in rows}
+    missing = next((str(node) for node in nodes if str(node) not in clusters), None)
+    if missing is not None:
+        raise FileError(f"{path} has no cluster for the node {missing!r}.")
+    return [clusters[str(node)] for node in nodes]
 
 
 def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:

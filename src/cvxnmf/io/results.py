@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate
+from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.graphs import quality
-from cvxnmf.graphs.partition import factors_of
+from cvxnmf.graphs.partition import factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
 from cvxnmf.io.source import FileError, Source
 from cvxnmf.linalg.arrays import FloatArray
@@ -318,7 +318,8 @@ def _read_partition(parts: Parts) -> Partition:
     _require(len(solution.v) == n, "its solution is one of another graph")
     kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
     factors = partial(factors_of, A, memberships)
-    found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors)
+    proof = partial(label_certificate_of, A, labels, LabelStatement("modularity", 1.0))
+    found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors, label_proof=proof)
     if "factorization" in parts.facts:
         factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
         _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")

@@ -27,6 +27,7 @@ class Experiment:
     """
 
     name: str
+    title: str
     defaults: Options
     quick: Options
     tasks: Callable[[Options], Sequence[tuple[Any, ...]]]

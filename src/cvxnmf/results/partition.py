@@ -51,6 +51,12 @@ class Partition:
         What noise alone can reach in that spectrum.
     factors : callable
         Computes `factorization`.
+    label_proof : callable
+        Computes `label_certificate`.
+    proved_labels : Certificate, optional
+        The label certificate, if it was asked for with the partition.
+    several_optimal : bool
+        Whether other partitions are known to be as good as this one, which is proved to be optimal.
     """
 
     nodes: tuple[Any, ...]
@@ -65,6 +71,9 @@ class Partition:
     spectrum: FloatArray
     noise_edge: float
     factors: Callable[[], Factorization] = field(repr=False)
+    label_proof: Callable[[], Certificate] = field(repr=False)
+    proved_labels: Certificate | None = field(default=None, repr=False)
+    several_optimal: bool = False
 
     @property
     def n_clusters(self) -> int:
@@ -112,6 +121,19 @@ class Partition:
         """Of scope "rank-k"; no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
         return self.factorization.certificate
 
+    @cached_property
+    def label_certificate(self) -> Certificate:
+        """Of scope "labels": no partition of the nodes has a higher quality than the bound; computed when first asked for.
+
+        The quality is the objective that was asked for, and modularity if that was the likelihood. See :func:`verify_labels`.
+        """
+        return self.proved_labels or self.label_proof()
+
+    @property
+    def label_certificate_at_hand(self) -> Certificate | None:
+        """The label certificate if it has been computed."""
+        return vars(self).get("label_certificate", self.proved_labels)
+
     def to_dict(self) -> dict[Any, int]:
         """The cluster of each node by its name."""
         return dict(zip(self.nodes, self.labels.tolist(), strict=True))
@@ -145,8 +167,16 @@ class Partition:
             f"Partition of {len(self.nodes)} nodes into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"the model\n{self.certificate}\n{factors}\n{proof}"
+            f"the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
         )
+
+    def _label_lines(self) -> str:
+        """What is proved about the labels, if it is at hand."""
+        proof = self.label_certificate_at_hand
+        if proof is None:
+            return ""
+        several = "\n  several partitions are optimal" if self.several_optimal else ""
+        return f"\nits labels, {proof.statement['objective']}\n{proof}{several}"
 
     def _proves_factors(self) -> bool:
         """Whether the proof of the factors is at hand, or soon computed."""

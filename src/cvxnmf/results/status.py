@@ -72,8 +72,8 @@ class Iterate:
 
     @property
     def gap(self) -> float:
-        """Difference of value and bound."""
-        return self.value - self.bound
+        """Distance of value and bound, on whichever side the bound is."""
+        return abs(self.value - self.bound)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -27,6 +27,8 @@ def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[s
     if with_factors:
         heading = f"Its factors, {count(partition.n_clusters, 'column')}"
         certificates.append((heading, describe(partition.rank_certificate)))
+    if partition.label_certificate_at_hand is not None:
+        certificates.append(("Its labels", describe(partition.label_certificate_at_hand)))
     sizes = np.bincount(partition.labels, minlength=partition.n_clusters).tolist()
     solution, bound = partition.solution, partition.certificate.bound
     penalty = _penalty(partition)

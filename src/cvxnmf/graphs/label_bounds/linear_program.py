@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import highspy
 import numpy as np
 
 from cvxnmf.certificates.label_cuts import Cuts
@@ -47,6 +46,8 @@ class CutProgram:
         self.column = np.full((self.n, self.n), -1, dtype=np.int32)
         self.pairs = np.zeros((0, 2), dtype=np.int64)
         self.unit = float(objective.largest_pair())
+        import highspy  # takes long, and most of what imports this module does without
+
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         options: dict[str, Any] = {
             "output_flag": False,
@@ -72,7 +73,7 @@ class CutProgram:
         sides = cuts.right_sides(self.n_clusters).astype(np.float64)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int32)
         indices, values = self.column[i, j], coefficients.astype(np.float64)
-        self.highs.addRows(len(sides), np.full(len(sides), -highspy.kHighsInf), sides, len(indices), starts, indices, values)
+        self.highs.addRows(len(sides), np.full(len(sides), -np.inf), sides, len(indices), starts, indices, values)
         self.cuts = join_cuts([self.cuts, cuts])
 
     def _add_columns(self, i: Integers, j: Integers) -> None:
@@ -98,7 +99,7 @@ class CutProgram:
         self.highs.run()
         info = self.highs.getInfo()
         self.work += (info.simplex_iteration_count + 1.0) * (len(self.cuts.multipliers) + 100.0)
-        if self.highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        if self.highs.getModelStatus().name == "kInfeasible":
             return False
         solution = self.highs.getSolution()
         self._set_multipliers(np.array(solution.row_dual) * self.unit)

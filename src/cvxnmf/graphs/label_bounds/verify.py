@@ -172,6 +172,11 @@ class LabelBounds:
                 self.found = certificate
         return self.found
 
+    def change_labels(self) -> None:
+        """Let the certificate be about the best partition met so far."""
+        self.labels, self.value = self.better, float(self.best_value)
+        self.found = self._certificate(self.found.kind, dict(self.found.witness))
+
     def report(self, total: float) -> None:
         """Tell of a bound on the sum over pairs."""
         if self.callback is not None and np.isfinite(total):
@@ -248,13 +253,43 @@ class LabelBounds:
 
 
 def prove_labels(
-    A: Any, labels: Labels, statement: LabelStatement, effort: float = 1.0, callback: Callable[[Iterate], Any] | None = None
+    A: Any,
+    labels: Labels,
+    statement: LabelStatement,
+    effort: float = 1.0,
+    callback: Callable[[Iterate], Any] | None = None,
+    improve: bool = False,
 ) -> ProvedLabels:
-    """The certificate of labels; on Ctrl-C the best one so far, in an Interrupted."""
+    """The certificate of labels, or of the best partition that is met; on Ctrl-C the best one so far, in an Interrupted."""
     bounds = LabelBounds(A, labels, statement, effort, callback)
     with keep_best(lambda _: bounds.take()):
         bounds.run()
+    if improve:
+        bounds.change_labels()
     return ProvedLabels(bounds.found, bounds.better)
+
+
+def has_ties(objective: PairObjective, labels: Labels) -> bool:
+    """Whether moving a node to another cluster or to one of its own, or merging two clusters, leaves the quality as it is."""
+    count = int(labels.max()) + 1
+    off = objective.rows < objective.columns
+    i, j, w = objective.rows[off], objective.columns[off], objective.weights[off]
+    joined = np.zeros((objective.n, count + 1), dtype=w.dtype)
+    np.add.at(joined, (i, labels[j]), w)
+    np.add.at(joined, (j, labels[i]), w)
+    volumes = np.zeros(count + 1, dtype=objective.sizes.dtype)
+    np.add.at(volumes, labels, objective.sizes)
+    gains = objective.alpha * joined - objective.beta * objective.sizes[:, None] * volumes[None, :]
+    nodes = np.arange(objective.n)
+    gains[nodes, labels] += objective.beta * objective.sizes**2
+    alone = np.bincount(labels, minlength=count + 1)[labels] == 1
+    equal = gains == gains[nodes, labels][:, None]
+    equal[nodes, labels] = False
+    equal[alone, count] = False
+    merged = np.zeros((count, count), dtype=gains.dtype)
+    np.add.at(merged, labels, gains[:, :count])
+    np.fill_diagonal(merged, 1)
+    return bool(equal.any() or np.any(merged == 0))
 
 
 def _cuts_witness(proved: ProvedByCuts) -> dict[str, Any]:

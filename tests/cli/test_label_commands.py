@@ -1,0 +1,68 @@
+"""``cvxnmf verify`` for clusters, and ``cvxnmf partition`` for other objectives."""
+
+import json
+
+import networkx as nx
+import pytest
+
+from cvxnmf import Certificate
+from cvxnmf.cli import main
+from cvxnmf.io.reading import read_labels
+from cvxnmf.io.source import FileError
+
+
+@pytest.fixture
+def karate_file(tmp_path):
+    path = tmp_path / "karate.csv"
+    path.write_text("source,target\n" + "".join(f"{u},{v}\n" for u, v in nx.karate_club_graph().edges))
+    return path
+
+
+def test_the_optimum_is_found_proved_and_verified(karate_file, tmp_path, capsys):
+    labels, kept = tmp_path / "labels.csv", tmp_path / "proof.npz"
+    code = main(
+        [
+            "partition",
+            str(karate_file),
+            "--objective",
+            "modularity",
+            "--prove",
+            "--output",
+            str(labels),
+            "--quiet",
+            "--no-factors",
+        ]
+    )
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "No partition of this graph has a modularity above 0.4197896; this one has 0.4197896: it is optimal." in shown
+    assert (
+        main(["verify", str(karate_file), str(labels), "--objective", "modularity", "--json", "--save", str(kept), "--quiet"])
+        == 0
+    )
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["value"] == facts["bound"] == pytest.approx(0.419789612, abs=1e-9)
+    assert facts["clusters"] == 4
+    assert Certificate.load(kept).scope == "labels"
+
+
+def test_a_loose_bound_exits_with_3(karate_file, tmp_path, capsys):
+    labels = tmp_path / "one.txt"
+    labels.write_text("".join(f"{node} a\n" for node in range(34)))
+    assert main(["verify", str(karate_file), str(labels), "--objective", "modularity", "--tol-gap", "0.01", "--quiet"]) == 3
+    assert "No partition of this graph has a modularity above" in capsys.readouterr().out
+
+
+def test_labels_are_read_from_text(tmp_path):
+    path = tmp_path / "labels.txt"
+    for text in ("node;weight;cluster\na;1;x\nb;2;y\n", "a,x\nb,y\n", "b\ty\na\tx\n", "x\ny\n", "cluster\nx\ny\n", "b y\na x\n"):
+        path.write_text(text)
+        assert read_labels(path, ["a", "b"]) == ["x", "y"], text
+
+
+@pytest.mark.parametrize("text", ["a,x\n", "x\ny\nz\n", "", "a,x\nb\n"])
+def test_labels_that_do_not_fit_are_refused(tmp_path, text):
+    path = tmp_path / "labels.txt"
+    path.write_text(text)
+    with pytest.raises(FileError):
+        read_labels(path, ["a", "b"])

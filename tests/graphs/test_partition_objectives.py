@@ -1,0 +1,88 @@
+"""Partitions for qualities other than the likelihood, and proofs of their labels."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import cvxnmf
+from cvxnmf.graphs.adapters import named_graph
+
+
+def test_the_optimal_modularity_is_found_and_proved():
+    found = cvxnmf.partition(nx.karate_club_graph(), objective="modularity", prove=True, weight=None)
+    assert found.modularity == pytest.approx(0.419789612, abs=1e-9)
+    assert found.label_certificate.gap == 0
+    assert found.label_certificate.check(found.A) == found.label_certificate.bound
+    assert not found.several_optimal
+    assert "its labels, modularity" in str(found)
+    assert "it is optimal" in found._repr_html_()
+
+
+def test_a_better_partition_that_the_proof_meets_is_taken():
+    graph = nx.les_miserables_graph()
+    found = cvxnmf.partition(graph, objective="modularity", prove=True, weight=None)
+    assert found.modularity == pytest.approx(0.560008370, abs=1e-9)
+    assert found.modularity == pytest.approx(found.label_certificate.value)
+
+
+def test_several_optimal_partitions_are_told():
+    assert cvxnmf.partition(nx.cycle_graph(7), objective="modularity", prove=True).several_optimal
+    assert not cvxnmf.partition(nx.barbell_graph(4, 0), objective="modularity", prove=True).several_optimal
+
+
+@pytest.mark.parametrize(("objective", "resolution"), [("modularity", 2.0), ("cpm", 0.3), ("performance", 1.0)])
+def test_label_certificates_are_about_the_objective(objective, resolution):
+    A, _ = cvxnmf.block_graph(30, 0.2, 0.8)
+    found = cvxnmf.partition(A, objective=objective, resolution=resolution, effort=0.05)
+    certificate = found.label_certificate
+    assert dict(certificate.statement) == {"form": "labels", "objective": objective, "resolution": resolution}
+    assert certificate.bound >= certificate.value
+    assert np.array_equal(found.memberships.argmax(axis=1), found.labels)
+    if objective == "performance":
+        assert certificate.value == pytest.approx(found.performance)
+
+
+def test_of_the_likelihood_modularity_is_proved():
+    found = cvxnmf.partition(nx.karate_club_graph())
+    assert found.label_certificate_at_hand is None
+    assert found.label_certificate.value == pytest.approx(found.modularity)
+    assert found.label_certificate.statement["objective"] == "modularity"
+
+
+def test_at_most_so_many_clusters():
+    found = cvxnmf.partition(nx.karate_club_graph(), 2, objective="modularity", prove=True, weight=None)
+    assert found.n_clusters == 2
+    assert found.modularity == pytest.approx(0.371794871, abs=1e-8)
+    assert found.label_certificate.gap == 0
+
+
+def test_an_interrupted_proof_leaves_the_partition():
+    def stop(iterate):
+        if iterate.stage == "linear program":
+            raise KeyboardInterrupt
+
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        cvxnmf.partition(nx.les_miserables_graph(), objective="modularity", prove=True, callback=stop)
+    assert stopped.value.solution.label_certificate_at_hand is not None
+
+
+def test_signed_weights_are_read_for_agreements_only():
+    graph = nx.Graph([(0, 1, {"weight": 1.0}), (1, 2, {"weight": -2.0})])
+    certificate = cvxnmf.verify_labels(graph, [0, 0, 1], "correlation")
+    assert certificate.value == certificate.bound == 2.0
+    assert named_graph(graph, signed=True).A[1, 2] == -2.0
+    with pytest.raises(ValueError, match="at least 0"):
+        cvxnmf.verify_labels(graph, [0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"objective": "beauty"}, "objective"),
+        ({"resolution": 2.0}, "no resolution"),
+        ({"objective": "cpm", "resolution": -1}, "resolution"),
+    ],
+)
+def test_wrong_objectives_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        cvxnmf.partition(np.ones((3, 3)), **change)
