@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.convex.cones import ConditionallyPSD
-from cvxnmf.cp.hadamard_exponential import Errors, Features, HadamardExponential, measure_errors
+from cvxnmf.cp.hadamard_exponential import Errors, Features, HadamardExponential
 from cvxnmf.cp.lattice import LARGEST_GRID_RANK, lattice_features
 from cvxnmf.cp.rank_two import rank_two_features
 from cvxnmf.cp.reduction import reduce_exactly, refit_weights
@@ -116,7 +116,7 @@ def _factor_components(
         target = whole.restrict(rows, columns).centre()
         by_entry = by_entry and method.limits_entries(target)
         features = method.features(target)
-        errors.append(measure_errors(target, features))
+        errors.append(target.measure_errors(features))
         parts.append((rows, columns, features))
     m, n = whole.shape
     U = _block_columns(m, [(rows, features.left) for rows, _, features in parts])

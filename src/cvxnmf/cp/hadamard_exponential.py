@@ -83,6 +83,29 @@ class HadamardExponential(NamedTuple):
         surplus = 0.5 * (left.v.max() - right.v.max())
         return HadamardExponential(left._replace(v=left.v - surplus), right._replace(v=right.v + surplus))
 
+    def gaussian_bumps(self, centres: FloatArray, weight: float) -> Features:
+        """Features ``sqrt(weight) exp(v + |w|^2/2 - |w - t|^2)`` for every row and centre t."""
+        squares = np.sum(centres**2, axis=1)
+
+        def around(half: Point) -> FloatArray:
+            U = half.W @ (2.0 * centres.T)
+            U -= squares[None, :]
+            U += (half.v - 0.5 * np.sum(half.W**2, axis=1) + 0.5 * np.log(weight))[:, None]
+            return np.asarray(np.exp(U, out=U))
+
+        return Features(*map_halves(around, self))
+
+    def measure_errors(self, features: Features) -> Errors:
+        """Compare ``UV'`` with the matrix, entry by entry and as a whole."""
+        largest = error = norm = 0.0
+        for rows, E in self.chunks():
+            difference = features.left[rows] @ features.right.T - E
+            error += float(np.vdot(difference, difference))
+            norm += float(np.vdot(E, E))
+            np.divide(np.abs(difference, out=difference), E, out=difference, where=E > 0)
+            largest = max(largest, float(difference.max()))
+        return Errors(largest, error, norm)
+
 
 class Features(NamedTuple):
     """Nonnegative columns for both halves, ``exp_H(X) = left right'``; one array twice if symmetric."""
@@ -126,35 +149,10 @@ class Errors(NamedTuple):
         return Errors(largest, error, norm)
 
 
-def measure_errors(target: HadamardExponential, features: Features) -> Errors:
-    """Compare ``UV'`` with ``exp_H(X)``, entry by entry and as a whole."""
-    largest = error = norm = 0.0
-    for rows, E in target.chunks():
-        difference = features.left[rows] @ features.right.T - E
-        error += float(np.vdot(difference, difference))
-        norm += float(np.vdot(E, E))
-        np.divide(np.abs(difference, out=difference), E, out=difference, where=E > 0)
-        largest = max(largest, float(difference.max()))
-    return Errors(largest, error, norm)
-
-
 def map_halves(function: Callable[[Half], Mapped], halves: tuple[Half, Half]) -> tuple[Mapped, Mapped]:
     """Apply a function to both halves, only once if they are one."""
     left = function(halves[0])
     return left, left if halves[1] is halves[0] else function(halves[1])
-
-
-def gaussian_bumps(target: HadamardExponential, centres: FloatArray, weight: float) -> Features:
-    """``sqrt(weight) exp(v + |w|^2/2 - |w - t|^2)`` for every row and centre t."""
-    squares = np.sum(centres**2, axis=1)
-
-    def around(half: Point) -> FloatArray:
-        U = half.W @ (2.0 * centres.T)
-        U -= squares[None, :]
-        U += (half.v - 0.5 * np.sum(half.W**2, axis=1) + 0.5 * np.log(weight))[:, None]
-        return np.asarray(np.exp(U, out=U))
-
-    return Features(*map_halves(around, target))
 
 
 def refuse_columns(needed: int, max_columns: int) -> NoReturn:

@@ -9,14 +9,7 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.optimize import Bounds, minimize
 
-from cvxnmf.cp.hadamard_exponential import (
-    Features,
-    HadamardExponential,
-    gaussian_bumps,
-    map_halves,
-    measure_errors,
-    refuse_columns,
-)
+from cvxnmf.cp.hadamard_exponential import Features, HadamardExponential, map_halves, refuse_columns
 from cvxnmf.cp.reduction import refit_weights, unit_columns
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Point
@@ -40,7 +33,7 @@ def data_centred_features(target: HadamardExponential, tol: float, max_columns: 
     need as many columns as its smaller side has is its own factor, beside the identity.
     """
     scaled = _equalise_norms(target)
-    bumps = refit_weights(scaled, gaussian_bumps(scaled, _centres_around_data(target), 1.0))
+    bumps = refit_weights(scaled, scaled.gaussian_bumps(_centres_around_data(target), 1.0))
     features = refit_weights(scaled, _heaviest(bumps, _numerical_rank(scaled, tol)))
     goal, last = tol, np.inf
     while features.columns <= max_columns:
@@ -48,7 +41,7 @@ def data_centred_features(target: HadamardExponential, tol: float, max_columns: 
             return _identity_factors(target)
         features = _descend(scaled, features, goal)
         answer = _rescale(features, scaled, target)
-        error, plain_error = measure_errors(scaled, features).frobenius, measure_errors(target, answer).frobenius
+        error, plain_error = scaled.measure_errors(features).frobenius, target.measure_errors(answer).frobenius
         if max(error, plain_error) <= tol or error > max(goal, 0.9 * last):
             return answer
         goal, last = min(goal, 0.9 * tol * error / plain_error), error
@@ -128,7 +121,7 @@ def _identity_factors(target: HadamardExponential) -> Features:
 
 def _descend(target: HadamardExponential, features: Features, tol: float) -> Features:
     """Descend on ``||UV' - exp_H(X)||^2`` over U, V >= 0 until the tolerance is met or progress ends (L-BFGS-B)."""
-    unit = 0.25 * np.log(measure_errors(target, features).squared_norm)
+    unit = 0.25 * np.log(target.measure_errors(features).squared_norm)
     # The stopping rules assume a matrix of norm one.
     of_norm_one = HadamardExponential(*map_halves(lambda half: half._replace(v=half.v - unit), target))
     kept = list(of_norm_one.chunks()) if target.entries <= KEPT_ENTRIES else None

@@ -9,15 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 
-from cvxnmf.cp.hadamard_exponential import (
-    CHUNK_ENTRIES,
-    Features,
-    HadamardExponential,
-    gaussian_bumps,
-    map_halves,
-    measure_errors,
-    refuse_columns,
-)
+from cvxnmf.cp.hadamard_exponential import CHUNK_ENTRIES, Features, HadamardExponential, map_halves, refuse_columns
 from cvxnmf.cp.high_rank import data_centred_features
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.row_chunks import row_chunks
@@ -45,8 +37,8 @@ def lattice_features(target: HadamardExponential, tol: float, max_columns: int) 
     choices = product(SHARES, (0.0, 0.5)) if target.entries <= FEW_ENTRIES else [(SHARES[0], 0.0)]
     grids = [_grid(target, tol * a, tol * b, offset, max_columns) for (a, b), offset in choices]
     for h, centres in sorted(grids, key=lambda grid: len(grid[1])):
-        features = gaussian_bumps(target, centres, (h * np.sqrt(2.0 / np.pi)) ** target.rank)
-        if measure_errors(target, features).largest <= tol:
+        features = target.gaussian_bumps(centres, (h * np.sqrt(2.0 / np.pi)) ** target.rank)
+        if target.measure_errors(features).largest <= tol:
             return features
     return features
 
