@@ -89,7 +89,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, solution: Solution | Factorization | Partition | Certificate) -> None:
         super().__init__("interrupted; the best answer so far is in the exception's `solution`")
-        self.solution = solution
+        self.solution: Any = solution
         self.finished: list[Solution] = []
 
 
