@@ -52,7 +52,8 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
 
 def _from_networkx(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     _require_weights(weight, any(weight in data for _, _, data in graph.edges(data=True)))
-    return _from_edges(tuple(graph.nodes), list(graph.edges(data=weight, default=1.0)), bool(graph.is_directed()), signed)
+    edges = [(u, v, data.get(weight, 1.0)) for u, v, data in graph.edges(data=True)]  # list(...) would count the edges first
+    return _from_edges(tuple(graph.nodes), edges, bool(graph.is_directed()), signed)
 
 
 def _from_igraph(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
