@@ -14,6 +14,7 @@ ORDER = (
     "les_miserables",
     "number_of_clusters",
     "how_good_is_my_nmf",
+    "how_good_is_my_leiden",
     "digits",
     "missing_values",
     "hyperspectral_unmixing",
