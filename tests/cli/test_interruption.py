@@ -69,7 +69,7 @@ def test_ctrl_c_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait):
 SLEEPER = """
 import os, sys, time
 from pathlib import Path
-from cvxnmf.cli.interruption import supervised
+from cvxnmf.cli.interruption import supervise
 
 def work():
     Path(sys.argv[1]).write_text("done")
@@ -80,7 +80,7 @@ def work():
         except KeyboardInterrupt:
             pass
 
-sys.exit(supervised(work, sys.argv[1:]))
+sys.exit(supervise(work, sys.argv[1:]))
 """
 
 
@@ -100,8 +100,8 @@ def test_work_that_does_not_hear_is_ended_and_what_is_kept_is_said(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_work_that_crashes_is_a_sentence():
-    code = "import os, signal, sys\nfrom cvxnmf.cli.interruption import supervised\n"
-    code += "sys.exit(supervised(lambda: os.kill(os.getpid(), signal.SIGKILL), []))"
+    code = "import os, signal, sys\nfrom cvxnmf.cli.interruption import supervise\n"
+    code += "sys.exit(supervise(lambda: os.kill(os.getpid(), signal.SIGKILL), []))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert answer.returncode == 1
     assert answer.stderr == "cvxnmf: the work was ended by SIGKILL, perhaps for want of memory.\n"

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from cvxnmf import __version__
 from cvxnmf.cli import terminal
 from cvxnmf.cli.exit_codes import ERROR, INTERRUPTED, USAGE
-from cvxnmf.cli.interruption import supervised
+from cvxnmf.cli.interruption import supervise
 
 __all__ = ["main"]
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:  # called from Python, whose own process it is
         return _run(options)
     named = (getattr(options, name, None) for name in ("output", "report", "certificate", "save"))
-    return supervised(lambda: _run(options), [path for path in named if path])
+    return supervise(lambda: _run(options), [path for path in named if path])
 
 
 def _run(options: argparse.Namespace) -> int:

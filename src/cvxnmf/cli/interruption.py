@@ -26,7 +26,7 @@ GRACE = 0.9
 LOOK, WATCH = 0.02, 0.5
 
 
-def supervised(work: Callable[[], int], outputs: list[str]) -> int:
+def supervise(work: Callable[[], int], outputs: list[str]) -> int:
     """Do the work in a child process where the system can; return its exit code, in the child, too.
 
     `outputs` are files that the work may write; what is left of unfinished ones is removed when it is killed.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import terminal
 from cvxnmf.display.certificate_text import describe
-from cvxnmf.display.formatting import count
+from cvxnmf.display.formatting import cluster_rows, count
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
@@ -107,11 +107,7 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
 
 def _print_clusters(partition: Partition) -> None:
     """Print the clusters with their sizes and surest members."""
-    rows = []
-    for cluster in range(min(partition.n_clusters, MOST_CLUSTERS)):
-        members = partition.order[partition.labels[partition.order] == cluster]
-        names = [terminal.printable(str(partition.nodes[node])) for node in members[:MOST_MEMBERS]]
-        rows.append([str(cluster), f"{len(members):,}", ", ".join(names) + (", …" if len(members) > MOST_MEMBERS else "")])
+    rows = cluster_rows(partition, MOST_CLUSTERS, MOST_MEMBERS, terminal.printable)
     terminal.show_table(("cluster", "nodes", "members, the surest first"), rows, left=(2,))
     if partition.n_clusters > MOST_CLUSTERS:
         print(f"and {count(partition.n_clusters - MOST_CLUSTERS, 'smaller cluster')}; --json or --output shows them all")

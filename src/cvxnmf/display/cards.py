@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cvxnmf.display.certificate_text import describe
-from cvxnmf.display.formatting import count
+from cvxnmf.display.formatting import cluster_rows, count
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
@@ -60,9 +60,10 @@ def partition_card(partition: Partition, with_factors: bool) -> str:
     """Return clusters with their surest members, measures, and the certificates, that of the factors if it is asked for."""
     k = partition.n_clusters
     quality = f"Modularity {partition.modularity:.4f}, performance {partition.performance:.4f}"
+    rows = cluster_rows(partition, CLUSTERS, MEMBERS, lambda name: name[:LETTERS])
     parts = [
         _paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."),
-        _table(_clusters(partition), ("cluster", "nodes", "members, the surest first")),
+        _table(rows, ("cluster", "nodes", "members, the surest first")),
     ]
     if k > CLUSTERS:
         parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
@@ -76,39 +77,31 @@ def partition_card(partition: Partition, with_factors: bool) -> str:
     return _card(f"Partition of {count(len(partition.nodes), 'node')} into {count(k, 'cluster')}", *parts)
 
 
-def _clusters(partition: Partition) -> Iterable[tuple[str, str, str]]:
-    """Yield number, size and first members of the clusters."""
-    for cluster in range(min(partition.n_clusters, CLUSTERS)):
-        members = partition.order[partition.labels[partition.order] == cluster]
-        names = [str(partition.nodes[node])[:LETTERS] for node in members[:MEMBERS]]
-        yield str(cluster), f"{len(members):,}", ", ".join(names) + (", …" if len(members) > MEMBERS else "")
-
-
 def _card(heading: str, *parts: str) -> str:
     """Return a card: a heading, which is escaped, and parts, which are HTML."""
     frame = f"border:1px solid {LINE};border-radius:6px;padding:.6em .9em;margin:.3em 0;max-width:46em;overflow-x:auto"
-    head = f'<div style="font-weight:600;margin-bottom:.3em">{_escaped(heading)}</div>'
+    head = f'<div style="font-weight:600;margin-bottom:.3em">{_escape(heading)}</div>'
     return f'<div style="{frame}">{head}{"".join(parts)}</div>'
 
 
-def _escaped(text: object) -> str:
+def _escape(text: object) -> str:
     """Return a text that is safe inside HTML; what no encoding can write is shown by its code."""
     return escape(str(text).encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def _paragraph(text: str) -> str:
     """Return a paragraph."""
-    return f'<div style="margin:.3em 0">{_escaped(text)}</div>'
+    return f'<div style="margin:.3em 0">{_escape(text)}</div>'
 
 
 def _table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
     """Return a table; its first column is a heading."""
     cell = "text-align:left;vertical-align:top;padding:.15em 1.2em .15em 0;border:0;background:none"
-    head = "".join(f'<th scope="col" style="{cell}">{_escaped(text)}</th>' for text in heading)
+    head = "".join(f'<th scope="col" style="{cell}">{_escape(text)}</th>' for text in heading)
     lines = [f"<tr>{head}</tr>"] if heading else []
     for first, *others in rows:
-        name = f'<th scope="row" style="{cell};font-weight:400">{_escaped(first)}</th>'
-        cells = "".join(f'<td style="{cell}">{_escaped(text)}</td>' for text in others)
+        name = f'<th scope="row" style="{cell};font-weight:400">{_escape(first)}</th>'
+        cells = "".join(f'<td style="{cell}">{_escape(text)}</td>' for text in others)
         lines.append(f'<tr style="background:none">{name}{cells}</tr>')
     return f'<table style="border-collapse:collapse;margin:.3em 0;border:0;font-size:inherit">{"".join(lines)}</table>'
 

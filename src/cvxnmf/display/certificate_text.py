@@ -28,27 +28,13 @@ LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}
 
 @dataclass(frozen=True)
 class Description:
-    """What a certificate says.
+    """What a certificate says."""
 
-    Attributes
-    ----------
-    state : str
-        How strong the proof is: "tight", "loose", or "open" where nothing useful is proved.
-    verdict : str
-        What is left to gain, in a few words.
-    claim : str
-        What is proved, in a sentence.
-    basis : str
-        What the bound rests on and whether it is rigorous, in sentences.
-    facts : tuple of (str, str)
-        The numbers by their names.
-    """
-
-    state: str
-    verdict: str
-    claim: str
-    basis: str
-    facts: tuple[tuple[str, str], ...]
+    state: str  # how strong the proof is: "tight", "loose", or "open" where nothing useful is proved
+    verdict: str  # what is left to gain, in a few words
+    claim: str  # what is proved, in a sentence
+    basis: str  # what the bound rests on and whether it is rigorous, in sentences
+    facts: tuple[tuple[str, str], ...]  # the numbers by their names
 
     @property
     def exact(self) -> bool:

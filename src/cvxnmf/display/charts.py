@@ -30,14 +30,7 @@ EIGENVALUES = 40
 def new_figure(width: float, height: float, columns: int = 1, heights: Sequence[float] = (1,)) -> tuple[Figure, list[Axes]]:
     """Return a figure of so many inches that notebooks show without pyplot, and its axes in the common style.
 
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-    columns : int
-        Number of axes beside one another.
-    heights : sequence of float
-        Shares of the rows of axes, which have their horizontal axis in common.
+    `columns` axes stand beside one another; rows of axes have these shares of the height and their horizontal axis in common.
     """
     try:
         from matplotlib.figure import Figure
@@ -189,14 +182,7 @@ def _write_powers(axis: Any) -> None:
 def draw_spectrum(axes: Axes, partition: Partition, penalty: float = math.nan) -> None:
     """Draw the eigenvalues of the modularity matrix, what noise can reach, and which directions entered the model.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-        Where to draw.
-    partition : Partition
-        Of any graph.
-    penalty : float
-        The weight of the trace, where it lies on the same scale and apart from the noise edge.
+    `penalty` is the weight of the trace, where it lies on the same scale and apart from the noise edge.
     """
     values, rank = shown_eigenvalues(partition), partition.solution.rank
     place = np.arange(1, len(values) + 1)

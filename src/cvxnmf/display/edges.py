@@ -14,25 +14,13 @@ from cvxnmf.results import Partition
 
 @dataclass(frozen=True)
 class EdgeList:
-    """The edges of a partition, counted once.
+    """The edges of a partition, counted once, and two arrays of shape (n,) about the nodes."""
 
-    Attributes
-    ----------
-    first, second : ndarray of int
-        Ends of the edges, the smaller first.
-    weights : ndarray
-        Their weights.
-    degree : ndarray of int, shape (n,)
-        Neighbours of each node other than itself.
-    strength : ndarray of shape (n,)
-        Row sums of A.
-    """
-
-    first: NDArray[np.intp]
+    first: NDArray[np.intp]  # ends of the edges, the smaller first
     second: NDArray[np.intp]
     weights: FloatArray
-    degree: NDArray[np.intp]
-    strength: FloatArray
+    degree: NDArray[np.intp]  # neighbours of each node other than itself
+    strength: FloatArray  # row sums of A
 
     @classmethod
     def of(cls, partition: Partition) -> EdgeList:

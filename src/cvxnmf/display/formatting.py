@@ -1,9 +1,14 @@
-"""Numbers, shares and counts as text."""
+"""Numbers, shares, counts and clusters as text."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cvxnmf.results import Partition
 
 #: Shares below so many percent are said to be that.
 SMALLEST_PERCENT = 1e-4
@@ -36,15 +41,15 @@ def _scientific(value: float, digits: int) -> str:
 
 def lower_bound(value: float, digits: int = 7) -> str:
     """Return a lower bound, rounded down so that what is printed is proved too."""
-    return number(_rounded(value, digits, ROUND_FLOOR), digits)
+    return number(_round_towards(value, digits, ROUND_FLOOR), digits)
 
 
 def upper_bound(value: float, digits: int = 7) -> str:
     """Return an upper bound, rounded up so that what is printed is proved too."""
-    return number(_rounded(value, digits, ROUND_CEILING), digits)
+    return number(_round_towards(value, digits, ROUND_CEILING), digits)
 
 
-def _rounded(value: float, digits: int, direction: str) -> float:
+def _round_towards(value: float, digits: int, direction: str) -> float:
     """Round to significant digits in one direction."""
     if not math.isfinite(value):
         return value
@@ -55,10 +60,20 @@ def percent(share: float) -> str:
     """Return an upper limit of a share in percent, rounded up to two digits."""
     if not math.isfinite(share):
         return "an unknown share"
-    rounded = max(_rounded(100 * share, 2, ROUND_CEILING), SMALLEST_PERCENT)
+    rounded = max(_round_towards(100 * share, 2, ROUND_CEILING), SMALLEST_PERCENT)
     return f"{rounded:.10f}".rstrip("0").rstrip(".") + "%"
 
 
 def count(amount: int, noun: str) -> str:
     """Return an amount with its noun, which takes an s: 1 node, 2 nodes."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def cluster_rows(partition: Partition, clusters: int, members: int, show: Callable[[str], str]) -> list[tuple[str, str, str]]:
+    """Return number, size and surest members of the first clusters; `show` makes names fit to be shown."""
+    rows = []
+    for cluster in range(min(partition.n_clusters, clusters)):
+        nodes = partition.order[partition.labels[partition.order] == cluster]
+        names = ", ".join(show(str(partition.nodes[node])) for node in nodes[:members])
+        rows.append((str(cluster), f"{len(nodes):,}", names + (", …" if len(nodes) > members else "")))
+    return rows

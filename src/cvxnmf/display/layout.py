@@ -18,17 +18,10 @@ LARGE = 500
 
 
 def spring_positions(A: Any, labels: NDArray[np.intp]) -> FloatArray:
-    """Return places of nodes in the square [-1, 1], shape (n, 2).
+    """Return places of nodes in the square [-1, 1], shape (n, 2), from a sparse symmetric adjacency matrix and clusters.
 
     The forces are those of Fruchterman and Reingold, with stronger edges inside clusters; the start is a circle, cluster by
     cluster. Afterwards the longer direction is turned level and nodes that would cover one another are pushed apart.
-
-    Parameters
-    ----------
-    A : scipy.sparse array of shape (n, n)
-        Symmetric adjacency matrix.
-    labels : ndarray of int, shape (n,)
-        The cluster of each node.
     """
     n = len(labels)
     if n < 3:
@@ -40,7 +33,7 @@ def spring_positions(A: Any, labels: NDArray[np.intp]) -> FloatArray:
     graph = networkx.from_scipy_sparse_array(_attraction(A, labels))
     start, steps = dict(enumerate(_circle(labels))), 260 if n < LARGE else 50
     found = networkx.spring_layout(graph, k=1.6 / np.sqrt(n), pos=start, iterations=steps, seed=0)
-    return _separated(_levelled(np.array([found[node] for node in range(n)])))
+    return _push_apart(_turn_level(np.array([found[node] for node in range(n)])))
 
 
 def _attraction(A: Any, labels: NDArray[np.intp]) -> Any:
@@ -65,7 +58,7 @@ def _circle(labels: NDArray[np.intp]) -> FloatArray:
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def _levelled(places: FloatArray) -> FloatArray:
+def _turn_level(places: FloatArray) -> FloatArray:
     """Turn the longer direction level, and scale to the square [-1, 1]."""
     centred = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
@@ -75,7 +68,7 @@ def _levelled(places: FloatArray) -> FloatArray:
     return np.asarray(turned / np.maximum(np.abs(turned).max(), 1e-12), dtype=np.float64)
 
 
-def _separated(places: FloatArray) -> FloatArray:
+def _push_apart(places: FloatArray) -> FloatArray:
     """Push nodes apart that would cover one another."""
     places, room = places.copy(), min(0.075, 0.9 / np.sqrt(len(places)))
     for _ in range(60):

@@ -181,18 +181,9 @@ def graph(partition: Partition) -> Figure:
 
 def _write_names(axes: Axes, partition: Partition, spots: NDArray[np.float64]) -> None:
     """Write the names below the nodes; dollar signs are no formulas here."""
+    look: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7, "color": palette.INK, "parse_math": False}
     for name, (x, y) in zip(partition.nodes, spots.tolist(), strict=True):
-        axes.annotate(
-            str(name)[:24],
-            (x, y),
-            (0, -6),
-            textcoords="offset points",
-            ha="center",
-            va="top",
-            fontsize=7,
-            color=palette.INK,
-            parse_math=False,
-        )
+        axes.annotate(str(name)[:24], (x, y), (0, -6), textcoords="offset points", **look)
 
 
 def _title(axes: Axes, text: str) -> None:

@@ -17,18 +17,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 
 def render(template: str, data: dict[str, Any], **context: Any) -> str:
-    """Return a page that needs nothing but itself.
+    """Return a page that needs nothing but itself: a template that shows the context, and data for its script, as JSON.
 
     A policy inside the page lets only its own script run and nothing be fetched.
-
-    Parameters
-    ----------
-    template : str
-        Name of a template beside this module, which extends ``page.html``.
-    data : dict
-        What the script works with; it becomes JSON.
-    **context
-        What the template shows.
     """
     environment, script = _environment(), _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")

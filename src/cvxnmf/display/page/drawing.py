@@ -65,10 +65,10 @@ class Drawing:
 
 def draw_nodes(partition: Partition) -> Drawing:
     """Return the drawing of a small graph; the page's script adds names under the pointer."""
-    places, height = _framed(spring_positions(partition.A, partition.labels))
+    places, height = _scale_to_frame(spring_positions(partition.A, partition.labels))
     n, degree = len(partition.nodes), np.diff(sp.csr_array(partition.A).indptr)
     radius = (15.0 if n <= 60 else 10.5) * (0.7 + 0.5 * np.sqrt(degree / max(int(degree.max(initial=0)), 1)))
-    names = [_shortened(encodable(name)) if n <= NAMED else "" for name in partition.nodes]
+    names = [_shorten(encodable(name)) if n <= NAMED else "" for name in partition.nodes]
     rows = zip(partition.labels.tolist(), places.tolist(), radius.tolist(), names, strict=True)
     marks = [Mark(cluster, x, y, size, name) for cluster, (x, y), size, name in rows]
     edges = sp.coo_array(sp.triu(partition.A, 1))
@@ -77,7 +77,7 @@ def draw_nodes(partition: Partition) -> Drawing:
     return Drawing(label, height, opacity, list(_edge_lines(edges, partition, places)), marks, of_nodes=True)
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     """Return a name cut to the longest that is written."""
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
@@ -100,7 +100,7 @@ def draw_clusters(partition: Partition) -> Drawing:
     k = partition.n_clusters
     weights, sizes = _cluster_weights(partition), np.bincount(partition.labels, minlength=k)
     spread = np.where(np.eye(k) > 0, 0.0, weights / np.sqrt(np.maximum(np.outer(sizes, sizes), 1)))
-    places, height = _framed(spring_positions(sp.csr_array(spread), np.arange(k)), margin=80.0)
+    places, height = _scale_to_frame(spring_positions(sp.csr_array(spread), np.arange(k)), margin=80.0)
     radius = 16.0 + 34.0 * np.sqrt(sizes / max(int(sizes.max(initial=0)), 1))
     titles = [
         f"cluster {c}: {count(int(sizes[c]), 'node')}, edges of weight {number(float(weights[c, c]), 4)} inside" for c in range(k)
@@ -130,7 +130,7 @@ def _cluster_lines(weights: FloatArray, places: FloatArray) -> Iterator[Line]:
         yield Line(path, None, width, title)
 
 
-def _framed(places: FloatArray, margin: float = 40.0) -> tuple[FloatArray, int]:
+def _scale_to_frame(places: FloatArray, margin: float = 40.0) -> tuple[FloatArray, int]:
     """Return places in a picture of the fixed width, and its height."""
     height = int(np.clip(WIDTH * np.ptp(places[:, 1]) / max(np.ptp(places[:, 0]), 1e-9), 480, 900))
     reach = np.array([WIDTH / 2 - margin, height / 2 - margin])

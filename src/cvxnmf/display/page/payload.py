@@ -35,11 +35,11 @@ def partition_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
     return {
         "names": [encodable(name) for name in partition.nodes],
         "clusters": partition.n_clusters,
-        "labels": _packed_integers(partition.labels),
-        "order": _packed_integers(partition.order),
-        "share": _packed(np.round(own * 10_000), "u2"),
-        "degree": _packed_integers(edges.degree),
-        "strength": _packed(np.nan_to_num(edges.strength), "f4") if edges.weighted else None,
+        "labels": _pack_integers(partition.labels),
+        "order": _pack_integers(partition.order),
+        "share": _pack(np.round(own * 10_000), "u2"),
+        "degree": _pack_integers(edges.degree),
+        "strength": _pack(np.nan_to_num(edges.strength), "f4") if edges.weighted else None,
         "edges": _edge_data(edges) if lists_edges(edges) else None,
         "grid": None if lists_edges(edges) else _grid_data(partition, edges),
         "heat": [_heat_map(shares[partition.order], 1.0, "mean")],
@@ -53,7 +53,7 @@ def factorization_data(result: Factorization) -> dict[str, Any]:
     width = kept_precision(result)
     return {
         "heat": [_heat_map(factor, float(factor.max(initial=0.0)), "max") for factor in finite],
-        "factors": [_packed(factor, width) for factor in factors] if width else None,
+        "factors": [_pack(factor, width) for factor in factors] if width else None,
         "names": [],
     }
 
@@ -71,16 +71,16 @@ def encodable(name: object) -> str:
     return str(name).encode("utf-8", "replace").decode("utf-8")
 
 
-def _packed(array: Any, dtype: str) -> dict[str, str]:
+def _pack(array: Any, dtype: str) -> dict[str, str]:
     """Return the bytes of an array, little endian, in base64, and their type."""
     content = np.ascontiguousarray(array).astype(np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"type": dtype, "data": base64.b64encode(content).decode("ascii")}
 
 
-def _packed_integers(array: Any) -> dict[str, str]:
+def _pack_integers(array: Any) -> dict[str, str]:
     """Pack nonnegative integers in as few bytes as the largest needs."""
     values = np.asarray(array)
-    return _packed(values, "u2" if values.max(initial=0) < 1 << 16 else "u4")
+    return _pack(values, "u2" if values.max(initial=0) < 1 << 16 else "u4")
 
 
 def _unit_interval(array: Any) -> NDArray[np.float64]:
@@ -90,8 +90,8 @@ def _unit_interval(array: Any) -> NDArray[np.float64]:
 
 def _edge_data(edges: EdgeList) -> dict[str, Any]:
     """Return the edges one by one, with weights when they differ."""
-    weights = _packed(np.nan_to_num(edges.weights), "f4") if edges.weighted else None
-    return {"first": _packed_integers(edges.first), "second": _packed_integers(edges.second), "weights": weights}
+    weights = _pack(np.nan_to_num(edges.weights), "f4") if edges.weighted else None
+    return {"first": _pack_integers(edges.first), "second": _pack_integers(edges.second), "weights": weights}
 
 
 def _grid_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _grid_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
     size = min(n, GRID)
     before, after = (grid_counts(at[edges.first], at[edges.second], n, size) for at in (np.arange(n), place))
     top = max(int(before.max()), int(after.max()), 1)
-    cells = [_packed(np.ceil(255 * np.sqrt(counts / top)), "u1")["data"] for counts in (before, after)]
+    cells = [_pack(np.ceil(255 * np.sqrt(counts / top)), "u1")["data"] for counts in (before, after)]
     return {"size": size, "before": cells[0], "after": cells[1]}
 
 
@@ -116,4 +116,4 @@ def _heat_map(values: FloatArray, top: float, how: str) -> dict[str, Any]:
     if how == "mean" and bins:
         binned = binned / np.diff(np.append(starts, n))[:, None]
     level = np.round(255 * _unit_interval(binned / top if top > 0 else binned * 0.0))
-    return {"items": n, "bins": bins, "rows": values.shape[1], "data": _packed(level.T, "u1")["data"]}
+    return {"items": n, "bins": bins, "rows": values.shape[1], "data": _pack(level.T, "u1")["data"]}
