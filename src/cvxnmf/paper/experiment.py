@@ -27,7 +27,6 @@ class Experiment:
     """
 
     name: str
-    title: str
     defaults: Options
     quick: Options
     tasks: Callable[[Options], Sequence[tuple[Any, ...]]]

@@ -58,7 +58,6 @@ SHOWN = (methods.PAPER_KL, methods.DEFAULT)
 
 FIGURE_1 = Experiment(
     name="figure1",
-    title="A block graph before and after its clusters are put together",
     defaults={"size": 100, "deltas": (0.6, 0.2), "tol": 1e-4, "seed": 0},
     quick={"size": 40},
     tasks=_tasks,

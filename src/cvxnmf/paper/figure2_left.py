@@ -84,7 +84,6 @@ def _means(rows: Sequence[Row]) -> list[Row]:
 
 FIGURE_2_LEFT = Experiment(
     name="figure2-left",
-    title="Steps to a certified gap against the size of the graph",
     defaults={"sizes": (20, 40, 60, 80, 100, 120, 140, 160, 180, 200), "repeats": 10, "deltas": (0.6,), "tol": 1e-6, "seed": 0},
     quick={"sizes": (20, 40, 60), "repeats": 3},
     tasks=lambda options: repeated_tasks(options, options["sizes"], "n = {}"),

@@ -56,7 +56,7 @@ def _means(rows: Sequence[Row]) -> list[Row]:
     return lines
 
 
-def _paired(rows: Sequence[Row]) -> list[Row]:
+def _paired_differences(rows: Sequence[Row]) -> list[Row]:
     """Every convex setting against every spectral method on the same graphs."""
     scores = _scores(rows)
     return [
@@ -111,11 +111,10 @@ def _draw_differences(axes: Any, scores: dict[tuple[float, str], FloatArray], de
 
 FIGURE_2_RIGHT = Experiment(
     name="figure2-right",
-    title="Performance against the spectral methods, from near-bipartite graphs to clear clusters",
     defaults={"size": 100, "repeats": 50, "deltas": tuple(round(0.1 * step, 1) for step in range(-8, 9)), "tol": 1e-4, "seed": 0},
     quick={"size": 40, "repeats": 5, "deltas": (-0.8, -0.4, 0.0, 0.4, 0.8)},
     tasks=lambda options: repeated_tasks(options, options["deltas"], "beta - alpha = {:g}"),
     rows=_rows,
     draw=_draw,
-    summaries={"means": _means, "paired": _paired},
+    summaries={"means": _means, "paired": _paired_differences},
 )

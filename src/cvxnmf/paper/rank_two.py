@@ -39,13 +39,13 @@ def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
     W = _positions(kind, value, options)
     W = W - W.mean(axis=0)
     start = {"varied": kind, "spread": float(np.abs(W).max()), "rank": W.shape[1]}
-    rows = [{**start, "method": RANK_TWO, "tol": None, **_rank_two(W)}]
+    rows = [{**start, "method": RANK_TWO, "tol": None, **_rank_two_errors(W)}]
     for method in ("lattice", "series"):
-        rows += [{**start, "method": method, "tol": tol, **_factored(W, method, tol)} for tol in TOLERANCES]
+        rows += [{**start, "method": method, "tol": tol, **_factor_errors(W, method, tol)} for tol in TOLERANCES]
     return rows
 
 
-def _rank_two(W: FloatArray) -> Row:
+def _rank_two_errors(W: FloatArray) -> Row:
     """The paper's replacement itself: of every ``exp(ww')`` the best approximation of rank two, and their entrywise product."""
     E, approximation = np.exp(W @ W.T), np.ones((len(W), len(W)))
     for column in W.T:
@@ -60,7 +60,7 @@ def _rank_two(W: FloatArray) -> Row:
     }
 
 
-def _factored(W: FloatArray, method: str, tol: float) -> Row:
+def _factor_errors(W: FloatArray, method: str, tol: float) -> Row:
     """Nonnegative factors with a chosen error; nothing where they would need too many columns."""
     try:
         with warnings.catch_warnings():
@@ -122,7 +122,6 @@ def _draw_errors(axes: Any, rows: Sequence[Row], error: str, against: str) -> No
 
 RANK_TWO_STUDY = Experiment(
     name="rank-two",
-    title="The precision of the paper's rank-two factors beside its series and the lattice",
     defaults={
         "size": 60,
         "spreads": (0.25, 0.5, 0.75, 1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.centres import farthest_points, nearest_centres
 from cvxnmf.linalg.leading import leading_eigenpairs
 
 Labels = NDArray[np.intp]
@@ -162,17 +163,10 @@ def _move_nodes(A: FloatArray, labels: Labels, k: int) -> Labels:
 
 def _spectral_clusters(A: FloatArray, k: int) -> Labels:
     """Deterministic k-means on the rows of the leading eigenvectors, scaled to length one."""
-    from sklearn.cluster import KMeans
-
     rows = _embedding(A, k)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
-    centres = rows[[int(np.argmax(np.linalg.norm(rows - rows.mean(axis=0), axis=1)))]]
-    while len(centres) < k:  # always the row farthest from the centres so far
-        distances = np.linalg.norm(rows[:, None, :] - centres[None, :, :], axis=2).min(axis=1)
-        centres = np.vstack([centres, rows[int(np.argmax(distances))]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of fewer distinct rows than clusters
-        labels = np.asarray(KMeans(k, init=centres, n_init=1).fit_predict(rows), dtype=np.intp)
+    rows = rows - rows.mean(axis=0)
+    labels = nearest_centres(rows, farthest_points(rows, k))
     for empty in np.setdiff1d(np.arange(k), labels):  # equal rows: every cluster gets a node of the largest one
         labels[np.flatnonzero(labels == np.argmax(np.bincount(labels)))[-1]] = empty
     return labels
