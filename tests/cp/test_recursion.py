@@ -11,8 +11,7 @@ import oracles
 from builders import positive_symmetric, random_counts, random_graph
 from cvxnmf.cp import recursion
 from cvxnmf.cp.cliques import heavy_clique
-from cvxnmf.cp.stage_weights import refit_stages
-from cvxnmf.cp.stages import CliqueStages
+from cvxnmf.cp.stages import CliqueStages, refit_stages
 
 
 @settings(deadline=None, max_examples=30)

@@ -26,12 +26,7 @@ BOUND_STEPS = 60
 
 
 def recursive(
-    A: Any,
-    n_stages: int = 3,
-    loss: str = "mse",
-    form: str = "cliques",
-    diagonal: str | None = None,
-    trace: float | None = None,
+    A: Any, n_stages: int = 3, loss: str = "mse", form: str = "cliques", diagonal: str | None = None, trace: float | None = None
 ) -> Factorization:
     """Take a symmetric matrix apart stage by stage: ``A_{k+1} = A_k - U_k U_k'`` with ``U_k U_k' <= A_k``, ``U_k >= 0``.
 
@@ -99,15 +94,7 @@ def _diagonal(A: FloatArray, diagonal: str | None) -> str:
 
 
 class Objective(ABC):
-    """A loss of ``UU'``, and the bound that is known for it.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, n)
-        The data; an ignored diagonal becomes zero.
-    ignore_diagonal : bool
-        Whether only the other entries count.
-    """
+    """A loss of ``UU'`` against the data A, shape (n, n), and the bound known for it; an ignored diagonal becomes zero."""
 
     loss: str
     #: Whether the value is finite where no stage covers an entry.

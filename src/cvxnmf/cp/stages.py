@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from cvxnmf import validation
 from cvxnmf.convex.cones import PSD, ConditionallyPSD
@@ -14,7 +15,6 @@ from cvxnmf.convex.losses import LOSSES
 from cvxnmf.convex.under_approximation import best_point_below, best_scalings_below
 from cvxnmf.cp.cliques import heavy_clique
 from cvxnmf.cp.exp_factor import factor_point
-from cvxnmf.cp.stage_weights import refit_stages
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Point, Status
 
@@ -26,6 +26,9 @@ USED_UP = 1e-9
 ROOM = 1e-12
 #: Relative error of the factors of a stage that has an embedding.
 FACTOR_TOLERANCE = 1e-3
+#: The most violated entries join the constraints, this many at a time, for this many rounds.
+VIOLATED_AT_ONCE = 20
+ROUNDS = 100
 
 
 class NoStage(Exception):
@@ -40,13 +43,7 @@ class Stage(NamedTuple):
 
 
 class Form(Protocol):
-    """How stages are taken.
-
-    Attributes
-    ----------
-    end : Status
-        How a recursion ends that has no further stage.
-    """
+    """How stages are taken, and how a recursion ends (`end`) that has no further stage."""
 
     end: Status
 
@@ -60,14 +57,8 @@ class Form(Protocol):
 class CliqueStages:
     """Each stage lives on nodes that are all connected in the residual; all weights are refitted after each.
 
-    Parameters
-    ----------
-    A : ndarray of shape (n, n)
-        The data.
-    counted : ndarray of bool, shape (n, n)
-        Entries that count: all, or all but the diagonal.
-    trace : float, optional
-        Weight of the penalty on the embedding; without it every stage is one column.
+    The entries of A that count are all, or all but the diagonal. `trace` is the weight of the penalty on the embedding;
+    without it every stage is one column.
     """
 
     end = Status.CONVERGED
@@ -106,13 +97,7 @@ class CliqueStages:
 
 
 class WholeMatrixStages:
-    """The paper's form: each stage is the best model below the residual on the psd cone, over the whole matrix.
-
-    Parameters
-    ----------
-    loss : str
-        Name of the loss.
-    """
+    """The paper's form: each stage is the best model below the residual on the psd cone, over the whole matrix."""
 
     end = Status.INFEASIBLE
 
@@ -175,3 +160,43 @@ def _refuse_infeasible(R: FloatArray, number: int) -> None:
             f"Stage {number} is infeasible: the residual is {R[i, j]:.3g} at row {i}, column {j}, where exp(X) is at least "
             f"{least[i, j]:.3g} for every positive semidefinite X below its diagonal; use form='cliques'."
         )
+
+
+def refit_stages(A: FloatArray, stages: list[FloatArray], counted: Counted) -> FloatArray:
+    """Weights ``c >= 0`` that minimise ``||A - sum c_k U_k U_k'||^2`` under ``sum c_k U_k U_k' <= A`` on the counted entries."""
+    columns = np.column_stack([(U @ U.T)[counted] for U in stages])
+    data = A[counted]
+    chosen, c = np.zeros(0, dtype=np.intp), np.zeros(len(stages))
+    for _ in range(ROUNDS):
+        c = _least_squares_below(columns, data, chosen)
+        excess = columns @ c - data
+        worst = np.argsort(-excess, kind="stable")[:VIOLATED_AT_ONCE]
+        worst = np.setdiff1d(worst[excess[worst] > 1e-9 * data.max()], chosen)
+        if not len(worst):
+            break
+        chosen = np.concatenate([chosen, worst])
+    return c
+
+
+def _least_squares_below(columns: FloatArray, data: FloatArray, chosen: NDArray[np.intp]) -> FloatArray:
+    """Minimise ``|columns c - data|`` over c >= 0 with ``columns c <= data`` at the chosen rows.
+
+    In coordinates where the objective is a distance this is a least-distance problem, whose dual is a nonnegative
+    least-squares problem (Lawson and Hanson).
+    """
+    size = np.linalg.norm(columns, axis=0)
+    scaled = columns / size
+    R = np.asarray(np.linalg.qr(scaled, mode="r"))
+    ridge = np.sqrt(float(np.finfo(np.float64).eps)) * np.eye(len(size))
+    R = np.asarray(np.linalg.qr(np.vstack([R, ridge]), mode="r"))  # stages may repeat each other
+    free = np.linalg.solve(R, np.linalg.solve(R.T, scaled.T @ data))
+    limits = np.vstack([np.eye(len(size)), -scaled[chosen]])  # limits @ c >= edges
+    edges = np.concatenate([np.zeros(len(size)), -data[chosen]]) - limits @ free
+    G = np.linalg.solve(R.T, limits.T).T
+    unit = max(float(np.abs(edges).max()), np.finfo(np.float64).tiny)
+    M, e = np.vstack([G.T, edges / unit]), np.append(np.zeros(len(size)), 1.0)
+    residual = M @ nnls(M, e, maxiter=50 * len(edges))[0] - e
+    if -residual[-1] < 1e-12:  # no room at all: nothing may be taken
+        return np.zeros(len(size))
+    z = residual[:-1] / -residual[-1] * unit
+    return np.asarray(np.maximum(0.0, free + np.linalg.solve(R, z)) / size)
