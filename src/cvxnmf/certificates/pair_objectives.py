@@ -77,7 +77,7 @@ class PairObjective:
         gain, cost = self.alpha * w, self.beta * self.sizes[i] * self.sizes[j]
         if self.exact:
             return np.asarray(gain - cost, dtype=np.int64)
-        slack = (self._longest_row() + 64) * UNIT * (np.abs(gain) + cost)
+        slack = (4 * self._longest_row() + 64) * UNIT * (np.abs(gain) + cost)  # two degrees and the total, each a sum
         values = np.asarray(np.ceil(self.scale * (gain - cost + slack)), dtype=np.int64) + 1
         return np.where(w == 0, np.minimum(values, 0), values)
 
@@ -118,7 +118,7 @@ class PairObjective:
         if self.exact:
             return (Fraction(self.offset) + total) / Fraction(self.unit)
         sum_of_pairs = total / Fraction(self.scale) + Fraction(self.offset)
-        margin = 16 * UNIT * (abs(float(sum_of_pairs)) + abs(self.offset))
+        margin = (4 * self._longest_row() + 16) * UNIT * (abs(float(sum_of_pairs)) + abs(self.offset))
         return (sum_of_pairs + Fraction(margin)) / Fraction(self.unit)
 
     def step(self) -> int:
