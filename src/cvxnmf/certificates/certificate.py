@@ -99,7 +99,7 @@ class Certificate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "statement", parse_statement(self.statement))
         if not self.digest:
-            object.__setattr__(self, "digest", self._computed_digest())
+            object.__setattr__(self, "digest", self._compute_digest())
 
     @classmethod
     def of_proof(
@@ -123,7 +123,7 @@ class Certificate:
             raise CertificateError("The certificate holds entries of another type than it should.")
         return cls(**dict(facts) | numbers, witness=witness)
 
-    def _computed_digest(self) -> str:
+    def _compute_digest(self) -> str:
         seal = hashlib.sha256(json.dumps(self.facts(), sort_keys=True, default=str).encode())
         for name in sorted(self.witness):
             array = np.ascontiguousarray(self.witness[name])
@@ -162,7 +162,6 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks."""
         from cvxnmf.display.cards import certificate_card
 
         return certificate_card(self)
@@ -186,7 +185,7 @@ class Certificate:
         CertificateError
             If the witness does not prove the stated bound for these data.
         """
-        if self.digest != self._computed_digest():
+        if self.digest != self._compute_digest():
             raise CertificateError("The certificate was altered after it was made: its digest does not match.")
         try:
             proof = self.statement.prove(A, self.kind, self.witness)

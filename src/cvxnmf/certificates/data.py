@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.certificates.losses import KL, of_moderate_size
+from cvxnmf.certificates.losses import KL, require_moderate_size
 from cvxnmf.certificates.rounding import is_finite, is_mirrored
 from cvxnmf.certificates.row_chunks import is_dask
 from cvxnmf.certificates.statement import Array, CertificateError, Witness
@@ -50,7 +50,7 @@ def sparse_graph(A: Any) -> Any:
     data.eliminate_zeros()
     if not (data.nnz and is_finite(data.data) and data.data.min() > 0):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
-    of_moderate_size(data.data, KL)
+    require_moderate_size(data.data, KL)
     kept = np.flatnonzero(np.diff(data.indptr))
     return data[kept][:, kept].tocsr()
 

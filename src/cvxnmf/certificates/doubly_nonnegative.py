@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.certificates.data import square_matrix, witness_arrays
-from cvxnmf.certificates.losses import SQUARED_ERROR, of_moderate_size
+from cvxnmf.certificates.losses import SQUARED_ERROR, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_psd, safe_proof
 from cvxnmf.certificates.statement import ZERO, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
@@ -49,7 +49,7 @@ class DoublyNonnegativeStatement(Statement):
 def prove_dual(A: Any, statement: DoublyNonnegativeStatement, witness: Witness) -> Proof:
     """Return the bound that S and N prove."""
     data, l1, trace = square_matrix(A), statement.l1, statement.trace
-    of_moderate_size(data, SQUARED_ERROR)
+    require_moderate_size(data, SQUARED_ERROR)
     S, N = witness_arrays(witness, "S", "N")
     if S.shape != data.shape or N.shape != data.shape:
         raise CertificateError(f"The witness of shape {S.shape} does not match data of shape {data.shape}.")

@@ -113,7 +113,7 @@ LOSSES: dict[str, Loss] = {"kl": KL, "mse": SQUARED_ERROR, "mse-paper": Constrai
 FACTOR_LOSSES = ("kl", "mse")
 
 
-def of_moderate_size(A: Array, loss: Loss) -> None:
+def require_moderate_size(A: Array, loss: Loss) -> None:
     """Refuse data so small or large that products of them would vanish or overflow unnoticed."""
     largest, limit = float(np.nanmax(A, initial=0.0)), loss.largest_entry
     if not 1 / limit <= largest <= limit:

@@ -91,7 +91,7 @@ class _MatrixFreeDual:
     def least_eigenvalue(self, s: Array, trace: float) -> float:
         """Lower end of the spectrum of Y in the metric, less the residual of its vector."""
 
-        def lowered(X: Array) -> Array:  # minus Y, with the direction s, where Y vanishes, out of the way
+        def minus_dual(X: Array) -> Array:  # minus Y, with the direction s, where Y vanishes, out of the way
             B = X / s[:, None]
             product = self.A @ B
             for rows, E in self._row_chunks():
@@ -100,7 +100,7 @@ class _MatrixFreeDual:
             product += self.residual[:, None] * B
             return np.asarray(product / s[:, None] - trace * X)
 
-        value, residual = largest_ritz(lowered, np.column_stack([s[:, None] * self.W, self._seeds()]))
+        value, residual = largest_ritz(minus_dual, np.column_stack([s[:, None] * self.W, self._seeds()]))
         return -(value + residual)
 
     def _seeds(self) -> Array:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.certificates.data import data_matrix, witness_arrays
-from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, log, of_moderate_size
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, log, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_contraction, row_slices, row_sums, safe_proof
 from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
@@ -64,7 +64,7 @@ class NonsymmetricStatement(Statement):
 def prove_dual(A: Any, statement: NonsymmetricStatement, witness: Witness) -> Proof:
     """Return the bound that the witness proves."""
     data = data_matrix(A)
-    of_moderate_size(data, LOSSES[statement.loss])
+    require_moderate_size(data, LOSSES[statement.loss])
     if statement.effects:
         data = data[np.ix_(data.any(axis=1), data.any(axis=0))]
     Z = witness_arrays(witness, "Z")[0]

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
 from cvxnmf.certificates.leading import prove_lanczos
-from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, of_moderate_size
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, largest_eigenvalues, safe_proof
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
 from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_count
@@ -134,7 +134,7 @@ def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
         raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {part.shape}, or is negative.")
     if statement.symmetric and not np.array_equal(N, N.T):
         raise CertificateError("The witness is not symmetric.")
-    of_moderate_size(part, SQUARED_ERROR)
+    require_moderate_size(part, SQUARED_ERROR)
     norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
     error = statement.scaling_error(data)
     taken, spare = _leading_energy(part + N, statement, error * np.sqrt(norm))
@@ -166,7 +166,7 @@ def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Ra
     """
     if not (statement.has_squared_error and statement.is_plain):
         raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")
-    of_moderate_size(np.array([largest]), SQUARED_ERROR)
+    require_moderate_size(np.array([largest]), SQUARED_ERROR)
     taken, spare = _gram_energy(G, count, float(np.sqrt(energy)), statement.n_components)
     return safe_proof(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken), energy, spare=spare)
 
@@ -198,7 +198,7 @@ def prove_independence(A: Any, statement: RankStatement, witness: Witness) -> Pr
     if LOSSES[statement.loss] is not KL or statement.n_components != 1:
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
     part = _observed_part(statement.data(A), witness, statement.symmetric)
-    of_moderate_size(part, KL)
+    require_moderate_size(part, KL)
     rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())
     if not 0 < total < math.inf:
         raise CertificateError("The bound is not a finite number.")

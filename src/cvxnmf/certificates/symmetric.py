@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.data import square_matrix, witness_arrays
-from cvxnmf.certificates.losses import KL, LOSSES, Loss, of_moderate_size
+from cvxnmf.certificates.losses import KL, LOSSES, Loss, require_moderate_size
 from cvxnmf.certificates.matrix_free import factor_arrays, is_large, prove_matrix_free
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, is_mirrored, is_psd, row_slices, safe_proof
 from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
@@ -108,7 +108,7 @@ def prove_dual(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof
     if "W" in witness and is_large(A):
         return prove_matrix_free(A, statement, witness)
     data = square_matrix(A)
-    of_moderate_size(data, LOSSES[statement.loss])
+    require_moderate_size(data, LOSSES[statement.loss])
     metric, Z = _from_factors(data, witness) if "W" in witness else witness_arrays(witness, "metric", "Z")
     dual = _DualPoint(data, statement, Z, metric)
     dual.require_domain()

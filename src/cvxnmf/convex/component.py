@@ -182,7 +182,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         """The best of the model without positions, the user's point, and ``log A`` projected on the cone if A has no zero."""
         candidates = [self.independent_model()]
         if isinstance(given, tuple):
-            point = given.restricted(self.nodes)
+            point = given.restrict_to(self.nodes)
             fits = self.cone.free_effects or not point.v.any()
             candidates.append(point if fits else self._project(point.dense()))
         elif given is not None:

@@ -72,9 +72,9 @@ class Cone(Geometry[Point]):
     def penalty(self, point: Point) -> float:
         """``<N, X>`` at a point in factors."""
         SW = self.s[:, None] * point.W
-        return max(0.0, float(np.vdot(SW, SW)) - self._outside(SW))
+        return max(0.0, float(np.vdot(SW, SW)) - self._along_free_direction(SW))
 
-    def _outside(self, SW: FloatArray) -> float:
+    def _along_free_direction(self, SW: FloatArray) -> float:
         return 0.0
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
@@ -135,14 +135,14 @@ class Cone(Geometry[Point]):
 
     def canonical_factors(self, point: Point) -> Point:
         """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
-        v, W = self._centred(point)
+        v, W = self._centre(point)
         U, sigma, _ = np.linalg.svd(self.s[:, None] * W, full_matrices=False)
         keep = sigma > RELATIVE_ZERO * len(W) * sigma.max(initial=0.0)
         U = U[:, keep]
         signs = np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(U.shape[1])])
         return Point(v, U * (signs * sigma[keep])[None, :] / self.s[:, None])
 
-    def _centred(self, point: Point) -> Point:
+    def _centre(self, point: Point) -> Point:
         return point
 
     def contains(self, X: FloatArray, tolerance: float) -> bool:
@@ -203,14 +203,14 @@ class ConditionallyPSD(Cone):
         add_outer(B, u, u * float(np.abs(B).sum(axis=1).max()))
         return B
 
-    def _centred(self, point: Point) -> Point:
+    def _centre(self, point: Point) -> Point:
         """Move the weighted mean of the positions into the effects."""
         t = self.s**2
         mean = t @ point.W / t.sum()
         W = point.W - mean[None, :]
         return Point(point.v + W @ mean + 0.5 * (mean @ mean), W)
 
-    def _outside(self, SW: FloatArray) -> float:
+    def _along_free_direction(self, SW: FloatArray) -> float:
         along = self.s @ SW / np.linalg.norm(self.s)
         return float(along @ along)
 

@@ -16,6 +16,7 @@ LARGEST_SHIFT = 1e6
 ABSURD = 1e150
 
 Witness = Mapping[str, FloatArray]
+Family = Callable[[float], Witness]
 
 
 class Dual(NamedTuple):
@@ -27,12 +28,7 @@ class Dual(NamedTuple):
 
 
 def prove_least_shift(
-    A: FloatArray,
-    statement: Statement,
-    least: float,
-    family: Callable[[float], Witness],
-    pad: float,
-    largest: float = LARGEST_SHIFT,
+    A: FloatArray, statement: Statement, least: float, family: Family, pad: float, largest: float = LARGEST_SHIFT
 ) -> Dual | None:
     """Raise the shift from `least` until the check accepts the family's dual point; None beyond the largest shift."""
     while least + pad <= largest:

@@ -90,11 +90,11 @@ class Loss(ABC):
         """Loss and its gradient at X, one exponential for both."""
         X = self._visible(X)
         total, E = self._sum(X)
-        return self._total(total), self._weighted(self._slope(E))
+        return self._total(total), self._weight_entries(self._slope(E))
 
     def curvature(self, X: FloatArray) -> FloatArray:
         """Second derivatives at X, entrywise."""
-        return self._weighted(self._bend(self._visible(X)))
+        return self._weight_entries(self._bend(self._visible(X)))
 
     def _total(self, variable_part: float) -> float:
         """The loss itself; rounding must not take it below zero."""
@@ -108,7 +108,7 @@ class Loss(ABC):
             np.fill_diagonal(X, 0.0)
         return X
 
-    def _weighted(self, G: FloatArray) -> FloatArray:
+    def _weight_entries(self, G: FloatArray) -> FloatArray:
         if self.ignore_diagonal:
             np.fill_diagonal(G, 0.0)
         return G
@@ -125,7 +125,7 @@ class KullbackLeibler(Loss):
 
     def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
-            A, E = self.A, self._weighted(np.exp(X))
+            A, E = self.A, self._weight_entries(np.exp(X))
             inner = float(np.vdot(A, X))
             if not np.isfinite(inner):  # 0 * (-inf) counts as 0
                 inner = float(np.sum(A * np.where(A > 0, X, 0.0)))
@@ -183,7 +183,7 @@ class PairedKullbackLeibler(KullbackLeibler):
     def _visible(self, X: FloatArray) -> FloatArray:
         return np.where(self.factors > 0, X, 0.0)
 
-    def _weighted(self, G: FloatArray) -> FloatArray:
+    def _weight_entries(self, G: FloatArray) -> FloatArray:
         G *= self.factors
         return G
 
@@ -203,7 +203,7 @@ class SquaredError(Loss):
 
     def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):
-            A, E = self.A, self._weighted(np.exp(X))
+            A, E = self.A, self._weight_entries(np.exp(X))
             low = 2.0 * E < A
             a = A[low]
             below = 0.25 * a * a - 0.5 * a * a * (X[low] - np.log(a) + LOG_2)
@@ -251,8 +251,8 @@ class SquaredError(Loss):
             np.fill_diagonal(x, np.diag(B))
         for _ in range(max_iter):
             E = np.exp(self._visible(x))
-            slope = self._weighted(2.0 * E * (E - A)) + weight * (x - B)
-            bend = self._weighted(2.0 * E * (2.0 * E - A)) + weight
+            slope = self._weight_entries(2.0 * E * (E - A)) + weight * (x - B)
+            bend = self._weight_entries(2.0 * E * (2.0 * E - A)) + weight
             step = slope / bend
             x -= step
             np.maximum(x, lower, out=x)

@@ -110,7 +110,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         if given is None:
             return plain
         if isinstance(given, tuple):
-            point = given.restricted(self.nodes)
+            point = given.restrict_to(self.nodes)
         else:
             point = self.cone.project(np.clip(given[np.ix_(self.nodes, self.nodes)], -1e6, 1e6))
         return point if np.isfinite(point.v).all() and self.value(point) < self.value(plain) else plain
@@ -198,14 +198,8 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         largest = self.largest_eigenvalue(point)
 
         def witness(shift: float) -> Witness:
-            share = 1.0 - min(shift, 1.0)
-            return {
-                "v": point.v,
-                "W": point.W,
-                "metric": self.cone.s,
-                "share": share + 0.0 * residual[:1],
-                "diagonal": -share * residual,
-            }
+            share = np.array([1.0 - min(shift, 1.0)])
+            return {"v": point.v, "W": point.W, "metric": self.cone.s, "share": share, "diagonal": -share * residual}
 
         least = max(0.0, 1.0 - self.trace / largest) if largest > 0 else 0.0
         pad = LARGE_PAD if is_large(self.A) else max(FIRST_PAD, RELATIVE_PAD * least)

@@ -45,7 +45,7 @@ def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
     return product
 
 
-def _near(W: Any, lengths: Any) -> Any:
+def _gaussian_kernel(W: Any, lengths: Any) -> Any:
     """``exp(-|w_i - w_j|^2 / 2)`` in single precision, half the squared lengths given; in rows, which saves a second matrix."""
     K = W @ W.T
     for chunk in row_chunks(len(K), 1, TILE):
@@ -85,7 +85,7 @@ class Model:
             return self @ x
         if self._stored is None:
             lengths = 0.5 * np.sum(self.W * self.W, axis=1)
-            self._stored = np.exp(self.v + lengths), _near(self.W.astype(np.float32), lengths.astype(np.float32))
+            self._stored = np.exp(self.v + lengths), _gaussian_kernel(self.W.astype(np.float32), lengths.astype(np.float32))
         scaling, near = self._stored
         y = scaling * x
         unit = max(float(np.abs(y).max(initial=0.0)), np.finfo(np.float64).tiny)

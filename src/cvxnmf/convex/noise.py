@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer
-from cvxnmf.linalg.leading import FULL_GRAM, lanczos_pairs, pairs_above
+from cvxnmf.linalg.leading import FULL_GRAM, Pairs, lanczos_pairs, pairs_above
 from cvxnmf.linalg.sparse import RankOneDowndate
 
 #: Graphs with more nodes have their leading directions found by filtering.
@@ -32,9 +32,7 @@ def _standardised_residual(A: Any, s: FloatArray) -> tuple[Any, FloatArray]:
     return inverse @ A @ inverse, degrees / s / np.sqrt(degrees.sum())
 
 
-def leading_directions(
-    A: Any, s: FloatArray, edge: float, count: int, report: Callable[[int], Any] | None = None
-) -> tuple[FloatArray, FloatArray]:
+def leading_directions(A: Any, s: FloatArray, edge: float, count: int, report: Callable[[int], Any] | None = None) -> Pairs:
     """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1`` and their vectors, exact only above `edge`."""
     scaled, expected = _standardised_residual(A, s)
     residual = RankOneDowndate(sp.csr_array(scaled), expected)
@@ -98,9 +96,8 @@ def _two_valued_variance(degrees: FloatArray, top: float, weights: FloatArray) -
 def spectral_edge(variance: FloatArray) -> float:
     """Largest eigenvalue that pure noise can show, from the row sums of the matrix of entry variances (docs/mathematics.md).
 
-    For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at
-    the minimum over ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, found as the root of the derivative. With row sums r,
-    ``a = r / sqrt(sum r)``.
+    For a symmetric random matrix whose entries have variance close to ``a_i a_j`` the spectrum ends at the minimum over
+    ``t > max a`` of ``t sqrt(sum_j a_j / (t - a_j))``, a root of the derivative. With row sums r, ``a = r / sqrt(sum r)``.
     """
     total = float(variance.sum())
     if total == 0:
@@ -120,11 +117,7 @@ def spectral_edge(variance: FloatArray) -> float:
 
 
 def residual_dispersion(
-    A: Any,
-    s: FloatArray,
-    variance: FloatArray,
-    unit_edge: float,
-    pairs: Callable[[float, int], tuple[FloatArray, FloatArray]] | None = None,
+    A: Any, s: FloatArray, variance: FloatArray, unit_edge: float, pairs: Callable[[float, int], Pairs] | None = None
 ) -> float:
     """Noise variance per unit of model variance, from the energy of the residual outside the signal.
 
@@ -167,7 +160,7 @@ def _modularity_energy(A: Any, s: FloatArray) -> float:
     return float(np.sum((entries - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
 
 
-def modularity_pairs(A: Any, s: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+def modularity_pairs(A: Any, s: FloatArray, count: int) -> Pairs:
     """The largest eigenvalues of ``S^-1 (A - dd'/1'd) S^-1``, in decreasing order, and their vectors; A is sparse."""
     n = A.shape[0]
     scaled, expected = _standardised_residual(A, s)
@@ -217,10 +210,9 @@ def rectangular_residual_dispersion(
 ) -> float:
     """Noise variance per unit of model variance, from the energy of the residual `B` outside the signal.
 
-    Singular values above ``unit_edge * sqrt(phi)`` are signal. The rest is compared with what noise of variance
-    ``phi a_i b_j`` leaves outside the signal's rows and columns, ``phi sum_i a_i (1 - p_i) sum_j b_j (1 - q_j)`` with their
-    leverages p and q; down to the fixed point. Without the leverages a few strong directions in a thin matrix take the
-    noise with them.
+    Singular values above ``unit_edge * sqrt(phi)`` are signal. The rest is compared with what noise of variance ``phi a_i b_j``
+    leaves outside the signal's rows and columns, ``phi sum_i a_i (1 - p_i) sum_j b_j (1 - q_j)`` with their leverages p and q;
+    down to the fixed point. Without the leverages a few strong directions in a thin matrix take the noise with them.
     """
     total = np.sqrt(float(row_variance.sum()))
     left, values, right = sl.svd(B, full_matrices=False, check_finite=False)

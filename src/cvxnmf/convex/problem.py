@@ -150,7 +150,7 @@ class Problem(ABC):
             duals.append(component.dual_point(MatrixPoint(part)))
         return Examined(self.value(whole), duals, restored)
 
-    def _joined_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:
+    def _join_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:
         """Effects and positions of all components, ``-inf`` effects where there are no data; the component of every node."""
         v, numbers = np.full(n, -np.inf), np.full(n, -1)
         W = np.zeros((n, sum(point.W.shape[1] for point in points)))

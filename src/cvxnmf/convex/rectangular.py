@@ -92,12 +92,12 @@ class NonsymmetricProblem(Problem):
 
     def restrict_solution(self, solution: Solution) -> list[PairedPoint] | None:
         """Its factors on the rows and columns that carry data; None where effects are not free or infinite."""
-        point = self._paired_point(solution).restricted(self.components[0].nodes)
+        point = self._paired_point(solution).restrict_to(self.components[0].nodes)
         return [point] if np.isfinite(point.v).all() and (self.statement.effects or not point.v.any()) else None
 
     def join_points(self, points: Sequence[PairedPoint]) -> tuple[PairedPoint, None]:
         """Effects and positions of all rows and columns; ``-inf`` effects where there are no data."""
-        v, W, _ = self._joined_factors(sum(self.A.shape), points)
+        v, W, _ = self._join_factors(sum(self.A.shape), points)
         return PairedPoint(v, W, len(self.A)), None
 
 

@@ -49,7 +49,7 @@ class SymmetricProblem(Problem):
         """The same problem on dense matrices."""
         if not self.matrix_free:
             return self
-        return self._restated(validation.as_dense(self.A), self.trace, matrix_free_from=None)
+        return self._restate(validation.as_dense(self.A), self.trace, matrix_free_from=None)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms."""
@@ -65,14 +65,14 @@ class SymmetricProblem(Problem):
         whole, groups = solution.point, solution.groups
         if not isinstance(whole, Point) or len(whole.v) != self.size:
             validation.refuse(f"X is a Solution of another problem; give one of a symmetric problem of {self.size} nodes.")
-        points = [whole.restricted(component.nodes) for component in self.components]
+        points = [whole.restrict_to(component.nodes) for component in self.components]
         apart = groups is not None and any(np.ptp(groups[component.nodes]) for component in self.components)
         admitted = all(component.admits(point) for component, point in zip(self.components, points, strict=True))
         return points if admitted and not apart else None
 
     def join_points(self, points: Sequence[Point]) -> tuple[Point, Index | None]:
         """Effects and positions of all components; ``-inf`` effects where there are no data."""
-        v, W, numbers = self._joined_factors(self.size, points)
+        v, W, numbers = self._join_factors(self.size, points)
         return Point(v, W), numbers
 
     def join_duals(self, duals: Sequence[Dual | None]) -> Dual | None:
@@ -102,7 +102,7 @@ class SymmetricProblem(Problem):
         X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``, and under a penalty have an infinite value.
         """
         Y = self.matrix(X)
-        parts = [(component, Y[np.ix_(component.nodes, component.nodes)]) for component in self._penalised()]
+        parts = [(component, Y[np.ix_(component.nodes, component.nodes)]) for component in self._penalised_components()]
         if not all(np.isfinite(part).all() for _, part in parts):
             return float("inf")  # a limit that the penalty does not allow
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,21 +112,21 @@ class SymmetricProblem(Problem):
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the objective at X, shape (n, n)."""
         _, G = self._loss.value_and_gradient(self.matrix(X))
-        for component in self._penalised():
+        for component in self._penalised_components():
             square = np.ix_(component.nodes, component.nodes)
             G[square] = component.cone.add_penalty(G[square], self.trace)
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
         """Return the same problem with another trace weight."""
-        return self._restated(self.A, trace, MATRIX_FREE_FROM)
+        return self._restate(self.A, trace, MATRIX_FREE_FROM)
 
-    def _restated(self, A: Any, trace: float | Literal["auto"], matrix_free_from: int | None) -> SymmetricProblem:
+    def _restate(self, A: Any, trace: float | Literal["auto"], matrix_free_from: int | None) -> SymmetricProblem:
         terms = self.statement
         metric = self.metric if terms.metric == "own" else terms.metric
         return state_problem(A, terms.loss, terms.cone, metric, trace, terms.diagonal, matrix_free_from)
 
-    def _penalised(self) -> tuple[Any, ...]:
+    def _penalised_components(self) -> tuple[Any, ...]:
         return self.components if self.trace else ()
 
     @cached_property
@@ -145,10 +145,9 @@ def symmetric(
 ) -> SymmetricProblem:
     """State the convex restriction of symmetric NMF.
 
-    ``min loss(A, exp(X)) + trace <N, X>`` over X in the cone: every such ``exp(X)`` (entrywise) is completely
-    positive, so it factors as ``UU'`` with ``U >= 0``. ``N = S P S`` with ``S = diag(metric)`` and P the projector
-    on the directions that the cone constrains; for the psd cone in the uniform metric ``<N, X>`` is the trace
-    of X (docs/mathematics.md).
+    ``min loss(A, exp(X)) + trace <N, X>`` over X in the cone: every such ``exp(X)`` (entrywise) is completely positive, so it
+    factors as ``UU'`` with ``U >= 0``. ``N = S P S`` with ``S = diag(metric)`` and P the projector on the directions that the
+    cone constrains; for the psd cone in the uniform metric ``<N, X>`` is the trace of X (docs/mathematics.md).
 
     Parameters
     ----------
@@ -169,8 +168,7 @@ def symmetric(
         explain enters X; it assumes independent entries whose variance is proportional to their mean, is known
         for KL on the conditional cone only, and is 0 for data without noise.
     diagonal : {"fit", "ignore"}
-        Whether the diagonal of A counts. Ignoring it needs ``trace > 0``, and on the conditional cone a graph
-        that is not a star.
+        Whether the diagonal of A counts. Ignoring it needs ``trace > 0``, and on the conditional cone a graph that is not a star.
 
     Returns
     -------

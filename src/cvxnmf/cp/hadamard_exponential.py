@@ -51,8 +51,8 @@ class HadamardExponential(NamedTuple):
 
     def restrict(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> HadamardExponential:
         """Return the matrix of some rows and columns, the same ones if symmetric."""
-        left = self.left.restricted(rows)
-        return HadamardExponential(left, left if self.symmetric else self.right.restricted(columns))
+        left = self.left.restrict_to(rows)
+        return HadamardExponential(left, left if self.symmetric else self.right.restrict_to(columns))
 
     def chunks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Row chunks of the matrix with their rows, never all of it at once."""

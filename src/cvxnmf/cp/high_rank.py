@@ -97,7 +97,7 @@ def _centres_around_data(target: HadamardExponential) -> FloatArray:
 def _subsample(half: Point, count: int) -> Point:
     """At most `count` rows, evenly spread."""
     n = len(half.v)
-    return half if n <= count else half.restricted(np.linspace(0, n - 1, count).astype(np.intp))
+    return half if n <= count else half.restrict_to(np.linspace(0, n - 1, count).astype(np.intp))
 
 
 def _numerical_rank(target: HadamardExponential, tol: float) -> int:

@@ -12,6 +12,8 @@ import scipy.sparse.linalg as spl
 
 from cvxnmf.linalg.arrays import FloatArray
 
+#: Eigenvalues, decreasing, and their vectors.
+Pairs = tuple[FloatArray, FloatArray]
 #: Up to this many rows a matrix is decomposed by a dense driver; beyond it, few pairs by Lanczos.
 FULL_GRAM = 1200
 #: Up to this many rows an operator is written out.
@@ -30,7 +32,7 @@ ENDS_STEPS = 12
 KRYLOV_EXCESS, KRYLOV_PRODUCTS = 10, 7
 
 
-def leading_eigenpairs(B: Any, k: int) -> tuple[FloatArray, FloatArray]:
+def leading_eigenpairs(B: Any, k: int) -> Pairs:
     """The k largest eigenvalues of a symmetric matrix, decreasing, and their vectors."""
     n = B.shape[0]
     if n > FULL_GRAM and 5 * k < n:
@@ -40,7 +42,7 @@ def leading_eigenpairs(B: Any, k: int) -> tuple[FloatArray, FloatArray]:
     return values[::-1], vectors[:, ::-1]
 
 
-def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: int) -> tuple[FloatArray, FloatArray]:
+def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: int) -> Pairs:
     """The largest eigenvalues of a symmetric operator, decreasing, and their vectors; of a small one by a full decomposition."""
     if n <= SMALL_OPERATOR or 3 * count >= n:
         B = np.column_stack([product(column) for column in np.eye(n)])
@@ -52,7 +54,7 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
 
 def pairs_above(
     product: Callable[..., FloatArray], n: int, edge: float, count: int, report: Callable[[int], Any] | None = None
-) -> tuple[FloatArray, FloatArray]:
+) -> Pairs:
     """The `count` largest eigenvalues of a large symmetric operator, decreasing, and their vectors; exact only above `edge`.
 
     Subspace iterations with polynomials of Chebyshev that damp everything between the lower end of the spectrum and the edge,
@@ -120,7 +122,7 @@ def _chebyshev(product: Callable[..., FloatArray], X: FloatArray, centre: float,
     return now
 
 
-def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) -> tuple[FloatArray, FloatArray]:
+def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) -> Pairs:
     """The k largest eigenvalues of a positive semidefinite operator, decreasing, and their vectors, by a few block products.
 
     Rayleigh-Ritz on the span of ``X, BX, B²X, ...`` with a fixed block X of some more columns than wanted: the number of products
@@ -145,9 +147,7 @@ def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) ->
     return values[::-1][:k], Q @ vectors[:, ::-1][:, :k]
 
 
-def lanczos_pairs(
-    B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter: int | None = None
-) -> tuple[FloatArray, FloatArray]:
+def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter: int | None = None) -> Pairs:
     """The k largest eigenvalues of a symmetric matrix or operator, decreasing, and their vectors, by Lanczos iterations.
 
     Where these do not converge, a moderate operator is written out, and of a large one what was found is refined once.

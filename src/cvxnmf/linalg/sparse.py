@@ -57,18 +57,7 @@ def csr_times(A: Any, X: FloatArray) -> FloatArray:
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _combination(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    e: Any,
-    t: Any,
-    X: Any,
-    shift: float,
-    scale: float,
-    Y: Any,
-    R: Any,
-    first: int,
-    last: int,
+    indptr: Any, indices: Any, data: Any, e: Any, t: Any, X: Any, shift: Any, scale: Any, Y: Any, R: Any, first: int, last: int
 ) -> None:
     k = X.shape[1]
     for i in range(first, last):

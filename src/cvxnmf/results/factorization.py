@@ -39,7 +39,6 @@ class CPFactor:
             object.__setattr__(self, "V", self.U)
 
     def __repr__(self) -> str:
-        """Return one line."""
         n, columns = self.U.shape
         return (
             f"<CPFactor: {n} rows, {columns} columns, relative error {self.max_relative_error:.1e} at most, "
@@ -47,7 +46,6 @@ class CPFactor:
         )
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks."""
         from cvxnmf.display import cards
 
         return cards.cp_factor_card(self)
@@ -115,15 +113,12 @@ class Factorization:
         return f"{sides}, {self.n_components} component{'' if self.n_components == 1 else 's'}"
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Factorization: {self._size()}, value {self.value:.6g}, {self.status.name}>"
 
     def __str__(self) -> str:
-        """Return a summary of a few lines."""
         return f"Factorization of {self._size()}\n{self.certificate}\n  {self.message}"
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks."""
         from cvxnmf.display import cards
 
         return cards.factorization_card(self)

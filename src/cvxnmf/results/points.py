@@ -22,7 +22,7 @@ class Point(NamedTuple):
         X: FloatArray = self.W @ self.W.T
         return _with_effects(X, self.v, self.v)
 
-    def restricted(self, nodes: NDArray[np.intp]) -> Point:
+    def restrict_to(self, nodes: NDArray[np.intp]) -> Point:
         """Return the same point on a subset of the nodes."""
         return Point(self.v[nodes], self.W[nodes])
 
@@ -43,7 +43,7 @@ class PairedPoint(NamedTuple):
         X: FloatArray = self.W[: self.n_rows] @ self.W[self.n_rows :].T
         return _with_effects(X, self.v[: self.n_rows], self.v[self.n_rows :])
 
-    def restricted(self, nodes: NDArray[np.intp]) -> PairedPoint:
+    def restrict_to(self, nodes: NDArray[np.intp]) -> PairedPoint:
         """Return the same point on a subset of rows and columns, columns counted after the rows."""
         return PairedPoint(self.v[nodes], self.W[nodes], int(np.count_nonzero(nodes < self.n_rows)))
 

@@ -93,19 +93,16 @@ class Solution:
         return f"{n} nodes"
 
     def __repr__(self) -> str:
-        """Return one line."""
         gap = self.certificate.relative_gap
         return f"<Solution: {self._size()}, rank {self.rank}, value {self.value:.6g}, gap {gap:.1e}, {self.status.name}>"
 
     def __str__(self) -> str:
-        """Return a summary of a few lines."""
         steps = "1 step" if self.n_iter == 1 else f"{self.n_iter} steps"
         return (
             f"Solution of {self._size()}, rank {self.rank}\n{self.certificate}\n  {steps} in {self.seconds:.2f} s; {self.status}"
         )
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks."""
         from cvxnmf.display import cards
 
         return cards.solution_card(self, self._size())

@@ -95,12 +95,12 @@ def descend_factors(
     memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
     options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": memory, "ftol": precision, "gtol": 0.0}
 
-    def told(intermediate_result: Any) -> None:
+    def after_step(intermediate_result: Any) -> None:
         if watch is not None:
             watch(unpack(intermediate_result.x.copy()), float(intermediate_result.fun) * unit)
 
     start = (first * s[:, None]).ravel()
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=told)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=after_step)
     return unpack(found.x)
 
 
