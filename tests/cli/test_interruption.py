@@ -50,7 +50,7 @@ def large_graph(path, n):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("wait", [0.5, 3.0])
+@pytest.mark.parametrize("wait", [0.1, 0.5, 3.0])
 def test_ctrl_c_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait):
     path = large_graph(tmp_path / "g.txt", 3000)
     arguments = [*PROGRAM, "partition", str(path), "--tol", "0", "--output", str(tmp_path / "o.csv")]

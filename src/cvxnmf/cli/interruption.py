@@ -100,6 +100,8 @@ def _exit_code(status: int) -> int:
     if code >= 0:
         return code
     name = signal.Signals(-code).name
+    if name == "SIGINT":  # an interrupt that came while Python itself was ending, after its sentence
+        return INTERRUPTED
     terminal.note(f"the work was ended by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}.")
     return ERROR
 

@@ -72,12 +72,13 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
     from rich import box
     from rich.table import Table
 
-    table, left_over = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False), console.width
+    table, widths = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False), []
     for place, name in enumerate(header):
         widest = max(len(row[place]) for row in (header, *rows))
-        widest = widest if place + 1 < len(header) else max(min(widest, left_over), len(name))
-        table.add_column(name, justify="left" if place in left else "right", no_wrap=True, width=widest)
-        left_over -= widest + 3  # columns stand three blanks apart
+        left_over = console.width - sum(widths) - 3 * len(widths)  # columns stand three blanks apart
+        widths.append(widest if place + 1 < len(header) else max(min(widest, left_over), len(name)))
+        table.add_column(name, justify="left" if place in left else "right", no_wrap=True, width=widths[-1])
     for row in rows:
         table.add_row(*row)
+    console.width = max(console.width, sum(widths) + 3 * len(widths))  # numbers are never cut: rather a line wraps
     console.print(table, soft_wrap=False)
