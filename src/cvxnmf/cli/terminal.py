@@ -72,7 +72,8 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
     from rich import box
     from rich.table import Table
 
-    table, widths = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False), []
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    widths: list[int] = []
     for place, name in enumerate(header):
         widest = max(len(row[place]) for row in (header, *rows))
         left_over = console.width - sum(widths) - 3 * len(widths)  # columns stand three blanks apart
