@@ -12,7 +12,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import thread_count, thread_pool
 
 #: Below this many edges a single thread is faster.
-ONE_THREAD_BELOW = 50_000
+ONE_THREAD_BELOW = 200_000
 
 
 def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
