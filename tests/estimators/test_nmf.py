@@ -1,5 +1,7 @@
 """NMF: scikit-learn's objective and conventions, and codes that are solved to the end."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -152,14 +154,15 @@ def drop_in(NMF):
 def test_a_script_for_scikit_learn_runs_unchanged():
     parameters, names, error, model = drop_in(decomposition.NMF)
     ours = drop_in(NMF)
-    assert ours[0] == parameters | {"memory_limit": None}
+    assert ours[0] == parameters | {"memory_limit": None, "certificate": "later"}
     assert ours[1] == names == ["nmf0", "nmf1", "nmf2"]
     assert ours[2] <= error * 1.05
     np.testing.assert_allclose(ours[3], model, atol=0.1)
 
 
 def test_parameters_and_defaults_are_those_of_scikit_learn():
-    assert NMF().get_params() == decomposition.NMF().get_params() | {"solver": "auto", "memory_limit": None}
+    own = {"solver": "auto", "memory_limit": None, "certificate": "later"}
+    assert NMF().get_params() == decomposition.NMF().get_params() | own
 
 
 COMPONENTS = {
@@ -390,3 +393,19 @@ def test_progress_goes_to_standard_error(capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "NMF: iteration 1, value" in printed.err
+
+
+def test_the_certificate_is_proved_when_somebody_looks_or_pickles():
+    X = np.random.default_rng(0).random((30, 12))
+    model = NMF(3).fit(X)
+    assert callable(model._proof)
+    kept = pickle.loads(pickle.dumps(NMF(3).fit(X)))
+    assert not callable(kept._proof)
+    now = NMF(3, certificate="now").fit(X)
+    assert not callable(now._proof)
+    assert model.certificate_.bound == kept.certificate_.bound == now.certificate_.bound > 0
+    assert model.certificate_ is model.certificate_
+    assert model.certificate_.value == pytest.approx(model.reconstruction_err_**2)
+    assert not hasattr(NMF(3), "certificate_")
+    with pytest.raises(ValueError, match="certificate='soon' is not known"):
+        NMF(3, certificate="soon").fit(X)

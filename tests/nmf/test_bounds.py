@@ -122,7 +122,7 @@ def test_sparse_input_gives_the_dense_answer(loss):
 def test_large_sparse_input_is_not_filled():
     A = sp.random_array((60, 40), density=0.1, rng=np.random.default_rng(0)).tocsr()
     value = cvxnmf.verify(A, *factors(60, 40, 3), effort=0).value
-    certificate = bounds.rank_certificate(A, 3, value, "mse", limits=bounds.Limits(dense_side=20))
+    certificate = bounds.rank_certificate(A, 3, value, "mse", limits=bounds.Limits(unasked_size=20))
     exact = np.sum(np.linalg.svd(A.toarray(), compute_uv=False)[3:] ** 2)
     assert certificate.kind == "lanczos"
     assert not certificate.rigorous

@@ -1,5 +1,7 @@
 """factorize: deterministic, never worse than its start, certified."""
 
+import pickle
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.decomposition import NMF
 import cvxnmf
 from builders import stored_graph
 from cvxnmf.nmf import initialise
+from cvxnmf.nmf.bounds import ProofLater
 from cvxnmf.nmf.factorize import factorize
 
 DIGITS = load_digits().data[:200]
@@ -237,3 +240,34 @@ def test_data_without_noise_have_their_rank():
 def test_huge_data_are_refused_in_a_sentence():
     with pytest.raises(ValueError, match="rescale A"):
         factorize(DIGITS * 1e200, 2)
+
+
+def test_the_proof_waits_until_somebody_looks():
+    A = DIGITS.copy()
+    later, now = (factorize(A, 3, effort=10, certificate=when) for when in ("later", "now"))
+    assert callable(vars(later)["certificate"])
+    assert not callable(vars(now)["certificate"])
+    assert str(later).count("proved bound") == 1
+    assert later.certificate.bound == now.certificate.bound
+    assert later.message == now.message
+    copy = pickle.loads(pickle.dumps(factorize(A, 3, effort=0)))
+    assert copy.certificate.check(A) <= copy.value
+    with pytest.raises(ValueError, match="certificate='never' is not known"):
+        factorize(A, 3, certificate="never")
+
+
+def test_data_that_were_changed_meanwhile_are_not_certified():
+    X = sp.random_array((80, 50), density=0.2, rng=np.random.default_rng(0)).tocsr()
+    for data, entries in ((X, X.data), (dense := X.toarray(), dense)):
+        proof = ProofLater(data, lambda: "proved")
+        assert proof() == "proved"
+        entries[(0,) * entries.ndim] += 1e-9
+        with pytest.raises(cvxnmf.CertificateError, match="changed after they were factored"):
+            proof()
+
+
+def test_sparse_data_are_not_made_dense_for_a_proof_that_nobody_asked_for():
+    A = sp.random_array((1200, 600), density=0.02, rng=np.random.default_rng(0)).tocsr()
+    result = factorize(A, 3)
+    assert result.certificate.kind == "lanczos"
+    assert 0 < result.certificate.bound <= result.value

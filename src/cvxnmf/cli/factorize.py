@@ -59,9 +59,9 @@ def run(options: argparse.Namespace) -> int:
     arguments.check_outputs(paths, [options.file], ENDINGS)
     data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
-    terms |= {"memory_limit": options.memory_limit, "client": options.dask}
+    terms |= {"memory_limit": options.memory_limit, "client": options.dask, "effort": options.effort, "certificate": "now"}
     try:
-        work = lambda: factorize(data.A, options.components, effort=options.effort, callback=progress.on_iterate, **terms)  # noqa: E731
+        work = lambda: factorize(data.A, options.components, callback=progress.on_iterate, **terms)  # noqa: E731
         result = progress.run(options.file, work, options.tol_gap or 0.0)
     except Interrupted as stopped:
         return _keep_best(stopped.solution, data, options)

@@ -91,7 +91,8 @@ def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], in
 
 def add_bound(parser: argparse.ArgumentParser) -> None:
     """Arguments about the bound of a factorisation."""
-    parser.add_argument("--effort", type=not_negative, default=EFFORT, help="most SVDs for the bound (default: %(default)s)")
+    words = f"most SVDs for the bound (default: as many as pay, at most {EFFORT})"
+    parser.add_argument("--effort", type=not_negative, metavar="N", help=words)
     parser.add_argument("--tol-gap", type=tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
 
 

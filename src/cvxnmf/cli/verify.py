@@ -76,7 +76,7 @@ def _run_labels(options: argparse.Namespace) -> int:
 
     graph, progress = arguments.graph_from(options, options.data), Progress(options.quiet)
     labels = read_labels(options.U, graph.nodes)
-    effort = options.effort / arguments.EFFORT
+    effort = 1.0 if options.effort is None else options.effort / arguments.EFFORT
     terms = {"objective": options.objective, "resolution": options.resolution, "n_clusters": options.clusters, "effort": effort}
     work = lambda: verify_labels(graph.A, labels, callback=progress.on_iterate, **terms)  # noqa: E731
     certificate = progress.run(options.data, work, options.tol_gap or 0.0)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.nmf.bounds import rank_certificate
-from cvxnmf.nmf.verify import factor_loss
+from cvxnmf.chunked import ChunkedMatrix
+from cvxnmf.nmf.bounds import ProofLater, rank_certificate
 from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.
@@ -53,15 +54,29 @@ def progress_reporter(estimator: Any) -> Callable[[Iterate], None] | None:
     return report if estimator.verbose else None
 
 
-def certify_factors(data: Any, U: Any, V: Any, loss: str, earlier: Certificate | None, effort: int) -> Certificate:
-    """The certificate of these very factors, with the bound of an earlier one for the same data and rank if there is one."""
-    symmetric, k = V is U, U.shape[1]
-    U, V = (np.asarray(factor, dtype=np.float64) for factor in (U, V))
-    with np.errstate(all="ignore"):
-        value = factor_loss(data, U, V, loss)
-        if earlier is None or earlier.statement.get("n_components") != k:
-            return rank_certificate(data, k, value, loss, symmetric, effort)
-    return dataclasses.replace(earlier, value=value, bound=min(earlier.bound, value), digest="")
+class ProvedLater:
+    """An estimator whose `certificate_` is proved when it is first looked at, or pickled, from the data as they were."""
+
+    _proof: Any  # the certificate, or what proves it
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The loss at the factors, and a bound that no nonnegative factorisation with as many components can beat."""
+        check_is_fitted(self)
+        if callable(self._proof):
+            self._proof = self._proof()
+        return cast(Certificate, self._proof)
+
+    def __getstate__(self) -> Any:
+        if "_proof" in vars(self):
+            _ = self.certificate_  # a pickled estimator does not hold the data
+        return super().__getstate__()
+
+    def _prove_later(self, data: Any, k: int, value: float, loss: str, symmetric: bool, effort: int | None) -> None:
+        """Remember what the certificate shall be about; data in row chunks are closed afterwards, and proved at once."""
+        prove = functools.partial(rank_certificate, data, k, value, loss, symmetric, effort)
+        in_chunks = isinstance(data, ChunkedMatrix)
+        self._proof = prove() if in_chunks or self.certificate == "now" else ProofLater(data, prove)  # type: ignore[attr-defined]
 
 
 def reconstruction_error(value: float, loss: str) -> float:

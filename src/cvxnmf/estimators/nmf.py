@@ -19,10 +19,9 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import chunked, validation
-from cvxnmf.certificates import Certificate
 from cvxnmf.estimators.conventions import (
     OBJECTIVE_RATIO,
-    certify_factors,
+    ProvedLater,
     loss_name,
     progress_reporter,
     reconstruction_error,
@@ -32,6 +31,7 @@ from cvxnmf.estimators.conventions import (
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.encoding import encode, encode_chunks
 from cvxnmf.nmf.factorize import factorize
+from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization
 
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
@@ -39,7 +39,7 @@ METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
 #: Names of starts; the engine fills the zeros of "nndsvd" itself, by which scikit-learn's three forms differ.
 STARTS = {name: name for name in ("nndsvd", "random", "convex", "custom")} | {"nndsvda": "nndsvd", "nndsvdar": "nndsvd"}
 #: Singular value decompositions to spend on a bound: "cd" and "mu" are asked for speed, and take the singular values alone.
-EFFORTS = {"auto": 150, "cd": 0, "mu": 0}
+EFFORTS = {"auto": None, "cd": 0, "mu": 0}
 
 
 class Plan(NamedTuple):
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
         return any(self.l1 + self.l2)
 
 
-class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative matrix factorisation ``X ≈ WH`` with scikit-learn's parameters, deterministic and with a certificate.
 
     The default ``solver="auto"`` runs several deterministic descents and certifies the best, which takes about as long as ten
@@ -100,6 +100,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Most memory that the whole process may use, in bytes or in words such as ``"2 GB"``: X, which may be a file opened with
         ``numpy.load(path, mmap_mode="r")``, is then read in blocks of rows. A dask array is always worked on in blocks, by the
         current Dask client if there is one. Data in blocks need `n_components` and cannot have missing entries.
+    certificate : {"later", "now"}
+        When `certificate_` is proved: "later", when it is first looked at or the estimator is pickled, until when the estimator
+        keeps the data; "now", in `fit`.
 
     Attributes
     ----------
@@ -113,7 +116,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Iterations taken.
     certificate_ : Certificate
         The loss at W and H without penalties, ``||X - WH||²`` (no half) or the divergence, and a bound that no nonnegative
-        factorisation with as many components can beat.
+        factorisation with as many components can beat; proved when first looked at.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -148,6 +151,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         verbose: int = 0,
         shuffle: bool = False,
         memory_limit: Any = None,
+        certificate: str = "later",
     ) -> None:
         self.n_components = n_components
         self.init = init
@@ -162,6 +166,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.verbose = verbose
         self.shuffle = shuffle
         self.memory_limit = memory_limit
+        self.certificate = certificate
 
     def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
         """Find the components of X.
@@ -180,7 +185,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self
             The fitted estimator.
         """
-        self.fit_transform(X, W=W, H=H)
+        self._fit(X, W, H, encoded=False)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
@@ -200,27 +205,25 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
+        return self._fit(X, W, H, encoded=True)
+
+    def _fit(self, X: Any, W: Any, H: Any, encoded: bool) -> Any:
+        """Find the components and return the codes: the best ones for these components if `encoded`, else those at hand."""
+        validation.choice("certificate", self.certificate, ("later", "now"))
         with self._open_data(X, True, W) as (data, plan):
             if plan.start != "custom" and not (W is None and H is None):
-                warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=2)
-            codes, result = self._fit(data, plan, W, H)
-        warn_if_unfinished(result, self.max_iter, self.tol)
+                warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=3)
+            result = self._factors(data, plan, W, H)
+            k = plan.n_components or result.n_components
+            U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (result.U, result.V))
+            components = V.T.astype(_dtype(data))
+            codes = self._encode(data, components, plan) if encoded else U
+            value = factor_loss(data, codes.astype(np.float64), components.T.astype(np.float64), plan.loss)
+            self._prove_later(data, k, value, plan.loss, False, EFFORTS[self.solver])
+        self.components_, self.n_components_, self.n_iter_ = components, k, max(1, len(result.history))
+        self.reconstruction_err_ = reconstruction_error(value, plan.loss)
+        warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=4)
         return codes
-
-    def _fit(self, X: Any, plan: Plan, W: Any, H: Any) -> tuple[Any, Factorization]:
-        """Find the components; the codes and the factorisation they come from."""
-        in_chunks = isinstance(X, chunked.ChunkedMatrix)
-        data = X if in_chunks else validation.partial_matrix(X, "X")
-        dtype = (np.float32 if X.single else np.float64) if in_chunks else X.dtype
-        result, earlier = self._factors(data, plan, W, H)
-        k = plan.n_components or result.n_components
-        components = np.pad(result.V.T, ((0, k - result.n_components), (0, 0))).astype(dtype)
-        codes = self._encode(X, components, plan)
-        self.components_, self.n_components_ = components, k
-        self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = certify_factors(data, codes, components.T, plan.loss, earlier, EFFORTS[self.solver])
-        self.reconstruction_err_ = reconstruction_error(self.certificate_.value, plan.loss)
-        return codes, result
 
     def transform(self, X: Any) -> Any:
         """Return the codes of data: the best W for the fitted components, each row on its own and over its observed entries.
@@ -326,16 +329,16 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             return int(np.shape(W)[1])
         return None if start == "convex" and solver == "auto" else n_features
 
-    def _factors(self, data: Any, plan: Plan, W: Any, H: Any) -> tuple[Factorization, Certificate | None]:
-        """Factors from the engine that the plan asks for, and a certificate of the plain loss at their rank if there is one."""
+    def _factors(self, data: Any, plan: Plan, W: Any, H: Any) -> Factorization:
+        """Factors from the engine that the plan asks for."""
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": progress_reporter(self)}
         k = None if plan.n_components is None else min(plan.n_components, max(data.shape))
         if plan.start != "convex" or min(data.shape) == 1:  # one row or column is a matter of scale
-            return self._descend(data, k or 1, plan, self._start(plan.start, W, H), options), None
-        found = factorize(data, k, plan.loss, symmetric=False, effort=EFFORTS[self.solver], **options)
+            return self._descend(data, k or 1, plan, self._start(plan.start, W, H), options)
+        found = factorize(data, k, plan.loss, symmetric=False, **options)
         if self.solver == "auto" and not plan.penalised:
-            return found, found.certificate
-        return self._descend(data, found.n_components, plan, (found.U, found.V), options), found.certificate
+            return found
+        return self._descend(data, found.n_components, plan, (found.U, found.V), options)
 
     def _descend(self, data: Any, k: int, plan: Plan, start: Any, options: dict[str, Any]) -> Factorization:
         """Factors that a classical method finds from a start."""
@@ -350,3 +353,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if W is None or H is None:
             validation.refuse("init='custom' needs both W and H; pass them to fit or fit_transform.")
         return np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64).T
+
+
+def _dtype(data: Any) -> Any:
+    """The precision of the data, which components and codes share."""
+    return data.dtype if hasattr(data, "dtype") else np.float32 if data.single else np.float64

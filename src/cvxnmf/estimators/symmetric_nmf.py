@@ -8,11 +8,12 @@ import numpy as np
 
 from cvxnmf import validation
 from cvxnmf.estimators.affinity import AffinityEstimator
-from cvxnmf.estimators.conventions import certify_factors, progress_reporter, reconstruction_error, warn_if_unfinished
+from cvxnmf.estimators.conventions import ProvedLater, progress_reporter, reconstruction_error, warn_if_unfinished
 from cvxnmf.nmf.factorize import factorize
+from cvxnmf.nmf.verify import factor_loss
 
 
-class SymmetricNMF(AffinityEstimator):
+class SymmetricNMF(ProvedLater, AffinityEstimator):
     """Symmetric nonnegative factorisation of similarities, ``A ≈ UU'``, and its clusters: deterministic, with a certificate.
 
     Parameters
@@ -32,6 +33,9 @@ class SymmetricNMF(AffinityEstimator):
         Most iterations.
     verbose : int
         Whether to report every iteration on the standard error stream.
+    certificate : {"later", "now"}
+        When `certificate_` is proved: "later", when it is first looked at or the estimator is pickled, until when the estimator
+        keeps the data; "now", in `fit`.
 
     Attributes
     ----------
@@ -75,6 +79,7 @@ class SymmetricNMF(AffinityEstimator):
         tol: float = 1e-6,
         max_iter: int = 1000,
         verbose: int = 0,
+        certificate: str = "later",
     ) -> None:
         self.n_components = n_components
         self.affinity = affinity
@@ -83,6 +88,7 @@ class SymmetricNMF(AffinityEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+        self.certificate = certificate
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Factor similarities and return U.
@@ -103,6 +109,7 @@ class SymmetricNMF(AffinityEstimator):
 
     def _fit_affinities(self, A: Any) -> None:
         loss = validation.choice("loss", self.loss, ("mse", "kl"))
+        validation.choice("certificate", self.certificate, ("later", "now"))
         if self.n_components is not None:
             validation.integer("n_components", self.n_components, minimum=1)
         if A.shape[0] != A.shape[1]:
@@ -114,6 +121,8 @@ class SymmetricNMF(AffinityEstimator):
         self.embedding_, self.components_, self.n_components_ = U, U.T, U.shape[1]
         self.labels_ = np.argmax(U, axis=1)
         self.n_iter_ = max(1, len(result.history))
-        self.certificate_ = certify_factors(data, U, U, loss, result.certificate, 150)
-        self.reconstruction_err_ = reconstruction_error(self.certificate_.value, loss)
+        double = U.astype(np.float64)
+        value = factor_loss(data, double, double, loss)
+        self._prove_later(data, U.shape[1], value, loss, True, None)
+        self.reconstruction_err_ = reconstruction_error(value, loss)
         warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=4)

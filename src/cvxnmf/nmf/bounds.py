@@ -18,6 +18,7 @@ from cvxnmf.certificates.leading import ritz_tail
 from cvxnmf.certificates.rank import chunked_tail, gram_tail
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.fingerprint import fingerprint
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.dual_ascent import best_dual_matrix
 from cvxnmf.nmf.initialise import leading_gram_pairs
@@ -30,12 +31,34 @@ WRONG, ROUNDING = 1e-7, 1e-12
 
 
 class Limits(NamedTuple):
-    """Sizes up to which dense matrices are formed."""
+    """Sizes up to which dense matrices are formed, and decomposed."""
 
-    #: Rows or columns, whichever are fewer, of sparse data whose singular values are all computed.
+    #: Rows or columns, whichever are fewer, of sparse data whose singular values are all computed if an effort is asked for.
     dense_side: int = 3000
     #: Entries of data for which a dual matrix is sought.
     dense_size: int = 40_000_000
+    #: Entries of sparse data that are filled without being asked.
+    unasked_size: int = 300_000
+    #: Flops that may be spent on a dual matrix without being asked, and the most and fewest decompositions these buy.
+    unasked_work: float = 5e10
+    most_unasked: int = 150
+    fewest_unasked: int = 10
+
+    def may_fill(self, A: Any, effort: int | None) -> bool:
+        """Whether sparse data may be made dense."""
+        size = float(np.prod(A.shape, dtype=float))
+        asked = bool(effort) and min(A.shape) <= self.dense_side and size <= self.dense_size
+        return asked or size <= self.unasked_size
+
+    def decompositions(self, shape: tuple[int, int], effort: int | None) -> int:
+        """The effort, or what pays where none is asked for."""
+        if np.prod(shape, dtype=float) > self.dense_size:
+            return 0
+        if effort is not None:
+            return effort
+        short, long = sorted(shape)
+        bought = int(self.unasked_work / (2.0 * long * short**2 + 10.0 * short**3))
+        return min(bought, self.most_unasked) if bought >= self.fewest_unasked else 0
 
 
 DEFAULT_LIMITS = Limits()
@@ -62,14 +85,15 @@ def rank_certificate(
     value: float,
     loss: str,
     symmetric: bool = False,
-    effort: int = 0,
+    effort: int | None = None,
     scaling: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Certificate:
     """The best certificate of the value, the loss of a factorisation with k components, that the effort allows.
 
-    The effort counts singular value decompositions; data in row chunks take the singular values alone. If symmetric, the bound is
-    about ``UU'``; with the scaling "degree", value and bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
+    The effort counts singular value decompositions; left out, as many are taken as pay, and sparse data are not made dense unless
+    they are small. Data in row chunks take the singular values alone. If symmetric, the bound is about ``UU'``; with the scaling
+    "degree", value and bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
     """
     statement = RankStatement(loss, k, symmetric, scaling)
     with np.errstate(all="ignore"):  # values are tested for being finite
@@ -92,7 +116,7 @@ def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
     return sp.csr_array(inverse @ A @ inverse), roots
 
 
-def _memory_bounds(A: Any, value: float, effort: int, statement: RankStatement, limits: Limits) -> Iterator[Found]:
+def _memory_bounds(A: Any, value: float, effort: int | None, statement: RankStatement, limits: Limits) -> Iterator[Found]:
     """Bounds of data in memory."""
     data, k = (A if statement.scaling is None else degree_scaled(A)[0]), statement.n_components
     for kind, witness in CANDIDATES[statement.loss](data, k, value, statement.symmetric, effort, limits):
@@ -121,23 +145,23 @@ def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Foun
 Candidates = list[tuple[str, dict[str, FloatArray]]]
 
 
-def _squared_error_candidates(A: Any, k: int, value: float, symmetric: bool, effort: int, limits: Limits) -> Candidates:
+def _squared_error_candidates(A: Any, k: int, value: float, symmetric: bool, effort: int | None, limits: Limits) -> Candidates:
     """The tail of the singular values, and where they can be computed often enough, a dual matrix."""
     if k >= min(A.shape) and not symmetric:
         return []
-    if sp.issparse(A) and (min(A.shape) > limits.dense_side or np.prod(A.shape, dtype=float) > limits.dense_size):
+    if sp.issparse(A) and not limits.may_fill(A, effort):
         return [("lanczos", {})]
     part = _observed_part(A, symmetric)
     if part is None or (k >= min(part.A.shape) and not symmetric):
         return []
-    k = min(k, *part.A.shape)
-    if k == 1 or effort == 0 or part.A.size > limits.dense_size:  # of rank one, the best approximation is nonnegative
+    k, left = min(k, *part.A.shape), limits.decompositions(part.A.shape, effort)
+    if k == 1 or left == 0:  # of rank one, the best approximation is nonnegative
         return [("tail", part.witness)]
-    N = best_dual_matrix(part.A, k, symmetric, value, effort)
+    N = best_dual_matrix(part.A, k, symmetric, value, left)
     return [("tail", part.witness), ("dual", part.witness | {"N": N})]
 
 
-def _divergence_candidates(A: Any, k: int, value: float, symmetric: bool, effort: int, limits: Limits) -> Candidates:
+def _divergence_candidates(A: Any, k: int, value: float, symmetric: bool, effort: int | None, limits: Limits) -> Candidates:
     """The product of the margins, best of rank one; above nothing is known."""
     part = _observed_part(A, symmetric) if k == 1 else None
     return [] if part is None else [("independence", part.witness)]
@@ -194,3 +218,19 @@ def proved_message(message: str, certificate: Certificate) -> str:
     ending = message.partition(";")[0]
     percent = Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(100 * certificate.relative_gap)
     return f"{ending}; no nonnegative factorisation of this rank can save more than {percent:f}% of the loss."
+
+
+class ProofLater:
+    """What is proved of data when somebody asks: until then the data are kept, and a fingerprint that tells if they change."""
+
+    def __init__(self, A: Any, prove: Callable[[], Certificate]) -> None:
+        self.A, self.fingerprint, self.prove = A, fingerprint(A), prove
+
+    def __call__(self) -> Certificate:
+        """The certificate."""
+        if fingerprint(self.A) != self.fingerprint:
+            raise certificates.CertificateError(
+                "The data were changed after they were factored, so that nothing can be proved about them any more; "
+                "pass a copy, or ask for the proof at once with certificate='now'."
+            )
+        return self.prove()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from cvxnmf.cp.rank_two import rotate_into_orthant
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.bounds import degree_scaled, proved_message, rank_certificate
+from cvxnmf.nmf.bounds import ProofLater, degree_scaled, proved_message, rank_certificate
 from cvxnmf.nmf.data import ChunkedData
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.losses import LOSSES
@@ -47,7 +48,8 @@ def factorize(
     *,
     tol: float = 1e-6,
     max_iter: int = 1000,
-    effort: int = 150,
+    effort: int | None = None,
+    certificate: str = "later",
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
@@ -73,8 +75,13 @@ def factorize(
         Relative decrease of the loss per step at which a descent ends, see :func:`classical_nmf`.
     max_iter : int
         Most steps of each descent.
-    effort : int
-        Most singular value decompositions to spend on the bound.
+    effort : int, optional
+        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone. Left out, as many as
+        pay, at most 150, and sparse data are not made dense unless they are small: their largest singular values are found by
+        Lanczos iterations, which is not rigorous.
+    certificate : {"later", "now"}
+        When to prove the bound: "later", when the certificate is first looked at, printed or saved, for which the result keeps
+        the data; "now", before the result is returned, and two components are then also sought from the dual point.
     callback : callable, optional
         Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
     memory_limit, client
@@ -93,7 +100,7 @@ def factorize(
     -----
     Many descents are run, so that this takes about as long as ten random restarts; :func:`classical_nmf` is a single one.
     On data in row chunks there are three (the singular vectors, rows and columns that stick out), the number of components
-    must be given, and the bound rests on the singular values of the data.
+    must be given, and the bound rests on the singular values of the data and is proved at once.
 
     Examples
     --------
@@ -105,7 +112,8 @@ def factorize(
     ((20, 3), (15, 3), True)
     """
     validation.choice("loss", loss, LOSSES)
-    effort = validation.integer("effort", effort, minimum=0)
+    effort = None if effort is None else validation.integer("effort", effort, minimum=0)
+    now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.checked(max_iter, tol, callback)
     if chunked.needs_chunks(A, memory_limit, client):
         return _factorize_chunks(A, n_components, loss, symmetric, start, stopping, memory_limit, client)
@@ -117,7 +125,7 @@ def factorize(
         n_components = np.shape(given if twofold else given[0])[-1]
     data = checked_matrix(raw, twofold, LOSSES[loss])
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
-    return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort)
+    return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort, now)
 
 
 def _factorize_chunks(
@@ -134,17 +142,18 @@ def _factorize_chunks(
     k = validation.components(n_components, chunked.matrix_shape(A))
     with chunked.open_chunked(A, k, memory_limit, client) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
-        return _best_of(Search(ChunkedData(matrix), matrix, k, loss, False, stopping), given, 0)
+        return _best_of(Search(ChunkedData(matrix), matrix, k, loss, False, stopping), given, 0, now=True)
 
 
-def _best_of(search: Search, given: Any, effort: int) -> Factorization:
+def _best_of(search: Search, given: Any, effort: int | None, now: bool) -> Factorization:
     """The best run of a search with its certificate, or the given start itself if no run is below it."""
     search.run(given)
     best, A, k, loss, symmetric = search.best.factorization(), search.A, search.k, search.loss, search.symmetric
     if given is not None:
         best = _no_worse(best, given, A, loss, symmetric)
     spent = 0 if search.stopped else effort
-    return _certified(search, best, lambda value: rank_certificate(A, k, value, loss, symmetric, spent), given is None)
+    prove = lambda value: rank_certificate(A, k, value, loss, symmetric, spent)  # noqa: E731
+    return _certified(search, best, prove, given is None) if now else _certified_later(search, best, prove)
 
 
 def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
@@ -179,6 +188,17 @@ def _certified(
             best, certificate = run.factorization(), certificate_of(run.value)
     message = proved_message(best.message, certificate)
     return dataclasses.replace(best, certificate=certificate, message=message, levels=search.levels(certificate))
+
+
+def _certified_later(search: Search, best: Factorization, certificate_of: Callable[[float], Certificate]) -> Factorization:
+    """The best run, to be certified when somebody looks."""
+    proof = functools.cache(ProofLater(search.A, lambda: certificate_of(best.value)))
+    return dataclasses.replace(
+        best,
+        certificate=proof,
+        message=lambda: proved_message(best.message, proof()),
+        levels=lambda: search.levels(proof()),
+    )
 
 
 def _no_worse(run: Factorization, given: Any, A: Any, loss: str, twofold: bool) -> Factorization:

@@ -18,7 +18,7 @@ from cvxnmf.results import Factorization
 
 
 def verify(
-    A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int = 150, *, memory_limit: Any = None, client: Any = None
+    A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int | None = None, *, memory_limit: Any = None, client: Any = None
 ) -> Certificate:
     """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.
 
@@ -33,9 +33,10 @@ def verify(
         symmetric factorisations.
     loss : {"mse", "kl"}
         ``||A - UV'||^2`` (no half), or Kullback-Leibler, for which a bound is known for rank one only; above it the bound is 0.
-    effort : int
+    effort : int, optional
         Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
-        row chunks.
+        row chunks. Left out, as many as pay, at most 150, and sparse data are not made dense unless they are small: their
+        largest singular values are found by Lanczos iterations, which is not rigorous.
     memory_limit, client
         Work on data in row chunks, from files or on a Dask cluster; see :func:`classical_nmf`.
 
@@ -53,7 +54,7 @@ def verify(
     True
     """
     validation.choice("loss", loss, LOSSES)
-    effort = validation.integer("effort", effort, minimum=0)
+    effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     if isinstance(U, Factorization):
         U, V = U.U, None if U.V is U.U else U.V
     if chunked.needs_chunks(A, memory_limit, client):

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results.status import Iterate, Status
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
+
+Value = TypeVar("Value")
+
+
+class OnDemand(Generic[Value]):
+    """A field of a dataclass that may be given as a function of no arguments, which is called when it is first looked at."""
+
+    def __init__(self, default: Value | None = None) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Value:
+        if instance is None:  # the dataclass asks for the default
+            if self.default is None:
+                raise AttributeError(self.name)
+            return self.default
+        value = vars(instance)[self.name]
+        if callable(value):
+            value = vars(instance)[self.name] = value()
+        return value  # type: ignore[no-any-return]
+
+    def __set__(self, instance: Any, value: Value | Callable[[], Value]) -> None:
+        vars(instance)[self.name] = value
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +107,14 @@ class Factorization:
     value : float
         The loss of ``UV'``.
     certificate : Certificate
-        The value and a proved lower bound on the loss of every factorisation it speaks of.
+        The value and a proved lower bound on the loss of every factorisation it speaks of. What :func:`factorize` finds is
+        proved when the certificate is first looked at, printed or saved, from the data as they were.
     history : sequence of Iterate
         One entry per step; a step of :func:`recursive` is a stage.
     status : Status
         How the work ended.
     message : str
-        The same in a sentence, with what stood in the way.
+        The same in a sentence, with what stood in the way, and what the certificate leaves open.
     levels : tuple of Level
         Of a large graph, what is proved on groups of its nodes and on the whole; else empty.
     """
@@ -96,11 +122,15 @@ class Factorization:
     U: FloatArray
     V: FloatArray
     value: float
-    certificate: Certificate
-    history: Sequence[Iterate]
-    status: Status
-    message: str
-    levels: tuple[Level, ...] = ()
+    certificate: OnDemand[Certificate] = OnDemand()
+    history: Sequence[Iterate]  # type: ignore[misc]  # the field before has no default
+    status: Status  # type: ignore[misc]
+    message: OnDemand[str] = OnDemand()
+    levels: OnDemand[tuple[Level, ...]] = OnDemand(())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything, proved: what is pickled or copied no longer needs the data."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def n_components(self) -> int:
