@@ -169,6 +169,7 @@ def test_every_history_gives_a_page(club, name):
     [
         ({"bound": 0.0, "kind": "zero"}, "is not proved: nothing better than 0 is known"),
         ({"rigorous": False, "kind": "lanczos"}, "It is not rigorous"),
+        ({"rigorous": False, "probable": True, "kind": "lanczos"}, "a probability of at least 1 - 1e-12"),
         ({"value": math.inf}, "so nothing can be said"),
         ({"value": math.nan, "bound": math.nan}, "not known"),
         ({"value": 0.0, "bound": 0.0}, "so nothing can be gained"),

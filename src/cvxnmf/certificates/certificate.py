@@ -65,11 +65,16 @@ class Certificate:
         this rank is; ``"labels"``: no partition of the nodes has a higher quality.
     kind : str
         What the bound rests on: ``"dual"`` (a dual point is the witness), ``"zero"`` (the loss cannot be negative), and of
-        scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same, not rigorous) and
+        scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same by iterations, of large data) and
         ``"independence"`` (KL of rank one); of scope "labels" ``"cuts"``, ``"semidefinite"`` and ``"routing"``.
     rigorous : bool
         Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the
         conditional cone, when entries of the dual point are as small as rounding.
+    probable : bool
+        Whether a bound that is not rigorous holds with a probability of at least 1 - 1e-12 over the random start of its
+        iterations, up to rounding. The SHA-256 of the data seeds the start, so that the same data give the same bound.
+    trust : str
+        The three levels in a word: ``"proved"`` (rigorous), ``"probable"``, or ``"unproved"``.
     restored : bool
         Whether the point lay outside the cone and was projected first.
     scale : float
@@ -95,6 +100,7 @@ class Certificate:
     statement: Statement = field(repr=False)
     witness: Witness = field(repr=False)
     digest: str = field(default="", repr=False)
+    probable: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "statement", parse_statement(self.statement))
@@ -108,18 +114,20 @@ class Certificate:
         """The certificate of a value and what is proved about it; a bound beyond the value by rounding is set to it."""
         best = min if statement.sense == "min" else max
         bound, witness = best(proof.bound, value), {} if witness is None else witness
-        return cls(value, bound, statement.scope, kind, proof.rigorous, restored, proof.scale, statement, witness)
+        facts = (statement.scope, kind, proof.rigorous, restored, proof.scale)
+        return cls(value, bound, *facts, statement, witness, probable=proof.probable)
 
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays and the digest, as JSON keeps it."""
         names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
-        return {name: getattr(self, name) for name in names} | {"statement": dict(self.statement)}
+        level = {"probable": True} if self.probable else {}  # left out of files of earlier versions
+        return {name: getattr(self, name) for name in names} | level | {"statement": dict(self.statement)}
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], witness: Witness) -> Certificate:
         """Read a certificate from its facts, its digest among them, and its arrays."""
         numbers: dict[str, Any] = {name: float(facts[name]) for name in ("value", "bound", "scale")}
-        if not all(isinstance(facts[name], kind) for name, kind in FACTS.items()):
+        if not all(isinstance(facts[name], kind) for name, kind in FACTS.items()) or facts.get("probable") not in (None, True):
             raise CertificateError("The certificate holds entries of another type than it should.")
         return cls(**dict(facts) | numbers, witness=witness)
 
@@ -135,6 +143,11 @@ class Certificate:
     def sense(self) -> str:
         """``"min"`` if lower values are better, and the bound is below; ``"max"`` if higher ones are, and it is above."""
         return self.statement.sense
+
+    @property
+    def trust(self) -> str:
+        """How far the bound can be relied on: "proved", "probable" or "unproved"."""
+        return "proved" if self.rigorous else "probable" if self.probable else "unproved"
 
     @property
     def gap(self) -> float:
@@ -155,7 +168,7 @@ class Certificate:
 
     def __str__(self) -> str:
         """Value, bound and gap in a few words."""
-        rigour = "" if self.rigorous else ", not rigorous"
+        rigour = {"proved": "", "probable": ", probable", "unproved": ", not rigorous"}[self.trust]
         return (
             f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
             f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour}; {self.explanation})"
@@ -192,7 +205,11 @@ class Certificate:
         except CertificateError as error:
             raise CertificateError(f"The certificate does not hold for these data. {error}") from None
         beyond = (self.bound - proof.bound) * (1 if self.sense == "min" else -1)  # how much more is stated than proved
-        if not -1e-11 * max(proof.scale, abs(proof.bound)) <= beyond <= proof.spare:
+        if self.trust == "unproved" and proof.probable:
+            agrees = self.bound <= proof.estimate + proof.spare
+        else:
+            agrees = -1e-11 * max(proof.scale, abs(proof.bound)) <= beyond <= proof.spare
+        if not agrees:
             raise CertificateError(
                 f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
                 "the certificate was altered or belongs to other data."
@@ -201,6 +218,8 @@ class Certificate:
             raise CertificateError(f"The stated scale {self.scale:.12g} is not that of these data, {proof.scale:.12g}.")
         if self.rigorous and not proof.rigorous:
             raise CertificateError("The certificate states a rigorous bound, but its witness is not rigorous.")
+        if self.probable and not (proof.probable or proof.rigorous):
+            raise CertificateError("The certificate states a probable bound, but its witness gives no probability.")
         if proof.value is not None and not math.isclose(self.value, proof.value, rel_tol=1e-9, abs_tol=1e-11 * proof.scale):
             raise CertificateError(f"The stated value {self.value:.12g} is not that of the witness, {proof.value:.12g}.")
         if not self.gap >= 0:

@@ -1,75 +1,93 @@
-"""Tails of the singular values of large data, from a few leading ones: not rigorous, since iterations might miss one."""
+"""Tails of the singular values of large data, from the leading ones that iterations find, and what they may have missed."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackError, eigsh, svds
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
+from cvxnmf.certificates.krylov import FAILURE, ORTHONORMAL, Krylov, Product, deflate, eigenvalue_bounds, finite, random_source
 from cvxnmf.certificates.losses import SQUARED_ERROR
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, safe_proof
+from cvxnmf.certificates.rounding import safe_proof
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, row_chunks, summarise
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
 
 if TYPE_CHECKING:
     from cvxnmf.certificates.rank import RankStatement
 
-#: Inner products of vectors that count as orthonormal may be off by this much.
-ORTHONORMAL = 1e-10
-#: Random vectors beyond the rank that join given ones, and steps that all of them take towards the leading ones.
-RANDOM_EXCESS, POWER_STEPS = 5, 3
-#: Up to this many nodes eigenvalues are iterated to the last bit, and beyond to this share.
-LARGEST_EXACT, LOOSE = 20_000, 1e-5
+#: Vectors beyond the rank that are looked for, and the tolerance of iterations; their error enters squared.
+EXCESS, TOLERANCE = 8, 1e-5
+#: Up to this many rows all eigenvalues of an operator are computed.
+SMALL = 200
+#: Random vectors, and products with them in turn while much is left open; beyond so many entries the first number only.
+WIDTH, DEPTHS, MOST_ENTRIES = 4, (12, 24, 48), 1 << 27
+#: What is left open counts as little below this share of the bound.
+LITTLE = 1e-3
+#: The same for data in row chunks, where every product is a pass over them.
+CHUNKED = Krylov(16, 6, True)
 #: Iterations repeat their result up to this share of the squared norm.
-ITERATED = 1e-11
+ITERATED = 1e-10
 
 
 def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The tail of the singular values of a large matrix, from Lanczos iterations or from given vectors: not rigorous."""
+    """The tail of the singular values of a large matrix, true with high probability over the random start."""
     if "vectors" in witness:
         return _prove_ritz(A, statement, witness)
     data = statement.data(A)
     if not statement.has_squared_error or not sp.issparse(data) or np.isnan(data.data).any():
         raise CertificateError("A bound of this kind is known for the squared error of sparse, fully observed data only.")
-    try:
-        values, residuals = _lanczos_values(data, statement.n_components, statement.symmetric)
-    except (ArpackError, TypeError, ValueError):
-        raise CertificateError("The singular values of the data could not be computed.") from None
-    reached = np.sort(values + residuals)[::-1]
-    if statement.scaling is not None:  # 1 is an eigenvalue once for every component, of which iterations see a single one
-        parts = connected_components(data, directed=False)[0] - int(np.count_nonzero(np.diff(data.indptr) == 0))
-        reached[:parts] = np.maximum(reached[:parts], 1.0)
-    norm, taken = float(data.data @ data.data), float(np.sum(reached**2))
-    return _tail(norm, taken)
+    raw = observed_matrix(A, statement.symmetric)
+    source = random_source(np.array(raw.shape), raw.indptr.astype(np.int64), raw.indices.astype(np.int64), raw.data)
+    square: Any = data if statement.symmetric else _gram_operator(data)
+    Q = _leading_vectors(square, statement.n_components, source.standard_normal(square.shape[0]))
+    energy, best = float(data.data @ data.data), None
+    depths = [depth for depth in DEPTHS if depth == DEPTHS[0] or WIDTH * depth * len(Q) <= MOST_ENTRIES]
+    for depth in depths:
+        space = Krylov(WIDTH, depth, not statement.symmetric)
+        proof, Q = _tail(lambda X: square @ X, Q, source, space, energy, statement, FAILURE / len(DEPTHS))
+        best = proof if best is None or proof.bound > best.bound else best
+        if proof.estimate - proof.bound <= LITTLE * proof.bound:
+            break
+    assert best is not None
+    return best
 
 
-def _lanczos_values(data: Any, n_components: int, symmetric: bool) -> tuple[Array, Array]:
-    """The largest singular values (positive eigenvalues) of a sparse matrix, and the norms of their residuals."""
-    start = np.ones(min(data.shape)) / min(data.shape) ** 0.5
-    if symmetric:
-        tol = 0.0 if data.shape[0] <= LARGEST_EXACT else LOOSE  # what is lost is added as residuals
-        values, V = eigsh(data, k=n_components, which="LA", v0=start, tol=tol)
-        return np.maximum(values, 0.0), np.linalg.norm(data @ V - V * values, axis=0)
-    U, values, Vt = svds(data, k=n_components, v0=start)
-    return values, np.linalg.norm(data @ Vt.T - U * values, axis=0) + np.linalg.norm(data.T @ U - Vt.T * values, axis=0)
+def _gram_operator(A: Any) -> LinearOperator:
+    """The smaller of ``A'A`` and ``AA'``."""
+    A = A if A.shape[0] >= A.shape[1] else A.T.tocsr()
+    transposed = A.T.tocsr()
+
+    def product(X: Array) -> Array:
+        return np.asarray(transposed @ (A @ X))
+
+    return LinearOperator((A.shape[1], A.shape[1]), matvec=product, matmat=product, dtype=np.float64)
+
+
+def _leading_vectors(square: Any, k: int, start: Array) -> Array:
+    """Orthonormal vectors near the leading eigenvectors; where iterations do not converge, those that did."""
+    n = len(start)
+    count = min(k + EXCESS, n - 1)
+    if n <= SMALL or 3 * count >= n:
+        vectors = np.linalg.eigh(finite(np.asarray(square @ np.eye(n))))[1][:, n - max(count, 1) :]
+    else:
+        try:
+            vectors = eigsh(square, k=count, which="LA", v0=start, tol=TOLERANCE)[1]
+        except ArpackNoConvergence as stopped:
+            vectors = np.asarray(stopped.eigenvectors).reshape(n, -1)
+        except (ArpackError, TypeError, ValueError):
+            raise CertificateError("The singular values of the data could not be computed.") from None
+    return np.asarray(np.linalg.qr(vectors)[0])
 
 
 def _prove_ritz(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The tail of the singular values from vectors that span nearly all of the leading ones, in a few passes over the data."""
     (Z,) = witness_arrays(witness, "vectors")
-    k = statement.n_components
     known = statement.has_squared_error and not statement.symmetric
-    if not known or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < k:
+    if not known or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < statement.n_components:
         raise CertificateError("The vectors of the witness do not match the data.")
-    skew = float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max())
-    if not skew < ORTHONORMAL:
-        raise CertificateError("The vectors of the witness are not orthonormal.")
     data = None if is_read_in_chunks(A) else observed_matrix(A, symmetric=False)
 
     def product(Q: Array) -> Array:
@@ -82,38 +100,39 @@ def _prove_ritz(A: Any, statement: RankStatement, witness: Witness) -> Proof:
         energy = summarise(A, SQUARED_ERROR).total
     else:
         energy = float(np.square(data.data if sp.issparse(data) else data).sum())
-    return ritz_tail(Z, product, energy, k)
+    return ritz_tail(Z, product, energy, statement)
 
 
-def ritz_tail(Z: Array, product: Callable[[Array], Array], energy: float, k: int) -> Proof:
-    """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; not rigorous.
-
-    Vectors that leave leading ones out would prove too much, so fixed random ones join them, and all take a few steps towards
-    the leading ones. On the span of the result Q the eigenvalues of ``A'A`` are those of ``Q'A'AQ`` up to their residuals.
-    """
-    count = max(0, min(len(Z) - Z.shape[1], k + RANDOM_EXCESS))
-    Q = np.hstack([Z, np.random.default_rng(0).standard_normal((len(Z), count))])
-    for _ in range(POWER_STEPS):
-        Q = _finite(product(np.linalg.qr(Q)[0]))
-    Q = np.linalg.qr(Q)[0]
-    image = _finite(product(Q))
-    T = Q.T @ image
-    values, W = np.linalg.eigh((T + T.T) / 2)
-    values, W = values[::-1][:k], W[:, ::-1][:, :k]
-    residual = float(np.linalg.norm(image @ W - (Q @ W) * values))  # of all, so that equal values may be rotated
-    taken = float(np.sum(np.maximum(values, 0.0))) + math.sqrt(k) * residual
-    if not math.isfinite(energy):
-        raise CertificateError("The data have missing entries, or are too large.")
-    return _tail(energy, taken)
+def ritz_tail(Z: Array, product: Product, energy: float, statement: RankStatement) -> Proof:
+    """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; Z seeds the random start."""
+    if not float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max()) < ORTHONORMAL:
+        raise CertificateError("The vectors of the witness are not orthonormal.")
+    return _tail(product, np.linalg.qr(Z)[0], random_source(Z), CHUNKED, energy, statement)[0]
 
 
-def _tail(energy: float, taken: float) -> Proof:
-    """What the leading singular values leave; iterations on another machine end elsewhere by a share that counts as rounding."""
-    rounding = UNITS_PER_TERM * UNIT * (energy + taken)
-    return safe_proof(energy - taken, rounding, energy, spare=ITERATED * energy, rigorous=False)
+def _tail(
+    product: Product,
+    Q: Array,
+    source: np.random.RandomState,
+    space: Krylov,
+    energy: float,
+    statement: RankStatement,
+    failure: float = FAILURE,
+) -> tuple[Proof, Array]:
+    """What the leading singular values leave, less twice what iterations may vary, and Q with what was found beside it."""
+    k = statement.n_components
 
+    def leading_energy(values: Array) -> float:
+        positive = np.maximum(values, 0.0)
+        return float(np.sum(positive * positive if statement.symmetric else positive))
 
-def _finite(X: Array) -> Array:
-    if not is_finite(X):
-        raise CertificateError("The data have missing entries, or are too large.")
-    return X
+    image = finite(product(Q))
+    ritz = np.linalg.eigvalsh(Q.T @ image)[::-1]
+    beside = deflate(product, Q, source, space, failure)
+    taken = leading_energy(eigenvalue_bounds(Q, image, beside.top, k, leading_energy))
+    found = leading_energy(np.sort(np.append(ritz, beside.values))[::-1][:k])
+    slack = ITERATED * energy
+    proof = safe_proof(energy - taken, 0.0, energy, shifted=2 * slack, spare=slack, rigorous=False)
+    missed = beside.vectors_above(float(ritz[k - 1]) if len(ritz) >= k else -np.inf, k)
+    Q = np.linalg.qr(np.column_stack([Q, missed]))[0] if missed.size else Q
+    return proof._replace(probable=True, estimate=max(proof.bound, energy - found)), Q

@@ -54,7 +54,7 @@ class RankStatement(Statement):
         return ZERO | {
             "dual": Kind("a dual point", prove_dual),
             "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
-            "lanczos": Kind("singular values found by Lanczos iterations, which might miss one", prove_lanczos),
+            "lanczos": Kind("singular values found by iterations from random vectors", prove_lanczos),
             "independence": Kind("the best model of rank one is the product of the margins", prove_independence),
         }
 

@@ -7,6 +7,7 @@ its class and an entry in ``certificate.FORMS``; a new kind of bound is a functi
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -32,7 +33,9 @@ class Proof(NamedTuple):
 
     `rigorous`: that holds including all rounding errors. `scale` is the size of the data. The bound is proved even if stated
     higher by `spare`, a part of what was taken off for rounding: another machine, whose sums are rounded otherwise, can then
-    confirm the bound that is stated. `value` is that of the certified point, where the witness holds it.
+    confirm the bound that is stated. `value` is that of the certified point, where the witness holds it. A bound that is not
+    rigorous may be `probable`, true with a probability of at least 1 - 1e-12 over the random start of its iterations; `estimate`
+    is then what they found, all that certificates which claim no probability are held to.
     """
 
     bound: float
@@ -40,6 +43,8 @@ class Proof(NamedTuple):
     scale: float
     spare: float = 0.0
     value: float | None = None
+    probable: bool = False
+    estimate: float = -math.inf
 
 
 class Kind(NamedTuple):

@@ -8,7 +8,6 @@ import re
 from typing import Any, NamedTuple
 
 from cvxnmf import validation
-from cvxnmf.certificates.leading import RANDOM_EXCESS
 from cvxnmf.chunked.settings import DEFAULTS, Settings
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, KRYLOV_PRODUCTS
 
@@ -97,7 +96,7 @@ def memory_plan(
     m, n = shape
     held = (resident_bytes() if resident is None else resident) + RESERVE
     width = min(n, k + KRYLOV_EXCESS)
-    part = 8 * n * max(width, min(n, 2 * k + RANDOM_EXCESS))  # of which each thread forms one while another waits for its turn
+    part = 8 * n * width  # of which each thread forms one while another waits for its turn
     krylov = 8 * n * min(n, width * KRYLOV_PRODUCTS) + COPIES_OF_KRYLOV * part
     factors = 8 * k * (COPIES_OF_U * m + COPIES_OF_V * n) + krylov
     row = n * (itemsize + 8 * COPIES_OF_CHUNK) + 8 * k * 8

@@ -35,7 +35,7 @@ def _with_nulls(facts: Any) -> Any:
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     """Return what a certificate says, for machines."""
-    names = ("value", "bound", "gap", "relative_gap", "scope", "kind", "rigorous")
+    names = ("value", "bound", "gap", "relative_gap", "scope", "kind", "rigorous", "trust")
     return {name: getattr(certificate, name) for name in names}
 
 

@@ -6,13 +6,14 @@ certificate is the one that the check proves.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate, CertificateError, Proof
+from cvxnmf.certificates import Certificate, Proof
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.threads import single_thread
@@ -61,7 +62,8 @@ def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], resto
     witness, bound, rigorous = dual
     cancelled = problem.trace * float(np.sum(problem.metric**2))  # what the penalty may lose at a dense X
     if bound > value + CONTRADICTION * max(value, scale, cancelled):
-        raise CertificateError(f"The bound {bound:.12g} exceeds the value {value:.12g}: please report this as a bug.")
+        sentence = f"The bound {bound:.12g} exceeds the value {value:.12g}, so none is claimed: please report this as a bug."
+        warnings.warn(sentence, RuntimeWarning, stacklevel=2)
     if bound > value + 1e-12 * max(value, scale):  # the value is mostly rounding: claim nothing from it
         return _zero_bound(problem, value, restored)
     return Certificate.of_proof(value, "dual", Proof(bound, rigorous, scale), problem.statement, witness, restored)

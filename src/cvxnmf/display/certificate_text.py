@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cvxnmf.display.formatting import count, lower_bound, number, percent, upper_bound
 
@@ -24,6 +24,27 @@ QUALITIES = {
     "correlation": "sum of agreements",
 }
 LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}
+
+
+class Level(NamedTuple):
+    """How far a bound can be relied on: before a verdict, among the facts, and in a sentence."""
+
+    prefix: str
+    fact: str
+    sentence: str
+
+
+TRUST = {
+    "proved": Level("", "yes", "It holds including all rounding errors."),
+    "probable": Level(
+        "almost surely ",
+        "no, but true with probability 1 - 1e-12",
+        "It is true with a probability of at least 1 - 1e-12 over the random start of the iterations, up to rounding.",
+    ),
+    "unproved": Level(
+        "not rigorous: ", "no", "It is not rigorous: rounding, or a value the iterations missed, could make it wrong."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +71,7 @@ def describe(certificate: Certificate) -> Description:
         ("proved bound", _safe_bound(certificate, 9)),
         ("gap", number(certificate.gap, 2)),
         ("relative gap", number(certificate.relative_gap, 2)),
-        ("rigorous", "yes" if certificate.rigorous else "no"),
+        ("rigorous", TRUST[certificate.trust].fact),
     )
     return Description(state, verdict, _claim(certificate), _basis(certificate), facts)
 
@@ -80,7 +101,7 @@ def _verdict(certificate: Certificate) -> tuple[str, str]:
         return "tight", "optimal"
     if certificate.bound <= 0 < certificate.value or not math.isfinite(gap):
         return "open", "no bound known"
-    prefix = "" if certificate.rigorous else "not rigorous: "
+    prefix = TRUST[certificate.trust].prefix
     state = "tight" if certificate.rigorous and gap <= TIGHT else "loose"
     return state, f"{prefix}at most {percent(gap)} to gain"
 
@@ -137,11 +158,7 @@ def _consequence(certificate: Certificate) -> str:
 
 def _basis(certificate: Certificate) -> str:
     """Return what the bound rests on, what rounding could do to it, and what else belongs to the value."""
-    sentences = [f"The bound rests on this: {certificate.explanation}."]
-    if certificate.rigorous:
-        sentences.append("It holds including all rounding errors.")
-    else:
-        sentences.append("It is not rigorous: rounding, or a value the iterations missed, could make it wrong.")
+    sentences = [f"The bound rests on this: {certificate.explanation}.", TRUST[certificate.trust].sentence]
     if certificate.restored:
         sentences.append("The value is that of the point after projection on the cone.")
     if certificate.statement.get("scaling"):

@@ -122,13 +122,13 @@ def _chebyshev(product: Callable[..., FloatArray], X: FloatArray, centre: float,
     return now
 
 
-def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int) -> Pairs:
+def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int, excess: int = KRYLOV_EXCESS) -> Pairs:
     """The k largest eigenvalues of a positive semidefinite operator, decreasing, and their vectors, by a few block products.
 
-    Rayleigh-Ritz on the span of ``X, BX, B²X, ...`` with a fixed block X of some more columns than wanted: the number of products
-    does not depend on the spectrum, which matters where each is a pass over data on disk.
+    Rayleigh-Ritz on the span of ``X, BX, B²X, ...`` with a fixed block X of some columns in excess of those wanted: the number of
+    products does not depend on the spectrum, which matters where each is a pass over data on disk.
     """
-    width = min(n, k + KRYLOV_EXCESS)
+    width = min(n, k + excess)
     size = min(n, width * KRYLOV_PRODUCTS)
     Q, T = np.empty((n, size), order="F"), np.zeros((size, size))
     Q[:, :width] = sl.qr(np.random.default_rng(0).standard_normal((n, width)), mode="economic", check_finite=False)[0]

@@ -14,20 +14,20 @@ import scipy.sparse as sp
 
 from cvxnmf import certificates
 from cvxnmf.certificates import Certificate, RankStatement
-from cvxnmf.certificates.leading import ritz_tail
+from cvxnmf.certificates.leading import EXCESS, ritz_tail
 from cvxnmf.certificates.rank import chunked_tail, gram_tail
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.fingerprint import fingerprint
+from cvxnmf.linalg.leading import KRYLOV_EXCESS, krylov_pairs
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.dual_ascent import best_dual_matrix
-from cvxnmf.nmf.initialise import leading_gram_pairs
 from cvxnmf.nmf.losses import LOSSES
 
 #: Up to this relative gap a result is called globally optimal.
 GLOBAL = 1e-6
-#: A bound above the value by this share is a bug, and by this share of the data's scale mostly rounding.
-WRONG, ROUNDING = 1e-7, 1e-12
+#: A bound may exceed the value by this share of the data's scale, which is rounding.
+ROUNDING = 1e-12
 
 
 class Limits(NamedTuple):
@@ -103,9 +103,10 @@ def rank_certificate(
             best = Found("zero", {}, statement.prove(A, "zero", {}))
             found = _memory_bounds(A, value, effort, statement, limits)
         for candidate in found:
-            if candidate.proof.bound > best.proof.bound:
+            proof = candidate.proof
+            if best.proof.bound < proof.bound <= value + ROUNDING * proof.scale:  # one that contradicts the value is dropped
                 best = candidate
-    return _certificate(best, value, statement)
+    return Certificate.of_proof(value, best.kind, best.proof, statement, best.witness)
 
 
 def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
@@ -137,8 +138,9 @@ def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Foun
         elif A.transposed_gram_fits:
             yield Found("tail", {}, chunked_tail(A.given, statement))
         else:
-            Q = np.linalg.qr(leading_gram_pairs(A, k)[1])[0]
-            yield Found("lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, k))
+            wanted = min(k + EXCESS, A.shape[1])
+            Q = np.linalg.qr(krylov_pairs(A.gram_product, A.shape[1], wanted, KRYLOV_EXCESS - EXCESS)[1])[0]
+            yield Found("lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, statement))
 
 
 #: Kinds of bounds to try, with their witnesses.
@@ -195,18 +197,6 @@ def _observed_part(A: Any, symmetric: bool) -> Part | None:
     part = dense[np.ix_(rows, columns)]
     witness = {"rows": rows.astype(np.float64), "columns": columns.astype(np.float64)}
     return Part((part + part.T) / 2 if symmetric else part, witness)
-
-
-def _certificate(found: Found, value: float, statement: RankStatement) -> Certificate:
-    """The certificate of a value and a proof; a bound above the value beyond rounding would be a bug."""
-    kind, witness, proof = found
-    if proof.bound > value + WRONG * max(value, proof.scale):
-        raise certificates.CertificateError(
-            f"The bound {proof.bound:.12g} exceeds the value {value:.12g}: please report this as a bug."
-        )
-    if proof.bound > value + ROUNDING * proof.scale:  # the value is mostly rounding: claim nothing from it
-        kind, witness, proof = "zero", {}, certificates.Proof(0.0, True, proof.scale)
-    return Certificate.of_proof(value, kind, proof, statement, witness)
 
 
 def proved_message(message: str, certificate: Certificate) -> str:
