@@ -134,7 +134,7 @@ class TestLevels:
     A = sp.random_array((320, 260), density=0.1, rng=np.random.default_rng(0)).tocsr()
 
     def certificate(self, value=1e6):
-        return rank_certificate(self.A, 3, value, "mse", limits=Limits(dense_side=20))
+        return rank_certificate(self.A, 3, value, "mse", limits=Limits(dense_side=20, unasked_size=0))
 
     def test_probable_bounds_say_so_everywhere(self, tmp_path):
         certificate = self.certificate()
