@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.exponential import exponentiate
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import single_thread, thread_count, thread_pool
@@ -25,7 +25,7 @@ ONE_THREAD_BELOW = 300
 STORED_ENTRIES = 70_000_000
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
     """Products of the rows of tiles ``first, first + every, ...`` and of their mirror images with R."""
     n = len(v)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from cvxnmf.graphs.local_moves import Labels, Quality
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.sparse import csr_times, over_rows
 
 #: Told the share of a work that is done; a true answer asks for its end.
@@ -176,7 +176,7 @@ def fill_empty_clusters(labels: Labels, k: int, misfit: Callable[[Labels], Float
     return labels, len(empty)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _posterior(
     affinities: FloatArray, degrees: FloatArray, odds: FloatArray, before: FloatArray, q: FloatArray, first: int, last: int
 ) -> tuple[float, float]:

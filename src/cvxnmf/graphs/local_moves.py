@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 
 Labels = NDArray[np.intp]
 
@@ -47,13 +47,13 @@ def greedy_sweep(A: sp.csr_array, labels: Labels, quality: Quality) -> tuple[Lab
     return labels, int(_sweep(A.indptr, A.indices, A.data, labels, quality))
 
 
-@njit(cache=True, error_model="numpy", nogil=True, inline="always")
+@compile_with(error_model="numpy", nogil=True, inline="always")
 def _gain(reward: float, penalty: float, links: float, loop: float, mass: float, others: float) -> float:
     """What a cluster gains by a node with these links to it; `others` is the mass of its other nodes."""
     return reward * (2.0 * links + loop) - penalty * mass * (2.0 * others + mass)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _best_move(
     links: FloatArray,
     loops: FloatArray,
@@ -79,7 +79,7 @@ def _best_move(
     return gain, node, target
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _kernighan_lin(
     indptr: Labels, indices: Labels, data: FloatArray, labels: Labels, quality: Quality, patience: int
 ) -> tuple[Labels, float]:
@@ -116,7 +116,7 @@ def _kernighan_lin(
     return best, highest
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _sweep(indptr: Labels, indices: Labels, data: FloatArray, labels: Labels, quality: Quality) -> int:
     masses, rewards, penalties = quality
     n, k = len(labels), len(rewards)

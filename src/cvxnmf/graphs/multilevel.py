@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
 from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 
 Labels = NDArray[np.int64]
 #: Gains below this share of the total weight are rounding.
@@ -185,7 +185,7 @@ def _sorted_graph(graph: PairGraph, order: NDArray[np.intp]) -> PairGraph:
     return PairGraph(*parts, graph.beta, graph.least_gain)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _pair_sum(indptr: Any, indices: Any, data: Any, sizes: Any, beta: float, labels: Any) -> float:
     total = 0.0
     volumes = np.zeros(labels.max() + 1)
@@ -197,7 +197,7 @@ def _pair_sum(indptr: Any, indices: Any, data: Any, sizes: Any, beta: float, lab
     return float(total - beta * np.sum(volumes * volumes))
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _move(
     indptr: Any, indices: Any, data: Any, sizes: Any, beta: float, least_gain: float, labels: Any, order: Any, most: int
 ) -> Any:
@@ -257,7 +257,7 @@ def _move(
     return labels
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _refine(indptr: Any, indices: Any, data: Any, sizes: Any, beta: float, least_gain: float, labels: Any, order: Any) -> Any:
     """Parts of the clusters: single nodes, each in turn merged with the part of its cluster of highest gain."""
     n = len(sizes)
@@ -292,7 +292,7 @@ def _refine(indptr: Any, indices: Any, data: Any, sizes: Any, beta: float, least
     return parts
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _renumber(labels: Any) -> Any:
     """Labels as consecutive numbers from 0, in the order of their first nodes."""
     names, count = np.full(labels.max() + 1, -1), 0
@@ -305,7 +305,7 @@ def _renumber(labels: Any) -> Any:
     return numbers
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _aggregate(indptr: Any, indices: Any, data: Any, sizes: Any, parts: Any) -> Any:
     """The graph whose nodes are parts, numbered from 0: weights between different parts, and their sizes."""
     n, count = len(sizes), parts.max() + 1
@@ -339,7 +339,7 @@ def _aggregate(indptr: Any, indices: Any, data: Any, sizes: Any, parts: Any) -> 
     return new_indptr, new_indices[:filled].copy(), new_data[:filled].copy(), volumes
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def _ascend(
     indptr: Any,
     indices: Any,

@@ -1,19 +1,26 @@
 """Options of compiled loops: one thread, no interpreter lock, the same input gives the same bits.
 
 Error model "numpy" lets divisions run in SIMD lanes; callers keep the divisors away from zero.
+
+Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
+installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
+import numba
 from numba import njit
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 #: Without the interpreter's lock, so that row chunks can be worked on in threads.
 _OPTIONS: dict[str, Any] = {
-    "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
@@ -22,9 +29,47 @@ _OPTIONS: dict[str, Any] = {
 
 def compiled(function: Loop) -> Loop:
     """Compile when first called, and keep the result on disk."""
-    return cast(Loop, njit(**_OPTIONS)(function))
+    return compile_with(**_OPTIONS)(function)
 
 
 def inlined(function: Loop) -> Loop:
     """Compile as a part of the caller."""
-    return cast(Loop, njit(**_OPTIONS, inline="always")(function))
+    return compile_with(**_OPTIONS, inline="always")(function)
+
+
+def compile_with(**options: Any) -> Callable[[Loop], Loop]:
+    """Compile with options of numba's when first called, and keep the result on disk."""
+
+    def decorate(function: Loop) -> Loop:
+        return cast(Loop, njit(cache=_has_cache(), **options)(function))
+
+    return decorate
+
+
+@cache
+def _has_cache() -> bool:
+    """Whether there is a folder for compiled code; where numba finds none, one is made."""
+    try:
+        njit(cache=True)(_has_cache.__wrapped__)  # which looks for a folder, and compiles nothing yet
+    except RuntimeError:
+        folder = _private_folder(os.path.join(tempfile.gettempdir(), f"cvxnmf-{_user()}"))
+        if folder is None:
+            return False
+        numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
+    return True
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _private_folder(path: str) -> str | None:
+    """The folder, made if need be, if nobody else can write to it: code is loaded from there."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.lstat(path)
+        private = stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o077
+        with tempfile.TemporaryFile(dir=path):
+            return path if private else None
+    except OSError:
+        return None

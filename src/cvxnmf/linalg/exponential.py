@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import float32, njit
+from numba import float32
 from numba.extending import overload
+
+from cvxnmf.linalg.compiled import compile_with
 
 #: What is added to a number of moderate size to round it to an integer, which then stands in the last bits.
 ROUNDING, ROUNDING_SINGLE = 6755399441055744.0, 12582912.0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def exponential(x: Any, scratch: Any) -> None:
     """Replace a flat x by its exponential, to within two units in the last place.
 
@@ -45,7 +47,7 @@ def exponential(x: Any, scratch: Any) -> None:
         x[j] *= scratch[j]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compile_with(error_model="numpy", nogil=True)
 def exponential_single(x: Any, scratch: Any) -> None:
     """Exponential of every entry in single precision, in place, with a polynomial of degree 6, from -87 to 88."""
     bits = scratch.view(np.int32)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.threads import thread_count, thread_pool
 
 #: Below this many edges a single thread is faster.
@@ -25,7 +25,7 @@ def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
     return list(thread_pool(threads).map(work, bounds[:-1], bounds[1:]))
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: int, last: int) -> None:
     k = X.shape[1]
     row = np.empty(k)  # an array of its own: the compiler need not fear that it overlaps with X
@@ -55,7 +55,7 @@ def csr_times(A: Any, X: FloatArray) -> FloatArray:
     return result
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _combination(
     indptr: Any, indices: Any, data: Any, e: Any, t: Any, X: Any, shift: Any, scale: Any, Y: Any, R: Any, first: int, last: int
 ) -> None:
@@ -91,7 +91,7 @@ class RankOneDowndate:
         return result
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _ratio_product(indptr: Any, indices: Any, data: Any, X: Any, V: Any, result: Any, first: int, last: int) -> float:
     k, total = X.shape[1], 0.0
     for i in range(first, last):

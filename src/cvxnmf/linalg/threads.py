@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
@@ -14,13 +14,32 @@ from threadpoolctl import ThreadpoolController
 SINGLE_THREAD_BELOW = 600
 
 
-#: What was allowed before BLAS was held to one thread.
-_ALLOWED: ContextVar[int | None] = ContextVar("allowed threads", default=None)
-
-
 @cache
 def _threads() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+class _Limit:
+    """The hold on BLAS, which is one for the process: the first who asks for one thread sets it, the last puts it back."""
+
+    def __init__(self) -> None:
+        self.lock, self.holders, self.allowed, self.restore = Lock(), 0, 1, ExitStack()
+
+    def take(self) -> None:
+        with self.lock:
+            if not self.holders:
+                self.allowed = _blas_threads()
+                self.restore.enter_context(_threads().limit(limits=1, user_api="blas"))
+            self.holders += 1
+
+    def give_back(self) -> None:
+        with self.lock:
+            self.holders -= 1
+            if not self.holders:
+                self.restore.close()
+
+
+_LIMIT = _Limit()
 
 
 @contextmanager
@@ -29,22 +48,23 @@ def single_thread(n: int = 0, below: int = SINGLE_THREAD_BELOW) -> Iterator[None
 
     On a busy machine threads of BLAS wait for each other by spinning, which makes small products a hundred times slower.
     """
-    if n >= below or _ALLOWED.get() is not None:  # already on one thread: setting it anew costs a tenth of a millisecond
+    if n >= below:
         yield
         return
-    allowed = _ALLOWED.set(thread_count())
+    _LIMIT.take()
     try:
-        with _threads().limit(limits=1, user_api="blas"):
-            yield
+        yield
     finally:
-        _ALLOWED.reset(allowed)
+        _LIMIT.give_back()
 
 
 def thread_count() -> int:
     """Threads that BLAS may use outside of :func:`single_thread`, so that one setting governs all."""
-    allowed = _ALLOWED.get()
-    if allowed is not None:
-        return allowed
+    with _LIMIT.lock:
+        return _LIMIT.allowed if _LIMIT.holders else _blas_threads()
+
+
+def _blas_threads() -> int:
     return max([1, *(int(library["num_threads"]) for library in _threads().info() if library["user_api"] == "blas")])
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.label_routing import Routing
@@ -20,6 +19,7 @@ from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.multilevel import Labels, labels_at_resolution
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 
 #: Up to this much work for trees in the whole graph (nodes times edges), demands are routed anywhere; beyond it inside regions.
 WHOLE = 1e8
@@ -196,7 +196,7 @@ def _network(n: int, i: Labels, j: Labels, values: FloatArray) -> _Network:
     return _Network(table.indptr.astype(np.int64), table.indices.astype(np.int64), at, values > 0, 0.5 * np.maximum(-values, 0.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compile_with(nogil=True, error_model="numpy")
 def _route(
     sources: Any,
     indptr: Any,

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cvxnmf.certificates.label_cuts import Cuts
 from cvxnmf.certificates.label_semidefinite import semidefinite_matrix
@@ -27,6 +26,7 @@ from cvxnmf.graphs.label_bounds.negative_part import NegativePart
 from cvxnmf.graphs.label_bounds.separation import cut_rows, join_cuts, no_cuts
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.eigen import smallest_eigenvalue
 
 #: Penalty of the first step, its change when residuals differ, over-relaxation, the weight of the newest dual in the average.
@@ -245,7 +245,7 @@ class _ScaledRows:
         return np.asarray(upper + upper.T)
 
 
-@njit(cache=True, nogil=True)
+@compile_with(nogil=True)
 def _add_rows(upper: Any, lam: Any, starts: Any, i: Any, j: Any, coefficients: Any) -> None:
     for t in range(len(lam)):
         if lam[t] != 0.0:
@@ -253,7 +253,7 @@ def _add_rows(upper: Any, lam: Any, starts: Any, i: Any, j: Any, coefficients: A
                 upper[i[q], j[q]] += 0.5 * coefficients[q] * lam[t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@compile_with(nogil=True, error_model="numpy", fastmath=True)
 def _descend(upper: Any, lam: Any, starts: Any, i: Any, j: Any, coefficients: Any, sides: Any, mu: float, sweeps: int) -> None:
     """Newton steps on one multiplier after another; entries of `upper` below 0 are those that N leaves alone."""
     for _ in range(sweeps):

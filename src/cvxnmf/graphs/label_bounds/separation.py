@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cvxnmf.certificates.label_cuts import Cuts
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 
 #: How much a cut other than a triangle must be violated.
 VIOLATION = 1e-3
@@ -115,7 +115,7 @@ def _select(amounts: Any, sides: Any, most: int) -> Cuts:
     return make_cuts(nodes, sides[chosen][rows, nodes], np.bincount(rows, minlength=len(chosen)))
 
 
-@njit(cache=True, nogil=True)
+@compile_with(nogil=True)
 def _triangles(X: Any, positive: Any, violation: float) -> Any:
     n = len(X)
     amounts, nodes, count = np.empty(n * (n - 1) // 2), np.empty((n * (n - 1) // 2, 3), np.int64), 0
@@ -136,7 +136,7 @@ def _triangles(X: Any, positive: Any, violation: float) -> Any:
     return amounts[:count], nodes[:count]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@compile_with(nogil=True, fastmath=True)
 def _fast_triangles(X: Any, violation: Any) -> Any:
     """One violated triangle per pair: the largest sum first without its place, which runs on whole vectors."""
     n = len(X)
@@ -159,7 +159,7 @@ def _fast_triangles(X: Any, violation: Any) -> Any:
     return amounts[:count], nodes[:count]
 
 
-@njit(cache=True, nogil=True)
+@compile_with(nogil=True)
 def _stars(X: Any, low: float, high: float, violation: float, leaves: int, tries: int, turn: int) -> Any:
     """Greedy growth from a centre and a first leaf: the leaf of highest gain joins while there is one.
 
@@ -194,7 +194,7 @@ def _stars(X: Any, low: float, high: float, violation: float, leaves: int, tries
     return _stacked(amounts, sides)
 
 
-@njit(cache=True, nogil=True)
+@compile_with(nogil=True)
 def _two_partitions(X: Any, violation: float, tries: int, turn: int) -> Any:
     """Greedy growth of both sides from a node, with small pseudo-random perturbations of the gains."""
     n = len(X)
@@ -229,7 +229,7 @@ def _two_partitions(X: Any, violation: float, tries: int, turn: int) -> Any:
     return _stacked(amounts, sides)
 
 
-@njit(cache=True, nogil=True)
+@compile_with(nogil=True)
 def _stacked(amounts: Any, sides: Any) -> Any:
     """All but the first entries, which only tell their types, as arrays."""
     count = len(amounts) - 1
@@ -240,7 +240,7 @@ def _stacked(amounts: Any, sides: Any) -> Any:
     return values, table
 
 
-@njit(cache=True, nogil=True)
+@compile_with(nogil=True)
 def _crowds(X: Any, size: int, violation: float) -> Any:
     n = len(X)
     found, count = np.empty((n, size), np.int64), 0

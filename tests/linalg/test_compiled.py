@@ -1,0 +1,54 @@
+"""Compiled loops where nothing can be written."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cvxnmf
+from cvxnmf.linalg.compiled import _private_folder
+
+#: Root may write everywhere, unless this capability is taken from it.
+AS_USER = (
+    ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"] if os.name == "posix" and os.getuid() == 0 else []
+)
+CODE = """
+import sys, numpy as np
+from cvxnmf.linalg import compiled, products
+assert sys.modules["cvxnmf"].__file__.startswith(sys.argv[1])
+print(products.thin_product(np.eye(3), np.ones((2, 3))).sum(), compiled._has_cache())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix" or (bool(AS_USER) and shutil.which("setpriv") is None), reason="needs setpriv")
+def test_a_read_only_installation_without_a_home(tmp_path):
+    site, home, scratch = tmp_path / "site", tmp_path / "home", tmp_path / "scratch"
+    shutil.copytree(Path(cvxnmf.__file__).parent, site / "cvxnmf", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (home, scratch):
+        folder.mkdir()
+    closed = [path for path in (*site.rglob("*"), site, home) if path.is_dir()]
+    for path in closed:
+        path.chmod(0o555)
+    environment = os.environ | {"PYTHONPATH": str(site), "HOME": str(home), "XDG_CACHE_HOME": str(home), "TMPDIR": str(scratch)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [*AS_USER, sys.executable, "-W", "error", "-c", CODE, str(site)]
+    answer = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home, timeout=120, check=False)
+    for path in closed:
+        path.chmod(0o755)
+    assert (answer.stdout.split(), answer.stderr) == (["6.0", "True"], "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
+def test_code_is_never_loaded_from_a_folder_that_others_can_write(tmp_path):
+    assert _private_folder(str(tmp_path / "own")) == str(tmp_path / "own")
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    assert _private_folder(str(tmp_path / "shared")) is None
+    assert _private_folder("/proc/nowhere") is None
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    assert _private_folder(str(tmp_path / "link")) is None

@@ -1,0 +1,49 @@
+"""Threads of BLAS: one setting for the process, put back whoever leaves last."""
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from cvxnmf.linalg.threads import single_thread, thread_count
+
+
+CONTROLLER = ThreadpoolController()
+
+
+def counts():
+    return {library["filepath"]: library["num_threads"] for library in CONTROLLER.info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+def test_contexts_of_several_threads_that_overlap_leave_nothing_changed():
+    before = counts()
+
+    def work(seed):
+        source = random.Random(seed)
+        for _ in range(20):
+            with single_thread():
+                assert set(counts().values()) == {1}
+                assert thread_count() == 2
+                time.sleep(source.random() * 2e-3)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    assert counts() == before
+    assert thread_count() == 2
+
+
+def test_nested_contexts_and_errors():
+    before = counts()
+    with pytest.raises(ValueError, match="inside"), single_thread(), single_thread(10):
+        raise ValueError("inside")
+    assert counts() == before
+    with single_thread(10_000):
+        assert counts() == before
