@@ -9,8 +9,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from cvxnmf.linalg.threads import single_thread, thread_count
 
-
-CONTROLLER = ThreadpoolController()
+CONTROLLER = ThreadpoolController()  # after the library, so that BLAS is loaded
 
 
 def counts():

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from threading import Lock
 
+import scipy.linalg  # noqa: F401  # loads the libraries whose threads are set
 from threadpoolctl import ThreadpoolController
 
 #: Below this size two BLAS threads stall each other more than they help.
