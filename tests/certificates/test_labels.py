@@ -17,7 +17,7 @@ nx = pytest.importorskip("networkx")
 A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None)
 
 
-@pytest.fixture(scope="module", params=["by_cuts", "by_semidefinite", "by_routing"])
+@pytest.fixture(scope="module", params=["by_cuts", "by_semidefinite", "by_routing", "by_currents"])
 def certificate(request):
     bounds = LabelBounds(A, np.zeros(34, dtype=np.int64), LabelStatement("modularity", 1.0, 4), 0.01, None)
     getattr(bounds, request.param)()
@@ -68,7 +68,7 @@ def _entries(certificate):
     return {field.name: getattr(certificate, field.name) for field in dataclasses.fields(certificate)} | {"digest": ""}
 
 
-@pytest.mark.parametrize("name", ["cut_multipliers", "N", "flows", "lengths", "share"])
+@pytest.mark.parametrize("name", ["cut_multipliers", "N", "flows", "own", "conductances", "regions", "lengths", "share"])
 def test_negative_weights_are_refused(certificate, name):
     if name not in certificate.witness:
         pytest.skip("not in this witness")
@@ -118,12 +118,28 @@ def test_cases_that_are_no_tree_are_refused(branches):
         forged(bounds.found, witness={"branches": np.array(branches, dtype=float)}).check(A)
 
 
-def test_flows_beyond_the_demand_are_refused():
-    bounds = LabelBounds(A, np.zeros(34, dtype=np.int64), LabelStatement("modularity", 1.0), 0.01, None)
-    bounds.by_routing()
-    regions = (np.arange(34) >= 17).astype(float)
-    with pytest.raises(CertificateError):
-        forged(bounds.found, witness={"regions": regions, "flows": np.ones(78)}).check(A)
+HALVES = np.array([0.0 if node in nx.bfs_tree(nx.karate_club_graph(), 0, depth_limit=1) else 1.0 for node in range(34)])
+CURRENTS = {"conductances": np.ones(78), "own": np.zeros(34), "flows": np.zeros(78), "regions": np.zeros(34)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"regions": HALVES}, "not connected"),
+        ({"flows": np.ones(78)}, "inside a region"),
+        ({"regions": np.arange(34.0), "flows": 1e4 * (np.arange(78) == 0)}, "exceed a demand"),
+        ({"own": np.full(34, 1.01)}, "from 0 to 1"),
+        ({"conductances": np.zeros(78)}, "out of range"),
+        ({"regions": np.full(34, 34.0)}, "do not exist"),
+        ({"regions": np.full(34, 0.5)}, "whole numbers"),
+    ],
+)
+def test_forged_currents_are_refused(change, message):
+    statement = LabelStatement("modularity", 1.0)
+    labels = {"labels": np.zeros(34)}
+    statement.prove(A, "currents", CURRENTS | labels)
+    with pytest.raises(CertificateError, match=message):
+        statement.prove(A, "currents", CURRENTS | labels | change)
 
 
 def test_the_least_sum_of_squares_by_enumeration():

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cvxnmf.certificates.label_currents import Currents, bound_by_currents
 from cvxnmf.certificates.label_cuts import Branch, Cuts, bound_by_cases, check_cuts
 from cvxnmf.certificates.label_routing import Routing, bound_by_routing
 from cvxnmf.certificates.label_semidefinite import bound_by_semidefinite
@@ -18,7 +19,7 @@ from cvxnmf.certificates.statement import CertificateError, Kind, Proof, Stateme
 
 #: Whole numbers in a witness stay below this: floating-point numbers hold them exactly.
 LARGEST_WHOLE = 2.0**53
-#: A part of what a routing takes off for rounding, as a share of the scale; the other bounds are exact.
+#: A part of what routings and currents take off for rounding, as a share of the scale; the other bounds are exact.
 SPARE = 1e-13
 
 
@@ -155,11 +156,21 @@ def _prove_by_semidefinite(A: Any, statement: LabelStatement, witness: Witness) 
 
 def _prove_by_routing(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
     def total(objective: PairObjective) -> Fraction:
-        regions, turns = _whole(witness, "regions"), _whole(witness, "turns")
-        lengths, flows, share = (_numbers(witness, name) for name in ("lengths", "flows", "share"))
-        if regions.ndim != 1 or lengths.ndim != 3 or share.shape != () or np.any(regions < 0) or np.any(regions >= objective.n):
+        lengths, share = _numbers(witness, "lengths"), _numbers(witness, "share")
+        if lengths.ndim != 3 or share.shape != ():
             raise CertificateError("The routing of the certificate has wrong shapes.")
-        return bound_by_routing(objective, Routing(regions, turns, lengths, flows, float(share)))
+        return bound_by_routing(objective, Routing(_whole(witness, "turns"), lengths, float(share)))
+
+    return _proof(A, statement, witness, total, spare=SPARE)
+
+
+def _prove_by_currents(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
+    def total(objective: PairObjective) -> Fraction:
+        regions = _whole(witness, "regions")
+        if np.any((regions < 0) | (regions >= objective.n)):
+            raise CertificateError("The currents of the certificate name regions that do not exist.")
+        arrays = (_numbers(witness, name) for name in ("conductances", "flows", "own"))
+        return bound_by_currents(objective, Currents(regions, *arrays))
 
     return _proof(A, statement, witness, total, spare=SPARE)
 
@@ -168,4 +179,5 @@ KINDS = {
     "cuts": Kind("inequalities that all partitions satisfy, with multipliers", _prove_by_cuts),
     "semidefinite": Kind("a positive semidefinite matrix and inequalities that all partitions satisfy", _prove_by_semidefinite),
     "routing": Kind("demands routed along the edges", _prove_by_routing),
+    "currents": Kind("demands sent as currents through regions of the graph", _prove_by_currents),
 }

@@ -16,6 +16,7 @@ from cvxnmf.certificates.pair_objectives import OBJECTIVES, PairObjective
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.currents import CurrentBound
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import Splitting
 from cvxnmf.graphs.multilevel import Labels, best_labels
@@ -28,6 +29,8 @@ LINEAR, SEMIDEFINITE = 700, 2000
 UNITS, LINEAR_SHARE = 90_000.0, 0.15
 #: A graph with at most so many edges per node is routed before it is split.
 SPARSE = 3.0
+#: Up to so much work for a tree from every node (nodes times edges), partitions are looked for and demands routed anywhere.
+WHOLE = 1e8
 
 
 def verify_labels(
@@ -209,12 +212,14 @@ class LabelBounds:
     def run(self) -> None:
         """The bounds that the size of the graph suggests, one after the other until one closes."""
         n, edges = self.objective.n, int(np.count_nonzero(self.objective.rows < self.objective.columns))
-        self.better = max(
-            self.labels, best_labels(self.objective, (self.labels,), self.statement.n_clusters), key=self.objective.value
-        )
+        in_reach = float(n) * edges <= WHOLE
+        found = best_labels(self.objective, (self.labels,), self.statement.n_clusters) if in_reach else self.labels
+        self.better = max(self.labels, found, key=self.objective.value)
         if n <= LINEAR:
             self.by_cuts()
-        if not self.closed and (n > SEMIDEFINITE or (edges <= SPARSE * n and n > LINEAR)):
+        if not self.closed and n > SEMIDEFINITE:
+            self.by_currents()
+        if not self.closed and in_reach and (n > SEMIDEFINITE or (edges <= SPARSE * n and n > LINEAR)):
             self.by_routing()
         if not self.closed and n <= SEMIDEFINITE:
             self.by_semidefinite()
@@ -241,6 +246,14 @@ class LabelBounds:
 
         self.at_work = witnesses
         splitting.run(self.target())
+        self.take()
+
+    def by_currents(self) -> None:
+        """Demands sent as currents through regions."""
+        self.stage = "currents"
+        currents = CurrentBound(self.objective, self.better, self.budget(1.0))
+        self.at_work = lambda: iter([("currents", currents.search.best._asdict())] if currents.search is not None else [])
+        currents.run(self.target())
         self.take()
 
     def by_routing(self) -> None:
