@@ -67,15 +67,16 @@ class Component(ABC, Generic[P]):
         """The best starting point known, or the user's, which covers the whole problem, if that is better."""
 
     @abstractmethod
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """A dual point for an admissible point, accepted by the check, or None if it is too far off to tell anything.
 
-        The multiplier of a limit on X is one that a method found on its way; left out, it is estimated from X.
+        The candidate is what a method found on its way: a slope in the domain of the dual whose distance from the dual cone is
+        rounding, or the multiplier of a limit on X. Without it the gradient at the point is taken.
         """
 
-    def certify(self, point: P, value: float, multiplier: FloatArray | None = None) -> Certified:
+    def certify(self, point: P, value: float, candidate: FloatArray | None = None) -> Certified:
         """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
-        return Certified(point, value, self.dual_point(point, multiplier))
+        return Certified(point, value, self.dual_point(point, candidate))
 
     def last_dual(self, point: P) -> Dual | None:
         """A dual point that costs more than a method's own, for the best point when the iterations are used up; or None."""
@@ -205,12 +206,19 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         balanced: FactorPoint = self.cone.point(point.v + v, point.W)
         return balanced
 
-    def certify(self, point: FactorPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
+    def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
         """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
-        if self.cone.free_effects:
+        if self.cone.free_effects and candidate is None:
             point = self.balance_effects(point)
             value = self.value(point)
-        return super().certify(point, value, multiplier)
+        return super().certify(point, value, candidate)
+
+    def balanced_gradient(self, point: AnyPoint) -> FloatArray:
+        """The gradient of the loss at a point whose effects are balanced where they are free."""
+        X = point.dense()
+        if self.cone.free_effects:
+            X = self.cone.with_effects(X, balancing_effects(self.loss, self.cone, X))
+        return self.loss.value_and_gradient(X)[1]
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether effects are free, or there are none."""

@@ -93,9 +93,9 @@ class ProjectionComponent(Component[MatrixPoint]):
         """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
         return (X, False) if self.contains(X) else (self.nearest_admissible(X).matrix, True)
 
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
-        N = self._ascend_dual(point.dense()) if multiplier is None else np.maximum(multiplier, 0.0)
+        N = self._ascend_dual(point.dense()) if candidate is None else np.maximum(candidate, 0.0)
         S = definite_parts(self.B + N)[1]
         unit = float(np.trace(S))
 

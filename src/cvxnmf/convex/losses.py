@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.special import wrightomega
+from scipy.special import entr, wrightomega, xlogy
 
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -79,8 +79,12 @@ class Loss(ABC):
             return np.asarray(np.log(self.A))
 
     @abstractmethod
-    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise; where the diagonal is ignored, b."""
+    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise, sought from `near`; where the diagonal is ignored, b."""
+
+    @abstractmethod
+    def dual_value(self, w: FloatArray) -> float:
+        """``-sum phi*(w)``: what w proves if it lies in the dual cone; minus infinity outside the domain ``w >= -f``."""
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
@@ -91,6 +95,10 @@ class Loss(ABC):
         X = self._visible(X)
         total, E = self._sum(X)
         return self._total(total), self._weight_entries(self._slope(E))
+
+    def metric_weights(self, X: FloatArray) -> FloatArray:
+        """Positive weights of the size of the second derivatives, for the metric of a descent."""
+        return self.curvature(X)
 
     def curvature(self, X: FloatArray) -> FloatArray:
         """Second derivatives at X, entrywise."""
@@ -138,13 +146,18 @@ class KullbackLeibler(Loss):
     def _bend(self, X: FloatArray) -> FloatArray:
         return np.exp(X)
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
         """Return argmin ``phi(x) + weight/2 (x - b)^2``: ``c - omega(c - log weight)``, ``c = b + a/weight``, Wright's omega."""
         c = B + self.A / weight
         x: FloatArray = c - wrightomega(c - np.log(weight))
         if self.ignore_diagonal:
             np.fill_diagonal(x, np.diag(B))
         return x
+
+    def dual_value(self, w: FloatArray) -> float:
+        """``sum Z - Z log Z`` and the constant, with ``Z = A + w``."""
+        Z = self.A + w
+        return float(Z.sum() + entr(Z).sum() + self.constant) if Z.min() >= 0 else -np.inf
 
     @property
     def scale(self) -> float:
@@ -192,6 +205,10 @@ class PairedKullbackLeibler(KullbackLeibler):
         total, E = self._sum(self._visible(X))
         return self._total(total), self._slope(E)
 
+    def dual_value(self, w: FloatArray) -> float:
+        """Not known for a slope alone: the dual of the diagonal has variables of its own."""
+        return -np.inf
+
     @property
     def scale(self) -> float:
         """Sum of the data."""
@@ -224,6 +241,11 @@ class SquaredError(Loss):
         A, E = self.A, np.exp(X)
         return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
 
+    def metric_weights(self, X: FloatArray) -> FloatArray:
+        """``2 max(E, A/2)^2``: on the tangent, which is not curved, as at its end."""
+        E = np.maximum(np.exp(self._visible(X)), 0.5 * self.A)
+        return self._weight_entries(2.0 * E * E)
+
     @cached_property
     def lower(self) -> FloatArray:
         """``log(A/2)``, below which the tangent continues the loss; ``-inf`` on an ignored diagonal."""
@@ -233,30 +255,32 @@ class SquaredError(Loss):
             np.fill_diagonal(lower, -np.inf)
         return lower
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
         """Return argmin ``phi(x) + weight/2 (x - b)^2``: on the tangent where that ends below ``log(a/2)``."""
         lower = self.lower
-        x = self.limited_proximal(B, weight, lower)
+        x = self.limited_proximal(B, weight, near)
         return np.where(x > lower, x, np.minimum(lower, B + 0.5 * self.A**2 / weight))
 
-    def limited_proximal(self, B: FloatArray, weight: FloatArray | float, lower: FloatArray, max_iter: int = 60) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= lower``, entrywise.
+    def limited_proximal(
+        self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None, max_iter: int = 60
+    ) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= log(a/2)``, entrywise.
 
-        Newton from the right, where the derivative is convex and increasing, so it never overshoots;
-        `lower` must not lie below ``log(A/2)``.
+        There the derivative is convex and increasing: Newton's steps never overshoot to the left, and to the right they are
+        stopped at an upper limit.
         """
-        A = self.A
-        x = self._right_of_minimum(B, weight)
+        A, lower = self.A, self.lower
+        highest = self._right_of_minimum(B, weight)
         if self.ignore_diagonal:
-            np.fill_diagonal(x, np.diag(B))
+            np.fill_diagonal(highest, np.diag(B))
+        x = highest.copy() if near is None else np.minimum(np.maximum(near, lower), highest)
         for _ in range(max_iter):
             E = np.exp(self._visible(x))
             slope = self._weight_entries(2.0 * E * (E - A)) + weight * (x - B)
             bend = self._weight_entries(2.0 * E * (2.0 * E - A)) + weight
-            step = slope / bend
-            x -= step
-            np.maximum(x, lower, out=x)
-            if float(step.max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
+            before = x
+            x = np.minimum(np.maximum(x - slope / bend, lower), highest)
+            if float(np.abs(x - before).max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
                 break
         return x
 
@@ -268,6 +292,15 @@ class SquaredError(Loss):
         with np.errstate(divide="ignore"):
             x = np.maximum(c, np.log(0.5 * (A + reach)))
         return np.where((B > c) | (A == 0), np.minimum(x, B), x)
+
+    def dual_value(self, w: FloatArray) -> float:
+        """``sum (u - a)^2 - w log u`` where the slope is w, ``u = (a + sqrt(a^2 + 2w)) / 2``."""
+        A = self.A
+        root = A * A + 2.0 * w
+        if not root.min() >= 0:
+            return -np.inf
+        u = 0.5 * (A + np.sqrt(root))
+        return float(np.sum((u - A) ** 2 - xlogy(w, u)))
 
     @property
     def scale(self) -> float:
@@ -284,9 +317,9 @@ class LimitedSquaredError(SquaredError):
 
     limited = True
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
+    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
         """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= log(a/2)``, entrywise."""
-        return self.limited_proximal(B, weight, self.lower)
+        return self.limited_proximal(B, weight, near)
 
 
 #: Losses by the names a user gives.

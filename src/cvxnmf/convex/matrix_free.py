@@ -191,7 +191,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
                 return raised
             share *= 0.3
 
-    def certify(self, point: Point, value: float = np.nan, multiplier: FloatArray | None = None) -> Certified:
+    def certify(self, point: Point, value: float = np.nan, candidate: FloatArray | None = None) -> Certified:
         """The point with balanced effects, its value, and a dual point that the check accepts."""
         point = self.balance_effects(point)
         loss, residual, _ = self.slopes(point)
@@ -206,6 +206,6 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         dual = prove_least_shift(self.A, self.statement, least, witness, pad, largest=1.1)
         return Certified(point, loss + self.trace * self.cone.penalty(point), dual)
 
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Return a dual point, accepted by the check, for the point with balanced effects."""
         return self.certify(Point(point.v, point.W)).dual

@@ -16,19 +16,29 @@ import numpy as np
 from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
-from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.losses import PairedKullbackLeibler
-from cvxnmf.convex.methods import Accelerated, Adaptive, Factored, Method, ProjectedGradient
+from cvxnmf.convex.methods import (
+    Accelerated,
+    Factored,
+    Method,
+    NuclearSplitting,
+    PairedAdaptive,
+    ProjectedGradient,
+    RectangularAdaptive,
+)
 from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import add_outer, spectral_norm
+from cvxnmf.linalg.eigen import add_outer, singular_triples_above, spectral_norm
 from cvxnmf.results import AnyPoint
 
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
-#: The best first: plain steps are enough for even margins, and "adaptive" finds out.
-RECTANGULAR_METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
-    "adaptive": Adaptive,
+#: Rounds of clipping the singular values of a dual point.
+CLIPPING_ROUNDS = 4
+#: A clipped dual point keeps at least this share of its distance to the edge of the domain.
+INSIDE = 0.02
+#: Methods of every rectangular problem beside its own.
+PLAIN_METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
     "accelerated": Accelerated,
     "factored": Factored,
     "projected-gradient": ProjectedGradient,
@@ -41,22 +51,24 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
     rows: Index
     columns: Index
-    methods = RECTANGULAR_METHODS
+    methods = {"adaptive": RectangularAdaptive, "splitting": NuclearSplitting, **PLAIN_METHODS}
 
     @property
     def entries(self) -> Any:
         """Rows and columns that carry data."""
         return np.ix_(self.rows, self.columns)
 
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
-        """The gradient, shrunk until its spectral norm is at most twice the trace."""
-        loss, cone, X = self.loss, self.cone, point.dense()
-        if cone.free_effects:
-            X = cone.with_effects(X, balancing_effects(loss, cone, X))
-        _, g = loss.value_and_gradient(X)
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
+        """The candidate, or the gradient at balanced effects, its singular values clipped at twice the trace as well as possible.
+
+        What is left beyond is taken off by shrinking.
+        """
+        loss, cone = self.loss, self.cone
+        g = self.balanced_gradient(point) if candidate is None else candidate
         if not (-ABSURD < g.min() and g.max() < ABSURD):
             return None
         floor, limit = loss.floor(), 2.0 * self.trace
+        g = self._clip_spectrum(g, limit) if limit else g
         norm = spectral_norm(g)
         if not norm < np.inf:
             return None
@@ -71,6 +83,26 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
         return prove_least_shift(loss.A, self.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
 
+    def _clip_spectrum(self, g: FloatArray, limit: float) -> FloatArray:
+        """The best of some rounds of clipping singular values, staying in the domain of the dual, and mending the margins.
+
+        Shrinking all of g because of one singular value would be ruinous where the data span a wide range.
+        """
+        floor = self.loss.floor()
+        lowest = INSIDE * (g + floor) - floor
+        best, best_bound = g, -np.inf
+        for _ in range(CLIPPING_ROUNDS):
+            left, values, right = singular_triples_above(g, limit)
+            shrunk = g * min(1.0, limit / values.max(initial=limit))
+            bound = self.loss.dual_value(shrunk)
+            if bound > best_bound:
+                best, best_bound = g, bound
+            if not len(values):
+                break
+            clipped = g - (left * (values - limit)) @ right.T
+            g = _scaled_to_margins(floor, np.maximum(clipped, lowest) + floor, self.cone.free_effects) - floor
+        return best
+
 
 @dataclass(frozen=True, eq=False)
 class PairedComponent(DenseComponent[PSD]):
@@ -78,9 +110,9 @@ class PairedComponent(DenseComponent[PSD]):
 
     loss: PairedKullbackLeibler
     entries = ...
-    methods = RECTANGULAR_METHODS
+    methods = {"adaptive": PairedAdaptive, **PLAIN_METHODS}
 
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
         A, X, m = self.loss.rectangle, point.dense(), len(self.loss.rectangle)
         diagonal = self.loss.weight * np.exp(np.diag(X))
@@ -96,6 +128,16 @@ class PairedComponent(DenseComponent[PSD]):
             return {"Z": np.maximum(0.0, A + (1.0 - min(shift, 1.0)) * G), "p": p, "q": q}
 
         return prove_least_shift(A, self.statement, least, family, FIRST_PAD, largest=10.0)
+
+
+def _scaled_to_margins(floor: FloatArray, Z: FloatArray, free_effects: bool, rounds: int = 30) -> FloatArray:
+    """Z, its rows and columns scaled in turns until they sum to those of the floor; only where effects are free must they."""
+    if free_effects:
+        rows, columns = floor.sum(axis=1), floor.sum(axis=0)
+        for _ in range(rounds):
+            Z *= (rows / Z.sum(axis=1))[:, None]
+            Z *= columns / Z.sum(axis=0)
+    return Z
 
 
 def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> FloatArray:

@@ -162,7 +162,7 @@ class _Run:
     def solve_component(self, component: Component[Any], given: Any) -> None:
         """Run the method on one component until its gap is certified."""
         self.search = None
-        self.search = _Search(component, component.methods[self.method](component, component.start(given)))
+        self.search = _Search(component, component.methods[self.method](component, component.start(given)), self.tol)
         stopped = Status.INTERRUPTED in self.statuses
         try:
             if component.certifies_start:
@@ -176,7 +176,7 @@ class _Run:
         assert self.search is not None
         if status is Status.MAX_ITER:
             self.search.keep(self.search.component.last_dual(self.search.point))
-        self.points.append(self.search.tidy_point(self.tol) if tidy else self.search.point)
+        self.points.append(self.search.tidy_point() if tidy else self.search.point)
         self.duals.append(self.search.dual)
         self.statuses.append(status)
         self.value_before += self.search.value
@@ -204,7 +204,7 @@ class _Run:
             search.method.step()
             if not search.accept():
                 return Status.NONFINITE
-            if iteration >= due or iteration == self.max_iter:
+            if iteration >= due or iteration == self.max_iter or search.expected_gap <= self.tol:
                 gap = search.relative_gap
                 search.certify()
                 due = iteration + self._wait(search, iteration, gap)
@@ -243,8 +243,8 @@ class _Run:
 class _Search:
     """The state of one component: the method at work, the best point and the best proved bound."""
 
-    def __init__(self, component: Component[Any], method: Method) -> None:
-        self.component, self.method = component, method
+    def __init__(self, component: Component[Any], method: Method, tol: float) -> None:
+        self.component, self.method, self.tol = component, method, tol
         self.point, self.value = method.point, method.value
         self.dual: Dual | None = None
         self.idle, self.gap_before = 0, np.inf
@@ -258,6 +258,11 @@ class _Search:
     def relative_gap(self) -> float:
         """Gap of the best point to the best bound."""
         return relative_gap(self.value, self.bound, self.component.scale)
+
+    @property
+    def expected_gap(self) -> float:
+        """The gap that a certificate would show now, as far as the method knows."""
+        return relative_gap(self.value, self.method.expected_bound, self.component.scale)
 
     @property
     def stalled(self) -> bool:
@@ -277,7 +282,9 @@ class _Search:
         method = self.method
         method.settle()
         self.accept()
-        point, value, dual = self.component.certify(method.point, method.value, method.multiplier())
+        uses_gradient = -np.inf < method.expected_bound and self.expected_gap > self.tol  # the candidate is not good enough yet
+        candidate = None if uses_gradient else method.dual_candidate()
+        point, value, dual = self.component.certify(method.point, method.value, candidate)
         if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
             self.point, self.value = point, value
         self.keep(dual)
@@ -290,8 +297,8 @@ class _Search:
         if dual is not None and dual.bound > self.bound:
             self.dual = dual
 
-    def tidy_point(self, tol: float) -> Any:
+    def tidy_point(self) -> Any:
         """The best point in tidy factors, without columns that do not matter at this tolerance: the gap stays certified."""
         unit = max(self.value, NEGLIGIBLE * self.component.scale)
-        limit = max(self.value, min(self.value + 0.01 * tol * unit, self.bound + tol * unit))
+        limit = max(self.value, min(self.value + 0.01 * self.tol * unit, self.bound + self.tol * unit))
         return self.component.tidy(self.point, limit)

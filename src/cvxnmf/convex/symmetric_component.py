@@ -21,12 +21,19 @@ import scipy.linalg as sl
 
 from cvxnmf.convex.component import Certified, Component, DenseComponent
 from cvxnmf.convex.cones import Cone
+from cvxnmf.convex.distances import laplacian_pencil
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
-from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.losses import LimitedSquaredError
-from cvxnmf.convex.methods import Accelerated, Adaptive, Factored, LimitSplitting, Method, ProjectedGradient
+from cvxnmf.convex.methods import (
+    Accelerated,
+    Factored,
+    LimitSplitting,
+    Method,
+    PairedAdaptive,
+    ProjectedGradient,
+    SymmetricAdaptive,
+)
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import add_outer, smallest_eigenvalue
 from cvxnmf.results import AnyPoint, FactorPoint, Point
 
 Family = Callable[[float], FloatArray]
@@ -46,24 +53,24 @@ class SymmetricComponent(DenseComponent[Cone]):
     @property
     def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
         """On the psd cone, where solutions have a high rank, factors do not pay."""
-        best: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
+        plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
+        plain["projected-gradient"] = ProjectedGradient
         if self.cone.free_effects:
-            best = {"factored": Factored, "accelerated": Accelerated}
-        return best | {"projected-gradient": ProjectedGradient, "adaptive": Adaptive}
+            return {"adaptive": SymmetricAdaptive} | plain
+        return plain | {"adaptive": PairedAdaptive}
 
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
-        """Shift the gradient into the dual cone; under a lower limit on X it is first lowered to the multiplier."""
-        loss, cone, X = self.loss, self.cone, point.dense()
-        if multiplier is None and cone.free_effects:
-            X = cone.with_effects(X, balancing_effects(loss, cone, X))
-        _, g = loss.value_and_gradient(X)
-        del X
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
+        """Shift the candidate, or else the gradient at balanced effects, into the dual cone."""
+        g = self.balanced_gradient(point) if candidate is None else candidate
+        return self._prove_shifted(g, within_rounding=candidate is not None)
+
+    def _prove_shifted(self, g: FloatArray, within_rounding: bool = False) -> Dual | None:
+        """The slope g, which is overwritten, shifted into the dual cone; the shift is known to be tiny if it is only rounding."""
         if not (-ABSURD < g.min() and g.max() < ABSURD):
             return None
-        if multiplier is not None:  # lower the gradient towards the multiplier where the limit on X allows it: where A > 0
-            g -= np.where(loss.A > 0, np.maximum(0.0, g - multiplier), 0.0)
+        loss, cone = self.loss, self.cone
         try:
-            least, family = _shifted_family(self, g)
+            least, family = _shifted_family(self, g, within_rounding)
         except sl.LinAlgError:
             return None
         del g  # the check below needs the room
@@ -82,15 +89,21 @@ class LimitedComponent(SymmetricComponent):
     loss: LimitedSquaredError
     methods = {"splitting": LimitSplitting}
 
-    def certify(self, point: FactorPoint, value: float, multiplier: FloatArray | None = None) -> Certified:
+    def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
         """The point and its value as they are, and a dual point."""
-        return Component.certify(self, point, value, multiplier)
+        return Component.certify(self, point, value, candidate)
 
-    def dual_point(self, point: AnyPoint, multiplier: FloatArray | None = None) -> Dual | None:
-        """Return a dual point for X and the multiplier of its limit, which is estimated from X if it is not given."""
-        if multiplier is None:
-            multiplier = constraint_multiplier(self, self.loss.lower, point.dense())
-        return super().dual_point(point, multiplier)
+    def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
+        """Lower the gradient where the limit on X allows it, where A > 0, to the multiplier, and shift it into the dual cone.
+
+        A multiplier that is not given is estimated from X.
+        """
+        loss, X = self.loss, point.dense()
+        multiplier = constraint_multiplier(self, loss.lower, X) if candidate is None else candidate
+        g = loss.value_and_gradient(X)[1]
+        if multiplier is not None:
+            g -= np.where(loss.A > 0, np.maximum(0.0, g - multiplier), 0.0)
+        return self._prove_shifted(g)
 
     def last_dual(self, point: FactorPoint) -> Dual | None:
         """A dual point for the multiplier that X itself suggests, which may be better than the method's."""
@@ -125,20 +138,20 @@ class LimitedComponent(SymmetricComponent):
         return max(0.0, float((self.loss.lower - X).max()))
 
 
-def _shifted_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
+def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """The least shift that makes the gradient dual feasible, and the dual point for any shift."""
     if component.loss.ignore_diagonal:
         return _shrunk_family(component, g)
     if component.cone.free_effects:
-        return _blended_family(component, g)
-    return _raised_family(component, g)
+        return _blended_family(component, g, within_rounding)
+    return _raised_family(component, g, within_rounding)
 
 
-def _raised_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
+def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """Raise the diagonal: ``Z + shift S^2``."""
     t = component.cone.s**2
     unit = max(1e-300, float(g.max()), -float(g.min()))
-    lowest = component.cone.smallest_eigenvalue(g) + component.trace
+    lowest = 0.0 if within_rounding else component.cone.smallest_eigenvalue(g) + component.trace
     Z = g + component.loss.floor()
 
     def family(shift: float) -> FloatArray:
@@ -181,26 +194,13 @@ def laplacian_dual(component: DenseComponent[Cone]) -> FloatArray:
     return np.diag(component.loss.floor().sum(axis=1))
 
 
-def _blended_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
+def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """Smallest convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
     floor = component.loss.floor()
     diagonal = floor.sum(axis=1)
     g.flat[:: len(g) + 1] -= g.sum(axis=1)
     Z = g + floor
-    here = component.cone.add_penalty(g, component.trace)
-    there = -floor
-    there.flat[:: len(there) + 1] += diagonal
-    there = component.cone.add_penalty(there, component.trace)
-    scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
-    direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)
-    for M in (here, there):
-        M *= scaling[:, None]
-        M *= scaling[None, :]
-        add_outer(M, direction, direction)
-    try:
-        ratio = max(0.0, -smallest_eigenvalue(here, there))
-    except sl.LinAlgError:
-        ratio = 0.0
+    ratio = 0.0 if within_rounding else _laplacian_ratio(component, g)
 
     def family(shift: float) -> FloatArray:
         blended = (1.0 - min(shift, 1.0)) * Z
@@ -208,6 +208,14 @@ def _blended_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[flo
         return blended
 
     return ratio / (1.0 + ratio), family
+
+
+def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
+    """The least r >= 0 for which g plus r times the floor's Laplacian, with penalties, is in the dual cone; g is overwritten."""
+    try:
+        return max(0.0, -float(laplacian_pencil(component, g, 1)[0][0]))
+    except sl.LinAlgError:
+        return 0.0
 
 
 def constraint_multiplier(

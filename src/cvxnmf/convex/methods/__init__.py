@@ -3,29 +3,33 @@
 projected-gradient   the paper's: a gradient step in the metric, projected; backtracking
 accelerated          the same step from an extrapolated point, momentum halved when it points uphill
 factored             quasi-Newton descent over the factors (v, W), then a projected step; by products for large sparse data
-adaptive             accelerated at first, then factored
-splitting            alternating directions, for a lower limit on X (the paper's squared error) and for two sets at once
+adaptive             what the first steps show to fit: accelerated, factored, in the metric of the model's Laplacian, splitting
+splitting            alternating directions, for a lower limit on X (the paper's squared error), rectangles, and two sets at once
 
 Which of them can solve a component, the component knows.
 """
 
 from __future__ import annotations
 
+from cvxnmf.convex.methods.adaptive import PairedAdaptive, RectangularAdaptive, SymmetricAdaptive
 from cvxnmf.convex.methods.base import Method
-from cvxnmf.convex.methods.factored import Adaptive, Factored, MatrixFreeDescent
+from cvxnmf.convex.methods.factored import Factored, MatrixFreeDescent
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
-from cvxnmf.convex.methods.splitting import LimitSplitting, ProjectionSplitting
+from cvxnmf.convex.methods.splitting import LimitSplitting, NuclearSplitting, ProjectionSplitting
 
 __all__ = [
     "METHODS",
     "Accelerated",
-    "Adaptive",
     "Factored",
     "LimitSplitting",
     "MatrixFreeDescent",
     "Method",
+    "NuclearSplitting",
+    "PairedAdaptive",
     "ProjectedGradient",
     "ProjectionSplitting",
+    "RectangularAdaptive",
+    "SymmetricAdaptive",
 ]
 
 #: Names that a user may give.

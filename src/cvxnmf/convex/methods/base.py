@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
+
 from cvxnmf.linalg.arrays import FloatArray
 
 
@@ -24,6 +26,11 @@ class Method(ABC):
         """Bring point and value up to date before they are certified, where a step does not."""
         return
 
-    def multiplier(self) -> FloatArray | None:
-        """The multiplier of a limit on X that was found on the way; None where the gradient itself is the dual candidate."""
+    def dual_candidate(self) -> FloatArray | None:
+        """What a dual point is made of that was found on the way; None where the gradient at the point is as good."""
         return None
+
+    @property
+    def expected_bound(self) -> float:
+        """What the dual candidate proves, as far as the method knows without a check; minus infinity if it does not know."""
+        return -np.inf

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cvxnmf.convex.methods.base import Method
-from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
+from cvxnmf.convex.methods.gradient import ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Point
 
 if TYPE_CHECKING:
-    from cvxnmf.convex.component import DenseComponent, FactorComponent
+    from cvxnmf.convex.component import FactorComponent
     from cvxnmf.convex.matrix_free import MatrixFreeComponent
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
@@ -133,25 +133,3 @@ class MatrixFreeDescent(Method):
         """Keep a better point on the way, so that a descent that is broken off is not lost."""
         if value <= self.value:
             self.point, self.value = point, value
-
-
-class Adaptive(Method):
-    """Accelerated steps while they are enough, then descent over factors: even margins need few of the first kind only."""
-
-    check_every = 2 * Accelerated.check_every  # rare at first: on thin data a certificate costs as much as several steps
-    switch_after = 60
-
-    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
-        self.component, self.taken = component, 0
-        self.at_work: ProjectedGradient = Accelerated(component, point)
-        self.point, self.value = self.at_work.point, self.at_work.value
-
-    def step(self) -> None:
-        """One step of the method at work."""
-        if self.taken == self.switch_after:
-            curvature = self.at_work.L
-            self.at_work = Factored(self.component, self.at_work.point)
-            self.at_work.L, self.check_every = curvature, Factored.check_every
-        self.taken += 1
-        self.at_work.step()
-        self.point, self.value = self.at_work.point, self.at_work.value

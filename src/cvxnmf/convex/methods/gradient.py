@@ -20,9 +20,11 @@ LARGEST_CURVATURE = 1e100
 class ProjectedGradient(Method):
     """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
 
-    check_every = 8
+    check_every = 16
     patience = 5
     shrink = 0.8
+    residual: FloatArray | None = None  # the slope of the last projection, a dual point of its own
+    residual_bound = -np.inf
 
     def __init__(self, component: DenseComponent[Any], point: Any) -> None:
         self.component, self.point = component, point
@@ -40,6 +42,7 @@ class ProjectedGradient(Method):
         loss_here, G = component.loss.value_and_gradient(Y)
         cone.unscale(G)
         self.L *= self.shrink
+        self.residual = None  # its room is needed
         while True:
             target = G / -self.L
             target += cone.scaled_copy(Y)
@@ -48,8 +51,28 @@ class ProjectedGradient(Method):
             X = point.dense()
             loss_there = component.loss.value(X)
             if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
+                self._keep_residual(G, Y, X)
                 return point, X, loss_there + component.trace * cone.factor_penalty(point)  # exact for what a projection returns
             self.L *= 2.0
+
+    def _keep_residual(self, G: FloatArray, Y: FloatArray, X: FloatArray) -> None:
+        """``grad(Y) + L S^2 (X - Y) S^2``: with the penalty it is in the dual cone and complementary to X."""
+        cone, loss = self.component.cone, self.component.loss
+        w = cone.scaled_copy(X - Y)
+        w *= self.L
+        w += G
+        cone.scale(w)
+        self.residual_bound = -np.inf if loss.ignore_diagonal else loss.dual_value(w)
+        self.residual = w if self.residual_bound > -np.inf else None
+
+    def dual_candidate(self) -> FloatArray | None:
+        """The residual of the last projection, if it lies in the domain of the dual."""
+        return None if self.residual is None else self.residual.copy()
+
+    @property
+    def expected_bound(self) -> float:
+        """The bound of that residual."""
+        return self.residual_bound
 
     def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
         """Whether the quadratic model with curvature L lies above the loss at X.
@@ -69,7 +92,7 @@ class ProjectedGradient(Method):
 class Accelerated(ProjectedGradient):
     """Projected gradient from a point extrapolated by Nesterov's momentum, halved on restart."""
 
-    shrink = 0.9
+    shrink = 0.95
 
     def __init__(self, component: DenseComponent[Any], point: Any, momentum: bool = True) -> None:
         super().__init__(component, point)

@@ -14,6 +14,7 @@ from cvxnmf.results import FactorPoint, MatrixPoint
 
 if TYPE_CHECKING:
     from cvxnmf.convex.doubly_nonnegative import ProjectionComponent
+    from cvxnmf.convex.rectangular_component import NuclearComponent
     from cvxnmf.convex.symmetric_component import LimitedComponent
 
 
@@ -38,7 +39,7 @@ class LimitSplitting(Method):
         self.point = self.component.raise_to_limit(point)
         self.value = self.component.value(self.point)
 
-    def multiplier(self) -> FloatArray | None:
+    def dual_candidate(self) -> FloatArray | None:
         """Residual of the last projection: with the penalty it lies in the dual cone by construction."""
         W: FloatArray = self.rho * self.weight * self.residual
         return W
@@ -50,7 +51,7 @@ class LimitSplitting(Method):
         nearest = component.cone.project(target, component.trace / self.rho)
         X = nearest.dense()
         self.residual = X - target
-        state.update(X, lambda B: component.loss.proximal(B, self.rho * self.weight))
+        state.update(X, lambda B: component.loss.proximal(B, self.rho * self.weight, before))
         self._balance(self._length(X - state.Y), self.rho * self._length(state.Y - before))
         self._arrive(nearest)
 
@@ -63,6 +64,48 @@ class LimitSplitting(Method):
         self.rho *= factor
         self.state.rescale(factor)
         self.residual /= factor
+
+
+class NuclearSplitting(Method):
+    """Alternating directions between the nuclear norm and the entrywise loss of a rectangle.
+
+    ``X = argmin penalty + rho/2 |X - (Y - U)|^2``, ``Y = argmin loss + rho/2 |Y - X - U|^2``. The gradient at Y is nearly a dual
+    point. At some early steps rho is set so that its multiplier and X are of one size.
+    """
+
+    check_every = 10
+    patience = 20
+    renewals = (3, 6, 10, 15, 22, 30, 45, 60)  # steps after which rho is set anew
+    largest_change = 10.0
+
+    def __init__(self, component: NuclearComponent, point: FactorPoint) -> None:
+        self.component, self.taken = component, 0
+        X = point.dense()
+        self.rho = 2.0 * component.trace / float(np.sqrt(max(X.shape)))
+        self.state = AlternatingDirections(X)
+        self.point, self.value = point, component.value(point, X)
+
+    def dual_candidate(self) -> FloatArray | None:
+        """The gradient at Y, its effects balanced."""
+        return self.component.balanced_gradient(MatrixPoint(self.state.Y))
+
+    def step(self) -> None:
+        """One round over penalty, loss and multiplier."""
+        component, state, near = self.component, self.state, self.state.Y
+        self.point = component.cone.project(state.target, component.trace / self.rho)
+        X = self.point.dense()
+        self.value = component.value(self.point, X)
+        state.update(X, lambda B: component.loss.proximal(B, self.rho, near))
+        self.taken += 1
+        if self.taken in self.renewals:
+            self._renew_rho(X)
+
+    def _renew_rho(self, X: FloatArray) -> None:
+        """Make ``rho |U| = rho |X|``, centred, within a factor of ten."""
+        multiplier, size = (float(np.linalg.norm(self.component.cone.centre(M))) for M in (self.state.U.copy(), X))
+        factor = float(np.clip(multiplier / max(size, 1e-300), 1.0 / self.largest_change, self.largest_change))
+        self.rho *= factor
+        self.state.rescale(factor)
 
 
 class ProjectionSplitting(Method):
@@ -83,7 +126,7 @@ class ProjectionSplitting(Method):
         self.state = AlternatingDirections(np.maximum(component.B, 0.0), self.relaxation)  # nearer than a restored point
         self.point, self.value = point, component.value(point)
 
-    def multiplier(self) -> FloatArray | None:
+    def dual_candidate(self) -> FloatArray | None:
         """The multiplier N of ``X >= 0``."""
         return np.maximum(0.0, -self.rho * self.state.U)
 

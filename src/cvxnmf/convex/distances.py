@@ -1,0 +1,132 @@
+"""The symmetric problem over distances of positions: ``X_ij = u_i + u_j - |w_i - w_j|^2 / 2``, coordinates ``x = (u, W)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.linalg as sl
+
+from cvxnmf.convex.effects import balancing_effects
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import add_outer
+from cvxnmf.results import Point
+
+if TYPE_CHECKING:
+    from cvxnmf.convex.component import DenseComponent
+    from cvxnmf.convex.cones import Cone
+
+    SymmetricDense = DenseComponent[Cone]
+
+#: As many directions enter at a time.
+MOST_ENTERING = 10
+#: Directions whose share of the floor's Laplacian is above minus this do not enter.
+LEAST_ENTERING = 1e-6
+#: Newton steps for the effects after directions have entered.
+BALANCING_STEPS = 4
+#: A direction enters by this multiple of the step that Newton's method takes along it alone.
+OVERSTEP = 1.5
+
+
+def from_point(point: Point) -> FloatArray:
+    """Coordinates of a point ``X = v1' + 1v' + WW'``."""
+    return np.column_stack([point.v + 0.5 * np.sum(point.W**2, axis=1), point.W])
+
+
+def to_point(x: FloatArray) -> Point:
+    """The point with these coordinates."""
+    W = x[:, 1:]
+    return Point(x[:, 0] - 0.5 * np.sum(W**2, axis=1), W)
+
+
+def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]:
+    """The objective and its gradient over the coordinates: ``2 G1`` and ``2 (GW - Diag(G1) W)``, with the penalty's."""
+    point, cone, trace = to_point(x), component.cone, component.trace
+    loss, G = component.loss.value_and_gradient(point.dense())
+    margins, products = cone.factor_gradients(G, point.W)
+    gradient = np.empty_like(x)
+    gradient[:, 0] = 2.0 * margins
+    gradient[:, 1:] = 2.0 * (products - margins[:, None] * point.W)
+    if trace:
+        gradient[:, 1:] += 2.0 * trace * cone.penalty_gradient(point.W)
+        loss += trace * cone.penalty(point)
+    return loss, gradient
+
+
+def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
+    """Solve with ``2 (E + Diag(E1))`` over u and ``2 (L_E + ridge Diag(E1) + trace S^2)`` over W, E the loss's weights at x."""
+    E = component.loss.metric_weights(to_point(x).dense())
+    sums = E.sum(axis=1)
+    L = -E
+    L.flat[:: len(L) + 1] += (1.0 + ridge) * sums + component.trace * component.cone.s**2
+    E.flat[:: len(E) + 1] += sums
+    effects, positions = sl.cho_factor(E, overwrite_a=True, check_finite=False), sl.inv(L, overwrite_a=True, check_finite=False)
+
+    def solve(q: FloatArray) -> FloatArray:
+        h = np.empty_like(q)
+        h[:, 0] = sl.cho_solve(effects, q[:, 0], check_finite=False)
+        h[:, 1:] = positions @ q[:, 1:]
+        h *= 0.5
+        return h
+
+    return solve
+
+
+def balance(component: SymmetricDense, point: Point) -> Point:
+    """The point with nearly the best effects for its positions."""
+    return Point(point.v + balancing_effects(component.loss, component.cone, point.dense(), BALANCING_STEPS), point.W)
+
+
+def with_entering_directions(component: SymmetricDense, point: Point, value: float) -> Point | None:
+    """The point with directions along which the gradient is negative, effects balanced as before; None if none lowers the value.
+
+    Negative eigenpairs (r, x) of the gradient against the Laplacian of the floor: ``X + t xx'`` lowers the objective by about
+    ``r t - bend t^2 / 2``.
+    """
+    X = point.dense()
+    _, G = component.loss.value_and_gradient(X)
+    values, vectors = laplacian_pencil(component, G, MOST_ENTERING)
+    enters = values < -LEAST_ENTERING
+    if not enters.any():
+        return None
+    Y = vectors[:, enters]
+    bends = _fourth_moments(component.loss.metric_weights(X), Y)
+    new = Y * np.sqrt(-2.0 * OVERSTEP * values[enters] / np.maximum(0.5 * bends, 1e-300))
+    share = 1.0
+    while share > 0.05:
+        raised = balance(component, Point(point.v, np.column_stack([point.W, np.sqrt(share) * new])))
+        if component.value(raised) < value:
+            return raised
+        share *= 0.5
+    return None
+
+
+def _fourth_moments(E: FloatArray, Y: FloatArray) -> FloatArray:
+    """``sum_ij E_ij (y_i - y_j)^4`` for every column y."""
+    squares = Y * Y
+    spread = E.sum(axis=1) @ (squares * squares) - 4.0 * np.sum(squares * Y * (E @ Y), axis=0)
+    return np.asarray(2.0 * spread + 6.0 * np.sum(squares * (E @ squares), axis=0))
+
+
+def laplacian_pencil(component: SymmetricDense, G: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The least eigenvalues of G with the penalty against the floor's Laplacian with the penalty, and their vectors.
+
+    Rows of G sum to zero; it is overwritten. The constant direction, on which both vanish, is lifted out of the way. A vector x
+    has ``x'Lx = 1``. May raise LinAlgError.
+    """
+    floor = component.loss.floor()
+    here = component.cone.add_penalty(G, component.trace)
+    there = -floor
+    there.flat[:: len(there) + 1] += floor.sum(axis=1)
+    there = component.cone.add_penalty(there, component.trace)
+    scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
+    direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)
+    for M in (here, there):
+        M *= scaling[:, None]
+        M *= scaling[None, :]
+        add_outer(M, direction, direction)
+    last = min(count, len(G)) - 1
+    options = {"subset_by_index": [0, last], "overwrite_a": True, "overwrite_b": True, "check_finite": False}
+    values, vectors = sl.eigh(here.T, there.T, **options)
+    return values, scaling[:, None] * vectors

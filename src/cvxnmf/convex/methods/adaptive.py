@@ -1,0 +1,113 @@
+"""Methods that change to another one when the first steps have shown what kind of problem it is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.factored import Factored
+from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
+from cvxnmf.convex.methods.laplacian import LaplacianDescent
+from cvxnmf.convex.methods.splitting import NuclearSplitting
+from cvxnmf.linalg.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from cvxnmf.convex.component import DenseComponent
+    from cvxnmf.convex.rectangular_component import NuclearComponent
+
+
+class Adaptive(Method):
+    """A method at work, and what comes after it."""
+
+    trial: int  # steps of the first method before it is judged
+
+    def __init__(self, component: DenseComponent[Any], first: Method) -> None:
+        self.component, self.at_work, self.taken = component, first, 0
+        self.point, self.value = first.point, first.value
+        self.check_every, self.patience = self.trial + 1, first.patience
+
+    @property
+    def expected_bound(self) -> float:
+        """What the method at work expects."""
+        return self.at_work.expected_bound
+
+    def dual_candidate(self) -> FloatArray | None:
+        """The candidate of the method at work."""
+        return self.at_work.dual_candidate()
+
+    def settle(self) -> None:
+        """Bring the method at work up to date."""
+        self.at_work.settle()
+        self.point, self.value = self.at_work.point, self.at_work.value
+
+    def step(self) -> None:
+        """One step of the method at work, which may be the last of its kind."""
+        self.at_work.step()
+        self.point, self.value = self.at_work.point, self.at_work.value
+        self.taken += 1
+        following = self._following()
+        if following is not None:
+            self.at_work, self.taken = following, 0
+        if following is not None or self.taken == self.trial:
+            self.check_every, self.patience = self.at_work.check_every, self.at_work.patience
+
+    @abstractmethod
+    def _following(self) -> Method | None:
+        """The method that takes over now, if any."""
+
+
+class SymmetricAdaptive(Adaptive):
+    """Accelerated steps where the residuals of their projections soon are dual points: on dense data, and under a penalty.
+
+    Elsewhere one descent over factors, and if that does not reach the end, descents in the metric of the model's Laplacian.
+    """
+
+    trial = 7
+    longest = 60  # accelerated steps in all
+
+    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+        super().__init__(component, Accelerated(component, point))
+
+    def _following(self) -> Method | None:
+        work = self.at_work
+        if isinstance(work, Accelerated):
+            hopeless = self.taken >= self.trial and work.expected_bound == -np.inf
+            return self._factored(work) if hopeless or self.taken >= self.longest else None
+        return self._after_descent() if isinstance(work, Factored) else None
+
+    def _factored(self, before: ProjectedGradient) -> Method:
+        descent = Factored(self.component, before.point)
+        descent.L = before.L
+        return descent
+
+    def _after_descent(self) -> Method | None:
+        if self.at_work.expected_bound > -np.inf or not self.point.W.shape[1]:
+            return None
+        return LaplacianDescent(self.component, self.point)
+
+
+class PairedAdaptive(SymmetricAdaptive):
+    """The same on the psd cone, whose effects are not free: accelerated steps, then descents over factors."""
+
+    trial = longest = 60
+
+    def _after_descent(self) -> Method | None:
+        return None
+
+
+class RectangularAdaptive(Adaptive):
+    """Alternating directions; where their first steps show a low rank, descents over factors instead."""
+
+    trial = 10
+    low_rank = 0.125  # columns of W per row or column of X, whichever is fewer
+
+    def __init__(self, component: NuclearComponent, point: Any) -> None:
+        super().__init__(component, NuclearSplitting(component, point))
+
+    def _following(self) -> Method | None:
+        judged = self.taken == self.trial and isinstance(self.at_work, NuclearSplitting)
+        low = self.component.rank(self.point) <= self.low_rank * min(self.component.loss.A.shape)
+        return Factored(self.component, self.point) if judged and low else None
