@@ -80,12 +80,16 @@ def test_an_ignored_diagonal_does_not_drown_the_rest():
 @pytest.mark.parametrize("ignore", [False, True])
 def test_proximal_solves_its_scalar_problems(ignore):
     A, B = random_counts(6, 0), point(6, 1) * 6
-    with np.errstate(divide="ignore"):
-        lower = np.log(A / 2)
-    if ignore:
-        np.fill_diagonal(lower, -np.inf)
     weight = np.exp(point(6, 2))
-    X = SquaredError(A, ignore).limited_proximal(B, weight, lower)
+    loss = SquaredError(A, ignore)
+    with np.errstate(divide="ignore"):
+        lower = loss.lower
+        expected = np.log(A / 2)
+    if ignore:
+        np.fill_diagonal(expected, -np.inf)
+    np.testing.assert_allclose(lower, expected)
+    X = loss.limited_proximal(B, weight)
+    np.testing.assert_allclose(loss.limited_proximal(B, weight, near=point(6, 3)), X, rtol=1e-9)
     slope = 2 * np.exp(X) * (np.exp(X) - A)
     if ignore:
         np.fill_diagonal(slope, 0)

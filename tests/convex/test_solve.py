@@ -292,7 +292,7 @@ def test_a_stopped_solve_still_certifies_all_components():
     solution = cvxnmf.solve(problem, tol=0, callback=lambda iterate: True)
     assert solution.status is Status.INTERRUPTED
     assert solution.n_iter == 1
-    assert solution.certificate.bound == pytest.approx(cvxnmf.certify(problem, solution).bound, rel=1e-2)
+    assert 0 < solution.certificate.bound <= cvxnmf.certify(problem, solution).bound <= solution.value
 
 
 def test_the_iteration_limit_is_kept():
@@ -316,7 +316,7 @@ def test_statuses_read_as_sentences():
 
 def test_a_solution_prints_itself(karate):
     solution = cvxnmf.solve(cvxnmf.symmetric(karate, trace="auto"))
-    for word in ("34 nodes", "value", "proved bound", "relative gap", "1 step in", "OPTIMAL"):
+    for word in ("34 nodes", "value", "proved bound", "relative gap", "2 steps in", "OPTIMAL"):
         assert word in str(solution)
     assert "\n" not in repr(solution)
     assert solution == solution

@@ -49,7 +49,19 @@ def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
     """
     validation.require_problem(problem, Problem)
     with single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
-        return assemble(problem, *problem.examine(X))
+        certificate = assemble(problem, *problem.examine(X))
+    return _with_bound_of(X.certificate, certificate, problem) if isinstance(X, Solution) else certificate
+
+
+def _with_bound_of(other: Certificate, certificate: Certificate, problem: Problem) -> Certificate:
+    """The certificate with the bound of another one if that is about the same problem, and proves more."""
+    if other.statement != certificate.statement or not certificate.bound < other.bound <= certificate.value:
+        return certificate
+    try:
+        proof = problem.statement.prove(problem.A, other.kind, other.witness)
+    except CertificateError:  # of other data
+        return certificate
+    return Certificate.of_proof(certificate.value, other.kind, proof, problem.statement, other.witness, certificate.restored)
 
 
 def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], restored: bool = False) -> Certificate:

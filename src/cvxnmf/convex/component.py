@@ -17,9 +17,10 @@ from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.geometry import Geometry
 from cvxnmf.convex.losses import Loss
 from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.gradient import ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import SINGLE_THREAD_BELOW
-from cvxnmf.results import AnyPoint, FactorPoint
+from cvxnmf.results import AnyPoint, FactorPoint, MatrixPoint
 
 Index = NDArray[np.intp]
 P = TypeVar("P", bound=AnyPoint)
@@ -81,6 +82,10 @@ class Component(ABC, Generic[P]):
     def last_dual(self, point: P) -> Dual | None:
         """A dual point that costs more than a method's own, for the best point when the iterations are used up; or None."""
         return None
+
+    def best_dual(self, point: AnyPoint) -> Dual | None:
+        """The best dual point for a point that is all that is known."""
+        return self.dual_point(point)
 
     def admits(self, point: P) -> bool:
         """Whether a point of another problem of the same size is one of this component."""
@@ -208,10 +213,21 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
 
     def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
         """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
-        if self.cone.free_effects and candidate is None:
+        if self.cone.free_effects:
             point = self.balance_effects(point)
             value = self.value(point)
         return super().certify(point, value, candidate)
+
+    def best_dual(self, point: AnyPoint) -> Dual | None:
+        """The better one of the gradient's dual point and of the residual of a projected step."""
+        dual = self.dual_point(point)
+        if dual is None:  # too far off
+            return None
+        step = ProjectedGradient(self, self.cone.project(point.dense()) if isinstance(point, MatrixPoint) else point)
+        step.step()
+        residual = step.dual_candidate()
+        other = None if residual is None else self.dual_point(step.point, residual)
+        return dual if other is None or other.bound <= dual.bound else other
 
     def balanced_gradient(self, point: AnyPoint) -> FloatArray:
         """The gradient of the loss at a point whose effects are balanced where they are free."""

@@ -141,13 +141,13 @@ class Problem(ABC):
             if points is not None:
                 pairs = list(zip(self.components, points, strict=True))
                 value = sum(component.value(point) for component, point in pairs)
-                return Examined(value, [component.dual_point(point) for component, point in pairs], False)
+                return Examined(value, [component.best_dual(point) for component, point in pairs], False)
             X = self.matrix_of(X)
         whole, restored, duals = self.matrix(X), False, []
         for component in self.dense().components:
             part, moved = component.restore(whole[component.entries])
             whole[component.entries], restored = part, restored or moved
-            duals.append(component.dual_point(MatrixPoint(part)))
+            duals.append(component.best_dual(MatrixPoint(part)))
         return Examined(self.value(whole), duals, restored)
 
     def _join_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:

@@ -105,6 +105,10 @@ class LimitedComponent(SymmetricComponent):
             g -= np.where(loss.A > 0, np.maximum(0.0, g - multiplier), 0.0)
         return self._prove_shifted(g)
 
+    def best_dual(self, point: AnyPoint) -> Dual | None:
+        """A projected step does not know the limit."""
+        return self.dual_point(point)
+
     def last_dual(self, point: FactorPoint) -> Dual | None:
         """A dual point for the multiplier that X itself suggests, which may be better than the method's."""
         return self.dual_point(point)

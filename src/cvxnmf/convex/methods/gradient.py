@@ -20,7 +20,7 @@ LARGEST_CURVATURE = 1e100
 class ProjectedGradient(Method):
     """``X+ = P(X - t grad)`` in the metric, step length 1/L by backtracking (the paper, sign mended)."""
 
-    check_every = 16
+    check_every = 8
     patience = 5
     shrink = 0.8
     residual: FloatArray | None = None  # the slope of the last projection, a dual point of its own
@@ -92,6 +92,7 @@ class ProjectedGradient(Method):
 class Accelerated(ProjectedGradient):
     """Projected gradient from a point extrapolated by Nesterov's momentum, halved on restart."""
 
+    check_every = 16
     shrink = 0.95
 
     def __init__(self, component: DenseComponent[Any], point: Any, momentum: bool = True) -> None:

@@ -1,0 +1,114 @@
+"""What the methods find on their way: residuals as dual points, descents over distances, splitting of rectangles."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+import cvxnmf
+from builders import count_table, random_counts, random_graph
+from cvxnmf.convex import distances
+from cvxnmf.convex.methods import Accelerated, NuclearSplitting, SymmetricAdaptive
+from cvxnmf.convex.methods.laplacian import LaplacianDescent
+from cvxnmf.results import Point
+
+KARATE = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
+
+
+@pytest.mark.parametrize("loss", ["kl", "mse"])
+@pytest.mark.parametrize("form", [{"cone": "psd"}, {"cone": "psd", "trace": 1.0}, {"trace": 2.0}])
+def test_residuals_prove_what_they_promise(loss, form):
+    A = random_counts(14, 3) + 1.0
+    problem = cvxnmf.symmetric(A, loss=loss, **form)
+    (component,) = problem.components
+    method = Accelerated(component, component.start())
+    proved = []
+    for _ in range(80):
+        method.step()
+        if method.dual_candidate() is not None:
+            dual = component.dual_point(method.point, method.dual_candidate())
+            assert dual.bound == pytest.approx(method.expected_bound, rel=1e-9)
+            assert dual.bound <= method.value
+            proved.append((method.value - dual.bound) / method.value)
+    assert min(proved) <= 1e-5
+
+
+def test_a_residual_outside_the_domain_is_no_candidate():
+    (component,) = cvxnmf.symmetric(KARATE).components
+    method = Accelerated(component, component.start())
+    method.step()
+    assert method.expected_bound == -np.inf
+    assert method.dual_candidate() is None
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.7])
+@pytest.mark.parametrize("loss", ["kl", "mse"])
+def test_slopes_over_distances_are_derivatives(loss, trace):
+    rng = np.random.default_rng(0)
+    (component,) = cvxnmf.symmetric(random_counts(6, 1) + 0.5, loss=loss, trace=trace).components
+    x = distances.from_point(Point(0.1 * rng.normal(size=6), 0.3 * rng.normal(size=(6, 3))))
+    error = check_grad(
+        lambda y: distances.slopes(component, y.reshape(x.shape))[0],
+        lambda y: distances.slopes(component, y.reshape(x.shape))[1].ravel(),
+        x.ravel(),
+    )
+    assert error <= 1e-5 * np.linalg.norm(distances.slopes(component, x)[1])
+    np.testing.assert_allclose(distances.from_point(distances.to_point(x)), x, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["kl", "mse"])
+def test_descents_over_distances_find_the_optimum(loss):
+    problem = cvxnmf.symmetric(random_graph(18, 2), loss=loss)
+    component = problem.components[0]
+    best = cvxnmf.solve(problem, method="accelerated", tol=1e-6, max_iter=20_000).value
+    method = LaplacianDescent(
+        component, cvxnmf.solve(problem, method="accelerated", max_iter=3).point.restrict_to(component.nodes)
+    )
+    before = method.value
+    for _ in range(12):
+        method.step()
+        method.settle()
+        assert method.value <= before * (1 + 1e-12)
+        before = method.value
+    assert method.value == pytest.approx(best, rel=1e-4)
+
+
+def test_sparse_graphs_leave_accelerated_steps_behind():
+    (component,) = cvxnmf.symmetric(KARATE).components
+    method = SymmetricAdaptive(component, component.start())
+    kinds = []
+    for _ in range(SymmetricAdaptive.trial + 2):
+        kinds.append(type(method.at_work).__name__)
+        method.step()
+    assert kinds == ["Accelerated"] * SymmetricAdaptive.trial + ["Factored", "LaplacianDescent"]
+
+
+@pytest.mark.parametrize("graph", [nx.karate_club_graph(), nx.les_miserables_graph(), nx.path_graph(30)], ids=len)
+def test_a_graph_without_a_penalty_needs_few_steps(graph):
+    """Descents in the plain metric need 17 to 200 rounds of a hundred steps each on such graphs."""
+    solution = cvxnmf.solve(cvxnmf.symmetric(nx.to_numpy_array(graph)), max_iter=30)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("loss", ["kl", "mse"])
+@pytest.mark.parametrize("effects", [True, False])
+def test_splitting_solves_rectangles_of_a_wide_range(loss, effects):
+    rng = np.random.default_rng(3)
+    A = rng.poisson(np.outer(60 / np.arange(1, 31), 1 / np.arange(1, 25))).astype(float)
+    A = A[A.sum(axis=1) > 0][:, A.sum(axis=0) > 0]
+    problem = cvxnmf.nonsymmetric(A, loss=loss, trace=0.5, effects=effects)
+    solution = cvxnmf.solve(problem, method="splitting", tol=1e-3, max_iter=200)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+    assert solution.certificate.check(A) == solution.certificate.bound
+
+
+def test_clipping_the_spectrum_proves_more_than_shrinking():
+    problem = cvxnmf.nonsymmetric(count_table(30, 20, seed=2), loss="mse", trace=0.5)
+    (component,) = problem.components
+    method = NuclearSplitting(component, component.start())
+    for _ in range(30):
+        method.step()
+    slope = method.dual_candidate()
+    clipped = component.dual_point(method.point, slope).bound
+    shrunk = component.loss.dual_value(slope * min(1.0, 2 * component.trace / np.linalg.norm(slope, 2)))
+    assert shrunk < clipped <= method.value

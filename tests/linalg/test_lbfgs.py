@@ -1,0 +1,48 @@
+import numpy as np
+
+from cvxnmf.linalg.lbfgs import Curvature
+
+
+def quadratic(n, seed):
+    rng = np.random.default_rng(seed)
+    Q = rng.normal(size=(n, n))
+    return Q @ Q.T + np.eye(n), rng
+
+
+def test_enough_steps_on_a_quadratic_show_its_inverse():
+    H, rng = quadratic(6, 0)
+    curvature = Curvature(6)
+    conjugate = []
+    for _ in range(6):  # conjugate steps make the recursion exact
+        step = rng.normal(size=6)
+        for other in conjugate:
+            step -= other * (other @ H @ step) / (other @ H @ other)
+        conjugate.append(step)
+        curvature.learn(step, H @ step)
+    g = rng.normal(size=6)
+    np.testing.assert_allclose(curvature.times(g, lambda q: 3.0 * q), np.linalg.solve(H, g), rtol=1e-8)
+
+
+def test_what_teaches_nothing_is_not_kept():
+    curvature = Curvature(3)
+    curvature.learn(np.array([1.0, 0.0]), np.array([-1.0, 0.0]))
+    curvature.learn(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert not curvature.pairs
+    g = np.array([2.0, -3.0])
+    np.testing.assert_array_equal(curvature.times(g, lambda q: 0.5 * q), 0.5 * g)
+
+
+def test_the_oldest_steps_are_forgotten_and_coordinates_can_change():
+    H, rng = quadratic(4, 1)
+    curvature = Curvature(2)
+    for _ in range(5):
+        step = rng.normal(size=4)
+        curvature.learn(step, H @ step)
+    assert len(curvature.pairs) == 2
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    g = rng.normal(size=4)
+    expected = turn @ curvature.times(g, lambda q: q.copy())
+    curvature.map(lambda x: turn @ x)
+    np.testing.assert_allclose(curvature.times(turn @ g, lambda q: q.copy()), expected, rtol=1e-10)
+    curvature.forget()
+    assert not curvature.pairs
