@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate, Proof
+from cvxnmf.certificates import Certificate, CertificateError, Proof
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.threads import single_thread
