@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from cvxnmf.linalg.threads import single_thread, thread_count
 
@@ -18,8 +18,9 @@ def counts():
 
 @pytest.fixture(autouse=True)
 def _two_threads():
-    with threadpool_limits(2, user_api="blas"):
-        yield
+    limiter = CONTROLLER.limit(limits=2, user_api="blas")
+    yield
+    limiter.restore_original_limits()
 
 
 def test_contexts_of_several_threads_that_overlap_leave_nothing_changed():

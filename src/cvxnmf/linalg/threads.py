@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from typing import Any
 
 import scipy.linalg  # noqa: F401  # loads the libraries whose threads are set
 from threadpoolctl import ThreadpoolController
@@ -24,20 +25,32 @@ class _Limit:
     """The hold on BLAS, which is one for the process: the first who asks for one thread sets it, the last puts it back."""
 
     def __init__(self) -> None:
-        self.lock, self.holders, self.allowed, self.restore = Lock(), 0, 1, ExitStack()
+        self.lock, self.holders, self.allowed = Lock(), 0, 1
+        self.limiter: Any = None
 
     def take(self) -> None:
         with self.lock:
             if not self.holders:
                 self.allowed = _blas_threads()
-                self.restore.enter_context(_threads().limit(limits=1, user_api="blas"))
+                _release_control()
+                self.limiter = _threads().limit(limits=1, user_api="blas")
             self.holders += 1
 
     def give_back(self) -> None:
         with self.lock:
             self.holders -= 1
             if not self.holders:
-                self.restore.close()
+                _release_control()
+                self.limiter.restore_original_limits()
+                _release_control()
+
+
+def _release_control() -> None:
+    """Let any thread set the number: threadpoolctl gives that to one, and the first to ask may not be the last to leave."""
+    for library in _threads().lib_controllers:
+        release = getattr(library, "clear_controlling_thread", None)
+        if release is not None:
+            release(force=True)
 
 
 _LIMIT = _Limit()
