@@ -1,5 +1,7 @@
 """The certificate: its digest, its file, and what its check refuses."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,31 @@ def test_corrupted_files_never_pass(certified, tmp_path):
             assert loaded.check(A) == certificate.bound
         except cvxnmf.CertificateError:
             continue
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused_before_memory_is_taken(tmp_path):
+    path = tmp_path / "bomb.npz"
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open("meta.npy", "w") as member:
+        member.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        for _ in range(600):
+            member.write(bytes(1 << 20))
+    with pytest.raises(cvxnmf.CertificateError, match=r"announces 0\.6 GiB"):
+        cvxnmf.Certificate.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"{'descr'", bytes(100)])
+def test_files_of_all_sorts_are_one_sentence(tmp_path, content):
+    (tmp_path / "c.npz").write_bytes(content)
+    with pytest.raises(cvxnmf.CertificateError, match="not a certificate file"):
+        cvxnmf.Certificate.load(tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': '<f8', 'shape': (", b"{'descr': '<f8', 'fortran_order': False, 'shape': (4000000000000,)}"]
+)
+def test_damaged_headers_are_one_sentence(tmp_path, header):
+    with zipfile.ZipFile(tmp_path / "c.npz", "w") as archive:
+        archive.writestr("meta.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(cvxnmf.CertificateError, match="not a certificate file"):
+        cvxnmf.Certificate.load(tmp_path / "c.npz")

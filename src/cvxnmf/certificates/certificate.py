@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -31,8 +31,8 @@ FORMS: tuple[type[Statement], ...] = (
     RankStatement,
     LabelStatement,
 )
-#: What reading a file that is not a certificate may raise.
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, EOFError, OSError, RuntimeError)
+#: What a file unpacks to may take this many bytes of memory, or this many times its own size.
+MODEST, EXPANSION = 1 << 29, 100
 #: Values below this share of the data's scale count as zero in a relative gap.
 NEGLIGIBLE = 1e-9
 
@@ -245,14 +245,21 @@ class Certificate:
         """Read a certificate written by :meth:`save`."""
         if not isinstance(path, str | PathLike):
             raise CertificateError(f"A path is needed to load a certificate, not {path!r}.")
-        try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            return cls.from_facts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
-        except (FileNotFoundError, CertificateError):
-            raise
-        except (*UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
-            raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
+        with open(path, "rb") as stream:
+            try:
+                with zipfile.ZipFile(stream) as archive:  # sizes first: a small file may unpack to anything
+                    needed, held = sum(member.file_size for member in archive.infolist()), os.fstat(stream.fileno()).st_size
+                if needed > max(MODEST, EXPANSION * held):
+                    raise CertificateError(
+                        f"{path} announces {needed / 2**30:,.1f} GiB in {held:,} bytes; it is damaged or forged."
+                    )
+                with np.load(stream, allow_pickle=False) as file:
+                    arrays = {name: file[name] for name in file.files}
+                return cls.from_facts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
+            except CertificateError:
+                raise
+            except Exception as error:  # a file can be damaged or forged in any way
+                raise CertificateError(f"{path} is not a certificate file written by Certificate.save.") from error
 
 
 #: Types of the other entries of a file.

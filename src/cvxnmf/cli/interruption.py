@@ -1,8 +1,8 @@
-"""A program that Ctrl-C ends within a second.
+"""A program that Ctrl-C and SIGTERM end within a second, its best answer kept.
 
 Python acts on Ctrl-C only between its own instructions, and scipy's eigendecompositions, which can last for minutes, keep even
 other threads from running. So the work is done in a child process, forked before anything heavy is imported, while the program
-waits. On Ctrl-C the child gets a KeyboardInterrupt, which the solvers answer with their best point so far; a child that does
+waits. On a signal the child gets a KeyboardInterrupt, which the solvers answer with their best point so far; a child that does
 not end in time is killed.
 """
 
@@ -24,6 +24,10 @@ from cvxnmf.cli.exit_codes import ERROR, INTERRUPTED
 GRACE = 0.9
 #: Seconds between looks of the program at its child after Ctrl-C, and of the child at the program.
 LOOK, WATCH = 0.02, 0.5
+#: Files that a process was writing, as `io.writing` names them; it is not imported here, since that takes long.
+UNFINISHED = ".cvxnmf-{}-*.part"
+#: Signals that ask the program to end.
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def supervise(work: Callable[[], int], outputs: list[str]) -> int:
@@ -39,18 +43,39 @@ def supervise(work: Callable[[], int], outputs: list[str]) -> int:
     program, began = os.getpid(), time.time()
     child = os.fork()
     if child == 0:
-        signal.signal(signal.SIGINT, _raise_once)
+        _on_signals(_raise_once)
+        sys.unraisablehook = _raise_again
         threading.Thread(target=_end_with, args=(program,), daemon=True).start()
-        return work()
-    _pass_on_signals(child)
-    code = _wait(child)
-    return _after_kill(outputs, began) if code is None else code
+        code = work()
+        heard = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        return INTERRUPTED if heard and code == ERROR else code  # an import that was interrupted is an ImportError
+    _on_signals(signal.default_int_handler)
+    ended = _wait(child)
+    return _after_kill(outputs, began, child) if ended is None else ended
+
+
+def _on_signals(handler: Any) -> None:
+    """Handle Ctrl-C, SIGTERM and SIGHUP alike; nohup ignores SIGHUP, and so it stays."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _raise_once(number: int, frame: Any) -> None:
     """Raise KeyboardInterrupt, and ignore further signals: a terminal and the program may both send one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _on_signals(signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def _raise_again(unraisable: Any) -> None:
+    """Raise an interrupt again a little later that came where none can be raised, as in a callback of compiled code."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGINT, _raise_once)
+    again = threading.Timer(LOOK, os.kill, (os.getpid(), signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 def _end_with(program: int) -> None:
@@ -60,21 +85,8 @@ def _end_with(program: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _pass_on_signals(child: int) -> None:
-    """End the child, too, when the program is asked to end."""
-
-    def end(number: int, frame: Any) -> None:
-        os.kill(child, signal.SIGKILL)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and so it stays
-            signal.signal(number, end)
-
-
 def _wait(child: int) -> int | None:
-    """Return the exit code of the child, or None if it had to be killed after Ctrl-C."""
+    """Return the exit code of the child, or None if it had to be killed after a signal."""
     try:
         return _exit_code(os.waitpid(child, 0)[1])
     except KeyboardInterrupt:
@@ -87,7 +99,7 @@ def _wait(child: int) -> int | None:
             if ended:
                 return _exit_code(status)
             time.sleep(LOOK)
-    except KeyboardInterrupt:  # a second Ctrl-C ends at once
+    except KeyboardInterrupt:  # a second signal ends at once
         pass
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -106,10 +118,11 @@ def _exit_code(status: int) -> int:
     return ERROR
 
 
-def _after_kill(outputs: list[str], began: float) -> int:
+def _after_kill(outputs: list[str], began: float, child: int) -> int:
     """Tidy up after a killed child, and say what is in its files."""
     for path in outputs:
-        Path(f"{os.path.realpath(path)}.part").unlink(missing_ok=True)
+        for unfinished in Path(os.path.realpath(path)).parent.glob(UNFINISHED.format(child)):
+            unfinished.unlink(missing_ok=True)
     kept = [path for path in outputs if os.path.exists(path) and os.path.getmtime(path) >= began - 0.1]
     lost = [path for path in outputs if path not in kept]
     rest = f"; {' and '.join(lost)} could not be written" if lost else ""

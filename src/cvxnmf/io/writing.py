@@ -50,7 +50,7 @@ def _is_plain(path: str | os.PathLike[str]) -> bool:
 
 def _temporary_file(path: str | os.PathLike[str]) -> BinaryIO:
     """A new file in the folder of `path`, under a name that nobody else has."""
-    return open(os.path.join(os.path.dirname(os.path.realpath(path)), f".cvxnmf-{secrets.token_hex(8)}.part"), "xb")
+    return open(os.path.join(os.path.dirname(os.path.realpath(path)), f".cvxnmf-{os.getpid()}-{secrets.token_hex(8)}.part"), "xb")
 
 
 @contextmanager
