@@ -2,12 +2,13 @@
 
 from cvxnmf.chunked.matrix import ChunkedMatrix, Transposed, transposed_product
 from cvxnmf.chunked.open import matrix_shape, needs_chunks, open_chunked
-from cvxnmf.chunked.row_chunks import Maximum, state_rows
+from cvxnmf.chunked.row_chunks import Maximum, add_part, state_rows
 
 __all__ = [
     "ChunkedMatrix",
     "Maximum",
     "Transposed",
+    "add_part",
     "matrix_shape",
     "needs_chunks",
     "open_chunked",

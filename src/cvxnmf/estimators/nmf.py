@@ -60,8 +60,8 @@ class Plan(NamedTuple):
 class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative matrix factorisation ``X ≈ WH`` with scikit-learn's parameters, deterministic and with a certificate.
 
-    The default ``solver="auto"`` runs several deterministic descents and certifies the best, which takes about as long as ten
-    random restarts; ``solver="cd"`` is a single one, as fast as scikit-learn's or faster.
+    The default ``solver="auto"`` lets several deterministic starts race, which takes about as long as one to three fits of
+    scikit-learn; ``solver="cd"`` is a single descent, faster than scikit-learn's.
 
     The objective is scikit-learn's: ``d(X, WH) + alpha_W l1_ratio n_features sum(W) + alpha_H l1_ratio n_samples sum(H)
     + alpha_W (1 - l1_ratio) n_features ||W||² / 2 + alpha_H (1 - l1_ratio) n_samples ||H||² / 2`` with d half the squared error
@@ -77,7 +77,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         solvers None is "nndsvd". The three forms of "nndsvd" are one here: zeros of a start are filled. "custom" takes W and H
         from `fit_transform`.
     solver : {"auto", "cd", "mu"}
-        "auto": :func:`factorize`, the best of several deterministic starts; with a start named or with penalties, coordinate
+        "auto": :func:`factorize`, the winner of a race of deterministic starts; with a start named or with penalties, coordinate
         descent from there. "cd": coordinate descent, "mu": multiplicative updates, each for both losses, from one start; they
         take the bound of the certificate from the singular values alone.
     beta_loss : {"frobenius", "kullback-leibler", 2, 1}
@@ -185,7 +185,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self
             The fitted estimator.
         """
-        self._fit(X, W, H, encoded=False)
+        self._fit(X, W, H)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
@@ -205,10 +205,10 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        return self._fit(X, W, H, encoded=True)
+        return self._fit(X, W, H)
 
-    def _fit(self, X: Any, W: Any, H: Any, encoded: bool) -> Any:
-        """Find the components and return the codes: the best ones for these components if `encoded`, else those at hand."""
+    def _fit(self, X: Any, W: Any, H: Any) -> Any:
+        """Find the components and return the codes."""
         validation.choice("certificate", self.certificate, ("later", "now"))
         with self._open_data(X, True, W) as (data, plan):
             if plan.start != "custom" and not (W is None and H is None):
@@ -217,7 +217,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             k = plan.n_components or result.n_components
             U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (result.U, result.V))
             components = V.T.astype(_dtype(data))
-            codes = self._encode(data, components, plan) if encoded else U
+            codes = self._encode(data, components, plan, U)
             value = factor_loss(data, codes.astype(np.float64), components.T.astype(np.float64), plan.loss)
             self._prove_later(data, k, value, plan.loss, False, EFFORTS[self.solver])
         self.components_, self.n_components_, self.n_iter_ = components, k, max(1, len(result.history))
@@ -286,10 +286,11 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with chunked.open_chunked(X, k, self.memory_limit) as data:
             yield data, plan
 
-    def _encode(self, X: Any, components: Any, plan: Plan) -> Any:
-        """The best codes of the rows of X."""
-        encoder = encode_chunks if isinstance(X, chunked.ChunkedMatrix) else encode
-        return encoder(X, components, plan.loss, plan.l1[0], plan.l2[0])
+    def _encode(self, X: Any, components: Any, plan: Plan, start: Any = None) -> Any:
+        """The best codes of the rows of X, from a start if there is one."""
+        if isinstance(X, chunked.ChunkedMatrix):
+            return encode_chunks(X, components, plan.loss, plan.l1[0], plan.l2[0])
+        return encode(X, components, plan.loss, plan.l1[0], plan.l2[0], start)
 
     def _data_in_memory(self, X: Any, reset: bool) -> Any:
         """X as scikit-learn wants it checked; sparse data with missing entries become dense."""

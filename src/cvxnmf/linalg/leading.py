@@ -28,6 +28,8 @@ FILTER_DEGREE, LARGEST_AMPLIFICATION = 16, 1e8
 WELL_APART = 1e-8
 #: Lanczos steps that tell the ends of a spectrum.
 ENDS_STEPS = 12
+#: Columns of a subspace beyond those wanted, and its iterations.
+SUBSPACE_EXCESS, SUBSPACE_ITERATIONS = 8, 4
 #: Columns of a Krylov block beyond those wanted, and products with it.
 KRYLOV_EXCESS, KRYLOV_PRODUCTS = 10, 7
 
@@ -145,6 +147,21 @@ def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int, ex
         del image
     values, vectors = sl.eigh(T, lower=False, check_finite=False)
     return values[::-1][:k], Q @ vectors[:, ::-1][:, :k]
+
+
+def subspace_triples(
+    times: Callable[[FloatArray], FloatArray], transposed_times: Callable[[FloatArray], FloatArray], n: int, k: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Nearly the k leading singular triples of a matrix A of n columns, by a few subspace iterations from fixed random numbers.
+
+    ``times(X)`` is ``A X``, ``transposed_times(Y)`` is ``A' Y``.
+    """
+    Q = np.random.default_rng(0).standard_normal((n, min(n, k + SUBSPACE_EXCESS)))
+    for _ in range(SUBSPACE_ITERATIONS):
+        Y = np.linalg.qr(times(Q))[0]
+        Q, R = np.linalg.qr(transposed_times(Y))  # A ≈ Y R' Q'
+    left, values, right = np.linalg.svd(R.T)
+    return (Y @ left)[:, :k], values[:k], (Q @ right.T)[:, :k]
 
 
 def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter: int | None = None) -> Pairs:

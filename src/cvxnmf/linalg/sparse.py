@@ -1,4 +1,4 @@
-"""Threaded products of matrices in compressed rows: fixed shares of the rows per thread, same input, same bits."""
+"""Threaded products of matrices in compressed rows: fixed shares of the rows, the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
-from cvxnmf.linalg.threads import thread_count, thread_pool
+from cvxnmf.linalg.threads import map_in_threads
 
-#: Below this many edges a single thread is faster.
-ONE_THREAD_BELOW = 200_000
+#: Below this many entries there is one share of the rows, else so many.
+ONE_SHARE_BELOW, SHARES = 200_000, 16
+
+
+def row_shares(A: Any) -> list[tuple[int, int]]:
+    """First and last row of shares of a matrix in compressed rows with about as many entries each; few data are one share."""
+    if A.nnz < ONE_SHARE_BELOW:
+        return [(0, A.shape[0])]
+    cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, SHARES + 1)[1:-1]).tolist()
+    bounds = [0, *cuts, A.shape[0]]
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
 
 
 def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
-    """Call ``work(first row, last row)`` for shares of about as many edges, one per thread."""
-    threads = thread_count() if A.nnz >= ONE_THREAD_BELOW else 1
-    if threads == 1:
-        return [work(0, A.shape[0])]
-    cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, threads + 1)[1:-1]).tolist()
-    bounds = [0, *cuts, A.shape[0]]
-    return list(thread_pool(threads).map(work, bounds[:-1], bounds[1:]))
+    """Call ``work(first row, last row)`` for all shares of the rows, in threads."""
+    assert A.format == "csr", "compressed columns would be read beyond their end"
+    return map_in_threads(lambda rows: work(*rows), row_shares(A))
 
 
 @compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
@@ -52,6 +57,28 @@ def csr_times(A: Any, X: FloatArray) -> FloatArray:
     X = np.ascontiguousarray(X, dtype=np.float64)
     result = np.empty((A.shape[0], X.shape[1]))
     over_rows(A, lambda first, last: _product(A.indptr, A.indices, A.data, X, result, first, last))
+    return result
+
+
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: Any) -> None:
+    k = X.shape[1]
+    row = np.empty(k)
+    for i in range(len(indptr) - 1):
+        for r in range(k):
+            row[r] = X[i, r]
+        for p in range(indptr[i], indptr[i + 1]):
+            a, target = data[p], result[indices[p]]
+            for r in range(k):
+                target[r] += a * row[r]
+
+
+def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
+    """``A' X`` for A in compressed rows, by adding multiples of the rows of X, on one thread."""
+    assert A.format == "csr", "compressed columns would be read beyond their end"
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    result = np.zeros((A.shape[1], X.shape[1]))
+    _transposed_product(A.indptr, A.indices, A.data, X, result)
     return result
 
 

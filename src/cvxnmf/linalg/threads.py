@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
-from typing import Any
+from threading import Lock, local
+from typing import Any, TypeVar
 
 import scipy.linalg  # noqa: F401  # loads the libraries whose threads are set
 from threadpoolctl import ThreadpoolController
 
 #: Below this size two BLAS threads stall each other more than they help.
 SINGLE_THREAD_BELOW = 600
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+#: Whether this thread is one of ours, which must not wait for others of the same pool.
+_WORKER = local()
 
 
 @cache
@@ -86,3 +92,27 @@ def _blas_threads() -> int:
 def thread_pool(threads: int) -> ThreadPoolExecutor:
     """The one pool of this many threads, for compiled kernels that let go of the interpreter's lock."""
     return ThreadPoolExecutor(threads, thread_name_prefix="cvxnmf")
+
+
+def map_in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """``[work(item) for item in items]``, neighbouring items on the same thread; on this one alone inside of another such map.
+
+    The items are cut by the data, never by the number of threads, so that sums over the results do not depend on it.
+    """
+    threads = 1 if getattr(_WORKER, "busy", False) or len(items) == 1 else min(thread_count(), len(items))
+    if threads == 1:
+        return [work(item) for item in items]
+
+    def share(number: int) -> list[Result]:
+        _WORKER.busy = True
+        try:
+            first, last = (len(items) * edge // threads for edge in (number, number + 1))
+            return [work(item) for item in items[first:last]]
+        finally:
+            _WORKER.busy = False
+
+    later = [thread_pool(threads).submit(share, number) for number in range(1, threads)]
+    results = share(0)  # this thread takes part
+    for part in later:
+        results += part.result()
+    return results

@@ -7,6 +7,7 @@ entries; data in row chunks are read once per step, and their factor U lives wit
 
 from __future__ import annotations
 
+import functools
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -14,12 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.chunked import ChunkedMatrix, Maximum, state_rows
+from cvxnmf.chunked import ChunkedMatrix, Maximum, add_part, state_rows
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import product_entries
+from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import ColumnSums, NMFLoss, Totals, entropy, penalty_value
-from cvxnmf.nmf.storage import CompressedRows, DenseRows, Storage, stored
+from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, entropy, penalty_value
+from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Storage, stored
 
 
 class Penalty(NamedTuple):
@@ -62,11 +64,12 @@ class RowStep(NamedTuple):
     extrapolation: Extrapolation | None
     constant: float = 0.0
     largest: float | None = None
+    gram: FloatArray | None = None
 
     def update(self, A: Storage, state: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows of U after the rule, extrapolated if that is asked for, and before extrapolation."""
         U, last = state if isinstance(state, tuple) else (state, state)
-        objective = self.loss.objective(A, V, self.l1, self.l2, self.constant)
+        objective = self.loss.objective(A, V, self.l1, self.l2, self.constant, self.gram)
         objective.largest = self.largest
         new = self.rule.update(objective, U)
         return (new if self.extrapolation is None else self.extrapolation.point(new, last)), new
@@ -142,6 +145,20 @@ class MemoryMatrix:
         A = self.storage.A
         return CompressedRows(A.T.tocsr()) if self.storage.sparse else DenseRows(np.ascontiguousarray(A.T))
 
+    def flipped(self) -> MemoryMatrix:
+        """The same data with rows and columns exchanged; both hold the same arrays."""
+        rows, columns, _ = self.missing
+        missing = self.missing if self.complete else Missing(columns, rows, self._transposed_places)
+        matrix = None if self.matrix is self.storage.A else self.matrix.T  # of its own it is dense
+        other = MemoryMatrix(self.transposed, missing, self.single, self.symmetric, matrix)
+        other.__dict__["transposed"] = self.storage
+        return other
+
+    def sample(self, rows: NDArray[np.intp]) -> MemoryMatrix:
+        """Some rows of data without missing entries."""
+        A = self.storage.A[rows]
+        return MemoryMatrix(stored(A), single=self.single, matrix=A if self.matrix is self.storage.A else self.matrix[rows])
+
     @cached_property
     def _transposed_places(self) -> Any:
         """Places of missing entries in the transpose."""
@@ -206,12 +223,36 @@ class MemoryMatrix:
     def update_rows(
         self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
     ) -> tuple[FactorRows, Any]:
-        """U by its rule on the rows, and the objective in V from the columns."""
+        """U by its rule on the rows, and the objective in V from the columns, or in one pass over the rows."""
+        if self.complete and loss.one_pass and rule.by_rows:
+            return self._update_in_one_pass(rule, loss, penalty, U, V, extrapolation)
         self.impute(U.state[0], V)
         step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, loss.constant(self, self.filled))
         state = step.update(self.storage, U.state, V)
         self.impute(state[0], V)
         return FactorRows(state, None, penalty.value(state[0], 0)), self.column_objective(loss, penalty, state[0])
+
+    def _update_in_one_pass(
+        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, Any]:
+        """U block by block, and sums over the blocks for the objective in V while a block is in the cache."""
+        current, last = U.state
+        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, 0.0, float(current.max()), V.T @ V)
+
+        def update(lane: Lane) -> tuple[list[Any], tuple[Any, ...]]:
+            states, total = [], None
+            for rows, A in lane:
+                states.append(step.update(A, (current[rows], last[rows]), V))
+                total = add_part(total, (A.transposed_times(states[-1][0]), states[-1][0].T @ states[-1][0]))
+            assert total is not None
+            return states, total
+
+        lanes = map_in_threads(update, self.storage.lanes)
+        products, gram = functools.reduce(add_part, (total for _, total in lanes))
+        blocks = [state for states, _ in lanes for state in states]
+        ahead, new = blocks[0] if len(blocks) == 1 else (np.concatenate(sides) for sides in zip(*blocks, strict=True))
+        objective = QuadraticObjective(products, gram, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
+        return FactorRows((ahead, new), None, penalty.value(ahead, 0)), objective
 
     def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> Any:
         """The objective in V with U fixed, missing entries as they are filled."""

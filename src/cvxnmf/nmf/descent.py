@@ -200,13 +200,13 @@ def descend(
     with single_thread(), np.errstate(all="ignore"):  # values are tested for being finite
         objective = Objective(data, LOSSES[loss], penalty)
         if symmetric:
-            return _Descent(Symmetric(objective, kind.symmetric_rules[loss], start[0]), stopping).run()
+            return Descent(Symmetric(objective, kind.symmetric_rules[loss], start[0]), stopping).run()
         rules = kind.make[loss](Needs(sparseness, data.in_memory))
-        return _Descent(Alternating(objective, rules, *start), stopping).run()
+        return Descent(Alternating(objective, rules, *start), stopping).run()
 
 
-class _Descent:
-    """The loop, its clock and history, and the last point that did not rise."""
+class Descent:
+    """The loop, which can be left and taken up again, its clock and history, and the last point that did not rise."""
 
     def __init__(self, iteration: Alternating | Symmetric, stopping: Stopping) -> None:
         self.iteration, self.objective, self.stopping = iteration, iteration.objective, stopping
@@ -216,13 +216,12 @@ class _Descent:
     def run(self) -> Run:
         """What the loop finds; on Ctrl-C the best so far goes with the interrupt."""
         with keep_best(lambda inner: self.result(Status.INTERRUPTED).factorization()):
-            status = self.loop()
+            status = self.advance(self.stopping.max_iter, self.stopping.tol)
         return self.result(status)
 
-    def loop(self) -> Status:
-        """The one loop: step, guard, record, stop."""
-        tol = self.stopping.tol
-        for number in range(1, self.stopping.max_iter + 1):
+    def advance(self, steps: int, tol: float) -> Status:
+        """The one loop, so many steps of it at most: step, guard, record, stop."""
+        for number in range(len(self.values), len(self.values) + steps):
             self.iteration.step()
             value, before = self.iteration.value, self.values[-1]
             if not math.isfinite(value):

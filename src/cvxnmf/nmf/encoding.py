@@ -28,19 +28,21 @@ WELL_POSED = 3e-8
 ROUNDS = 8
 #: Steps of expectation maximisation before Newton's, and the most of Newton's.
 WARMING, NEWTON = 20, 200
+#: Such steps from codes that are nearly the best, and the share of equal codes that is added so that no component is lost.
+WARMED, UNIFORM = 2, 1e-3
 #: Stationarity at which a row of Kullback-Leibler is solved; its codes sum to one there.
 STATIONARY = 1e-11
 
 
-def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
+def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
     """Return the W >= 0, m by k, that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, a convex problem for each row.
 
     X is m by n, with NaN for missing entries or sparse, and W of its dtype. Under Kullback-Leibler entries of X that no component
-    covers do not count.
+    covers do not count. Iterations go on from `start`, codes that are nearly the best, if there are any.
     """
     H = np.asarray(H, dtype=np.float64)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        return ENCODERS[loss](X, H, l1, l2).astype(X.dtype)
+        return ENCODERS[loss](X, H, l1, l2, start).astype(X.dtype)
 
 
 def encode_chunks(A: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
@@ -60,8 +62,8 @@ def _missing(X: Any) -> Any:
     return np.zeros((X.shape[0], 1), dtype=bool) if sp.issparse(X) else np.isnan(X)
 
 
-def _least_squares(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
-    """Codes for the squared error; rows with all entries share one matrix ``Q = HH' + l2 I``."""
+def _least_squares(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray | None = None) -> FloatArray:
+    """Codes for the squared error, solved directly; rows with all entries share one matrix ``Q = HH' + l2 I``."""
     k, missing = len(H), _missing(X)
     complete = ~missing.any(axis=1)
     W, ridge = np.zeros((X.shape[0], k)), l2 * np.eye(k)
@@ -110,7 +112,7 @@ def _coordinate_descent(Q: FloatArray, P: FloatArray) -> FloatArray:
     return W
 
 
-def _divergence(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
+def _divergence(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray | None = None) -> FloatArray:
     """Codes for Kullback-Leibler: zeros of X enter through sums alone, so rows are worked on by their positive entries.
 
     Codes are scaled by ``sum(H) + l1`` and by the row's sum, by which those of a row sum to one without a quadratic penalty.
@@ -131,7 +133,8 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float) -> FloatArray:
         x, columns = _padded(entries, rows, lengths)
         total = totals[rows, None]
         square = l2 * total / (scale * scale)
-        W[rows] = _mixtures(x / total, G[columns], S[rows], square) * total / scale
+        mixture = _Mixture(x / total, G[columns], S[rows], square)
+        W[rows] = _solve_mixtures(mixture, None if start is None else start[rows] * scale / total) * total / scale
     return W
 
 
@@ -190,12 +193,14 @@ class _Mixture(NamedTuple):
         return np.asarray(2.0 * a / (self.S + np.sqrt(self.S**2 + 8.0 * self.square * a)))
 
 
-def _mixtures(x: FloatArray, G: FloatArray, S: FloatArray, square: FloatArray) -> FloatArray:
+def _solve_mixtures(problem: _Mixture, start: FloatArray | None) -> FloatArray:
     """Solve all rows: expectation maximisation, then Newton steps in the positive entries, projected and backtracked."""
-    problem, answer = _Mixture(x, G, S, square), np.full(S.shape, 1.0 / S.shape[1])
-    for _ in range(WARMING):
+    answer = np.full(problem.S.shape, 1.0 / problem.S.shape[1])
+    if start is not None:
+        answer = (1.0 - UNIFORM) * start + UNIFORM * answer
+    for _ in range(WARMING if start is None else WARMED):
         answer = problem.em_step(answer)
-    left, w = np.arange(len(x)), answer.copy()
+    left, w = np.arange(len(answer)), answer.copy()
     for _ in range(NEWTON):
         further, error = _newton_step(problem, w)
         going = error > STATIONARY

@@ -1,6 +1,7 @@
 """Deterministic starts of the rank-k methods: ``start(A, k) -> (U, V)``, nonnegative, ``A`` dense, sparse or in row chunks.
 
-None depends on the order of the rows or columns of A beyond rounding, and each scales with A: ``c A`` gives ``sqrt(c) U``.
+None depends on the order of the rows or columns of A beyond rounding, or, of large data, beyond the accuracy of its leading
+singular vectors, and each scales with A: ``c A`` gives ``sqrt(c) U``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 
 from cvxnmf.chunked import ChunkedMatrix, Transposed
 from cvxnmf.convex import coarsening
@@ -19,46 +19,56 @@ from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
-from cvxnmf.linalg.leading import FULL_GRAM, krylov_pairs, lanczos_pairs, leading_eigenpairs
+from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
+from cvxnmf.linalg.sparse import csr_times, csr_transposed_times
 from cvxnmf.nmf.updates.hals import hals_sweeps
 from cvxnmf.results import Solution
 
 #: Certified gap at which a convex solution is good enough to start from.
 START_TOLERANCE = 1e-2
+#: Up to this many columns a Gram matrix is formed and decomposed for a start.
+FULL_GRAM = 120
 #: Steps of coordinate descent before the first merge and between two merges.
 SETTLING, BETWEEN = 20, 5
-#: Most sweeps that solve for one side when the other is fixed, and the share of the first change that ends them.
-SOLVING, SOLVED = 1000, 1e-6
+#: Sweeps that solve for one side when the other is fixed, and the ridge of the least squares before them.
+SOLVING, RIDGE = 12, 1e-6
+#: Power steps towards the strongest direction of a residual, which is formed up to so many entries.
+POWER_STEPS, LARGEST_RESIDUAL = 8, 3_000_000
+
+#: U and V.
+Factors = tuple[FloatArray, FloatArray]
+#: Leading singular triples: left vectors, values, right vectors.
+Triples = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+def nndsvd(A: Any, k: int, triples: Triples | None = None) -> Factors:
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros replaced by the mean so that they do not lock.
 
     Of each singular pair the larger of its positive and negative parts is kept. The mean is that of A over the geometric mean
-    of the largest entries, which makes the start scale with A.
+    of the largest entries, which makes the start scale with A. `triples` are at least k leading ones, where they are at hand.
     """
-    U, V = _parts(A, k, symmetric=False)
+    U, V = _parts(A, k, leading_triples(A, min(k, *A.shape)) if triples is None else _first(triples, k))
     fill = _mean(A)
     U[U == 0], V[V == 0] = fill, fill
     return U, V
 
 
-def eigen_nndsvd(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+def eigen_nndsvd(A: Any, k: int) -> Factors:
     """Nonnegative double SVD from the leading eigenpairs of a symmetric A, for ``A ≈ UU'``."""
-    U, _ = _parts(A, k, symmetric=True)
+    U, _ = _parts(A, k, leading_triples(A, min(k, *A.shape), symmetric=True))
     U[U == 0] = _mean(A)
     return U, U
 
 
-def random(A: Any, k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def random(A: Any, k: int, rng: np.random.Generator) -> Factors:
     """Uniform random factors whose product has the mean of A."""
     height = 2.0 * np.sqrt(float(A.mean()) / k)
     return height * rng.random((A.shape[0], k)), height * rng.random((A.shape[1], k))
 
 
-def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+def successive_projection(A: Any, k: int, triples: Triples | None = None) -> Factors:
     """Rows of A that stick out (successive projection on the rows of ``U_k S_k``) as V', and U by least squares."""
-    left, values, _ = leading_triples(A, min(k, *A.shape))
+    left, values, _ = leading_triples(A, min(k, *A.shape)) if triples is None else _first(triples, k)
     points, chosen = left * values, np.empty(0, dtype=np.intp)
     for _ in range(len(values)):
         norms = np.einsum("ij,ij->i", points, points)
@@ -68,37 +78,46 @@ def successive_projection(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
         chosen = np.append(chosen, best)
         direction = points[best] / np.sqrt(norms[best])
         points = points - np.outer(points @ direction, direction)
+    if len(chosen) < k:
+        return nndsvd(A, k, triples)
     rows = A[chosen]
-    V = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T
-    U, V = nndsvd(A, k) if len(chosen) < k else (np.ones((A.shape[0], k)), np.ascontiguousarray(V))
-    return _balanced(hals_sweeps(U, np.ascontiguousarray(A @ V), V.T @ V, SOLVING, SOLVED), V)
+    V = np.ascontiguousarray(np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T)
+    return balanced(least_squares_rows(_times(A, V), V), V)
 
 
-def standing_columns(A: Any, k: int) -> tuple[FloatArray, FloatArray]:
+def standing_columns(A: Any, k: int, triples: Triples | None = None) -> Factors:
     """Columns of A that stick out as U, and V by least squares."""
-    transposed = np.ascontiguousarray(A.T) if isinstance(A, np.ndarray) else A.T.tocsr() if sp.issparse(A) else A.T
-    V, U = successive_projection(transposed, k)
+    transposed = A.T.tocsr() if sp.issparse(A) else A.T
+    V, U = successive_projection(transposed, k, None if triples is None else triples[::-1])
     return U, V
 
 
-def merge(A: Any, k: int, excess: float = 2.0) -> tuple[FloatArray, FloatArray]:
+def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> FloatArray:
+    """Nearly the U >= 0 that minimises ``||A - UV'||``, given ``P = AV``: clipped least squares, then coordinate descent."""
+    Q, k = V.T @ V, V.shape[1]
+    ridge = max(RIDGE * float(np.trace(Q)) / k, np.finfo(np.float64).tiny)
+    U = np.maximum(P @ np.linalg.inv(Q + ridge * np.eye(k)), 0.0)
+    return np.asarray(hals_sweeps(np.ascontiguousarray(U), P, Q, sweeps))
+
+
+def merge(A: Any, k: int, excess: float = 2.0, triples: Triples | None = None) -> Factors:
     """More components than wanted, by the factor `excess`, merged pair by pair where least is lost.
 
     The pair with the least second singular value of ``u_i v_i' + u_j v_j'`` becomes its best rank-one approximation, and a few
     steps of coordinate descent follow.
     """
-    U, V = descend(A, *nndsvd(A, min(int(excess * k), *A.shape)), SETTLING)
+    U, V = descend(A, *nndsvd(A, min(int(excess * k), *A.shape), triples), SETTLING)
     if U.shape[1] < k:
-        return nndsvd(A, k)
+        return nndsvd(A, k, triples)
     while U.shape[1] > k:
-        i, j = _cheapest_pair(U, V)
-        u, v = _rank_one(U[:, [i, j]], V[:, [i, j]])
+        i, j = cheapest_pair(U, V)
+        u, v = rank_one(U[:, [i, j]], V[:, [i, j]])
         U[:, i], V[:, i] = u, v
         U, V = descend(A, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
-    return _balanced(U, V)
+    return balanced(U, V)
 
 
-def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
+def convex(A: FloatArray, k: int, symmetric: bool) -> Factors:
     """Start from the convex solution: k centres c among its positions, ``U_il = exp(a_i + w_i . c_l - |c_l|^2 / 2)``, V alike.
 
     The penalty is at the noise edge, or lower so that k - 1 directions are let in.
@@ -119,7 +138,7 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, FloatArr
     U, V = (np.exp(np.minimum(solution.v[part, None] + solution.W[part] @ centres.T + shift, 300.0)) for part in (first, second))
     scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
     U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
-    return (U, U) if symmetric else _balanced(U, V)
+    return (U, U) if symmetric else balanced(U, V)
 
 
 def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatArray, Solution]:
@@ -154,40 +173,66 @@ def _centres(W: FloatArray, k: int) -> FloatArray:
     return np.array([W[labels == c].mean(axis=0) if np.any(labels == c) else first[c] for c in range(k)])
 
 
-def exchange_columns(A: FloatArray, U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[FloatArray, FloatArray]:
+def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> Factors:
     """Exchange columns: factors with two near columns merged, and the strongest direction that is left in the free place.
 
     `choice` counts the pairs from the one whose merging costs least.
     """
-    i, j = _cheapest_pair(U, V, choice)
+    i, j = cheapest_pair(U, V, choice)
+    u, v = _residual_pair(A, U, V)
     U, V = U.copy(), V.copy()
-    left, values, right = leading_triples(np.maximum(0.0, A - U @ V.T), 1)
-    U[:, i], V[:, i] = _rank_one(U[:, [i, j]], V[:, [i, j]])
-    U[:, j], V[:, j] = (np.sqrt(values[0]) * np.abs(side[:, 0]) for side in (left, right))
+    U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
+    U[:, [j]], V[:, [j]] = balanced(u[:, None], v[:, None])
     return U, V
 
 
-def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+def _residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
+    """Nonnegative vectors of the strongest direction in ``A - UV'``, of its positive part where that can be formed."""
+    formed = not sp.issparse(A) and A.shape[0] * A.shape[1] <= LARGEST_RESIDUAL
+    if formed:
+        residual = np.maximum(0.0, A - U @ V.T)
+        times, transposed_times, v = residual.__matmul__, residual.T.__matmul__, residual.sum(axis=0)
+    else:
+        times = lambda x: _times(A, x[:, None])[:, 0] - U @ (V.T @ x)  # noqa: E731
+        transposed_times = lambda y: _transposed_times(A, y[:, None])[:, 0] - V @ (U.T @ y)  # noqa: E731
+        v = np.ones(A.shape[1])
+    for _ in range(POWER_STEPS):
+        v = transposed_times(times(v / max(float(np.linalg.norm(v)), np.finfo(np.float64).tiny)))
+    v = v / max(float(np.linalg.norm(v)), np.finfo(np.float64).tiny)
+    parts = [(np.maximum(sign * times(v), 0.0), np.maximum(sign * v, 0.0)) for sign in (1.0, -1.0)]
+    return max(parts, key=lambda pair: float(np.linalg.norm(pair[0]) * np.linalg.norm(pair[1])))
+
+
+def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
     """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
     for _ in range(steps):
-        U = hals_sweeps(np.ascontiguousarray(U), np.ascontiguousarray(A @ V), V.T @ V, 1)
-        V = hals_sweeps(np.ascontiguousarray(V), np.ascontiguousarray(A.T @ U), U.T @ U, 1)
+        U = hals_sweeps(np.ascontiguousarray(U), _times(A, V), V.T @ V, 1)
+        V = hals_sweeps(np.ascontiguousarray(V), _transposed_times(A, U), U.T @ U, 1)
     return U, V
 
 
-def leading_triples(
-    A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _times(A: Any, X: FloatArray) -> FloatArray:
+    """``A X``."""
+    return csr_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A @ X)
+
+
+def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
+    """``A' X``."""
+    return csr_transposed_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A.T @ X)
+
+
+def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
     """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over.
 
-    Up to `full_gram` columns the Gram matrix is formed; beyond it is applied.
+    Up to `full_gram` columns the Gram matrix is formed; beyond a subspace is iterated a few times, which is enough for a start.
     """
     m, n = A.shape
     if symmetric:
         values, vectors = leading_eigenpairs(A, k)
         return vectors, np.maximum(values, 0.0), vectors
     if isinstance(A, Transposed) or (m < n and not isinstance(A, ChunkedMatrix)):
-        right, values, left = leading_triples(A.T, k, full_gram=full_gram)
+        transposed = A.T.tocsr() if sp.issparse(A) else A.T  # type: ignore[union-attr]
+        right, values, left = leading_triples(transposed, k, full_gram=full_gram)
         return left, values, right
     if isinstance(A, ChunkedMatrix):
         squares, right = leading_gram_pairs(A, k)
@@ -195,21 +240,26 @@ def leading_triples(
         gram = A.T @ A
         squares, right = leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
     else:
-        operator = spl.LinearOperator((n, n), matvec=lambda x: A.T @ (A @ x), dtype=np.float64)
-        squares, right = lanczos_pairs(operator, k, np.asarray(A.T @ (A @ np.ones(n))).ravel())
+        return subspace_triples(lambda X: _times(A, X), lambda Y: _transposed_times(A, Y), n, k)
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
     return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
 
 
-def leading_gram_pairs(A: ChunkedMatrix, k: int) -> tuple[FloatArray, FloatArray]:
+def leading_gram_pairs(A: ChunkedMatrix, k: int) -> Factors:
     """The k largest eigenvalues of ``A'A``, decreasing, and their vectors: from that matrix, or by a few passes."""
     return leading_eigenpairs(A.gram(), k) if A.gram_fits else krylov_pairs(A.gram_product, A.shape[1], k)
 
 
-def _parts(A: Any, k: int, symmetric: bool) -> tuple[FloatArray, FloatArray]:
+def _first(triples: Triples, k: int) -> Triples:
+    """The first k triples."""
+    left, values, right = triples
+    return left[:, :k], values[:k], right[:, :k]
+
+
+def _parts(A: Any, k: int, triples: Triples) -> Factors:
     """Scaled nonnegative parts of k triples; where there are fewer, the parts left over and then nothing."""
-    left, values, right = leading_triples(A, min(k, *A.shape), symmetric)
+    left, values, right = triples
     U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
     spare: list[tuple[float, FloatArray, FloatArray]] = []
     for column, (x, value, y) in enumerate(zip(left.T, values, right.T, strict=True)):
@@ -234,7 +284,7 @@ def _mean(A: Any) -> float:
     return float(A.mean() / np.sqrt(A.max()))
 
 
-def _cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
+def cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
     """The pair whose rank-one approximation loses least, or the next ones.
 
     What is lost is the smaller eigenvalue of the product of the two 2 by 2 Gram matrices.
@@ -253,7 +303,7 @@ def _cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, 
     return int(i), int(j)
 
 
-def _rank_one(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+def rank_one(U: FloatArray, V: FloatArray) -> Factors:
     """The best rank-one approximation of ``UV'`` with two columns each; nonnegative, as the leading pair of such a product is."""
     K = V.T @ V
     values, vectors = np.linalg.eig((U.T @ U) @ K)
@@ -263,7 +313,7 @@ def _rank_one(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     return u / max(float(v @ v), np.finfo(np.float64).tiny), v
 
 
-def _balanced(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+def balanced(U: FloatArray, V: FloatArray) -> Factors:
     """Factors with the same product ``UV'`` whose columns have equal norms in pairs."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     alive = (u > 0) & (v > 0)

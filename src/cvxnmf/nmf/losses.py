@@ -158,8 +158,11 @@ class NMFLoss(ABC):
     compress_below: float
     #: Entries of the data whose loss is computed at a time.
     budget: int
-    #: How many of the best runs :func:`factorize` tries to improve by exchanging columns.
-    exchanged_runs: int
+    #: What a step costs, in flops of a product, and the steps of a race: a step on a divergence is dearer and gets further.
+    step_cost: float
+    race_steps: float
+    #: Whether products with the new U are all that the objective in V needs, so that one pass over the rows updates both.
+    one_pass: bool
 
     @abstractmethod
     def scale(self, data: Totals) -> float:
@@ -170,8 +173,8 @@ class NMFLoss(ABC):
         """The part of the loss that the factors cannot change, with values filled in for missing entries."""
 
     @abstractmethod
-    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> Any:
-        """The objective in a factor of the rows of A with V fixed."""
+    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None) -> Any:
+        """The objective in a factor of the rows of A with V fixed; `gram` is ``V'V`` where it is at hand."""
 
     @abstractmethod
     def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
@@ -208,7 +211,8 @@ class NMFLoss(ABC):
 class SquaredError(NMFLoss):
     """``||A - UV'||²``."""
 
-    name, compress_below, budget, exchanged_runs = "mse", 0.0, 1 << 20, 5
+    name, compress_below, budget, one_pass = "mse", 0.0, 1 << 20, True
+    step_cost, race_steps = 1.0, 420.0
 
     def scale(self, data: Totals) -> float:
         """``||A||²``."""
@@ -218,9 +222,11 @@ class SquaredError(NMFLoss):
         """``||A||²``."""
         return data.energy + (float(np.vdot(filled, filled)) if len(filled) else 0.0)
 
-    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> QuadraticObjective:
+    def objective(
+        self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
+    ) -> QuadraticObjective:
         """From ``AV`` and ``V'V``."""
-        return QuadraticObjective(A.times(V), V.T @ V, l1, l2, constant)
+        return QuadraticObjective(A.times(V), V.T @ V if gram is None else gram.copy(), l1, l2, constant)
 
     def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``A'U``."""
@@ -250,7 +256,8 @@ class SquaredError(NMFLoss):
 class KullbackLeibler(NMFLoss):
     """``sum A log(A/UV') - A + UV'``; zeros of A enter through sums alone. A divergence takes many copies of its entries."""
 
-    name, compress_below, budget, exchanged_runs = "kl", 0.6, 1 << 17, 1
+    name, compress_below, budget, one_pass = "kl", 0.6, 1 << 17, False
+    step_cost, race_steps = 5.0, 300.0
 
     def scale(self, data: Totals) -> float:
         """Sum of A."""
@@ -260,7 +267,9 @@ class KullbackLeibler(NMFLoss):
         """``sum A log A - A``."""
         return data.entropy + entropy(filled)
 
-    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> DivergenceObjective:
+    def objective(
+        self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
+    ) -> DivergenceObjective:
         """From the data themselves."""
         return DivergenceObjective(A, V, l1, l2, constant)
 

@@ -1,4 +1,4 @@
-"""The search of :func:`cvxnmf.factorize`: descents from several deterministic starts, and from exchanged columns of the best."""
+"""The search of :func:`cvxnmf.factorize`: a race, or descents from a few deterministic starts, and the best run of all."""
 
 from __future__ import annotations
 
@@ -11,23 +11,19 @@ import scipy.sparse as sp
 
 from cvxnmf.certificates import Certificate
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.data import DataMatrix
+from cvxnmf.nmf.data import DataMatrix, MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
+from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.race import Contender, Race, Stopped
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.results import Factorization, Level, Status
 from cvxnmf.results.status import keep_best
 
-Factors = tuple[FloatArray, FloatArray]
-
 #: Convex problems of up to this many rows are solved for a start.
 LARGEST_CONVEX = 1500
-#: Pairs of columns that are exchanged in vain before a run is left, and the most exchanges of a run.
-EXCHANGED_PAIRS, EXCHANGES = 4, 20
-#: Residuals of up to this many entries are looked at as a whole.
-LARGEST_RESIDUAL = 20_000_000
 
 
 class Search:
@@ -45,27 +41,52 @@ class Search:
         return self.runs[0]
 
     def run(self, given: Any = None) -> None:
-        """Descend from the given start, or from all of ours, and then exchange columns of the best."""
-        with keep_best(self._best_with):
+        """Descend from the given start, or race from ours."""
+        with keep_best(self._best_with), single_thread(), np.errstate(all="ignore"):
             if given is not None:
                 self.descend(starting_point(self.data, self.k, given, self.symmetric))
-                return
-            for start in self._starts():
-                self.descend(start())
-                if self.stopped:
-                    return
-            if self._may_exchange():
-                for run in list(self.runs):
-                    self._exchange_columns(run)
+            elif self._may_race():
+                self._race(self.data)  # type: ignore[arg-type]  # data in memory
+            else:
+                for start in self._starts():
+                    self.descend(start())
+                    if self.stopped:
+                        return
 
     def descend(self, start: Factors) -> Run:
-        """Descend from one start to the end, and remember the run if it is among the best."""
+        """Descend from one start to the end, and remember the run if it is the best."""
         U, V = (np.ascontiguousarray(X, dtype=np.float64) for X in start)
-        run = descend(self.data, (U, V), "hals", self.loss, self.symmetric, stopping=self.stopping)
-        count = LOSSES[self.loss].exchanged_runs if self.data.in_memory else 1
-        self.runs = sorted([*self.runs, run], key=lambda run: run.value)[:count]
+        return self._keep(descend(self.data, (U, V), "hals", self.loss, self.symmetric, stopping=self.stopping))
+
+    def _keep(self, run: Run) -> Run:
+        """Remember the run if it is the best."""
+        self.runs = sorted([*self.runs, run], key=lambda run: run.value)[:1]
         self.stopped = run.status is Status.INTERRUPTED
         return run
+
+    def _may_race(self) -> bool:
+        """Whether there is something to search for, and the data can be read often."""
+        return self.data.in_memory and not self.symmetric and 1 < self.k < min(self.data.shape)
+
+    def _race(self, data: MemoryMatrix) -> None:
+        """The winner of a race on the data, the longer side as rows."""
+        wide = data.shape[0] < data.shape[1]
+        race = Race(data.flipped() if wide else data, self.k, LOSSES[self.loss], self.stopping)
+
+        def finish(contender: Contender, status: Status) -> Run:
+            run = contender.descent.result(status)
+            return run._replace(U=run.V, V=run.U) if wide else run
+
+        def best_so_far(inner: Any) -> Factorization | None:
+            return None if race.best is None else finish(race.best, Status.INTERRUPTED).factorization()
+
+        with keep_best(best_so_far):
+            try:
+                winner = race.run()
+                self._keep(finish(winner, winner.status))
+            except Stopped:
+                assert race.best is not None
+                self._keep(finish(race.best, Status.INTERRUPTED))
 
     def _best_with(self, current: Any) -> Factorization:
         """The best of all runs and the one that was broken off."""
@@ -79,20 +100,17 @@ class Search:
         return (*self.start_levels, last) if self.start_levels else ()
 
     def _starts(self) -> Iterator[Callable[[], Factors]]:
-        """Deterministic starts, no single one of which is reliable everywhere; made one at a time, since they are large."""
+        """Deterministic starts of data that are not raced; made one at a time, since they are large."""
         A, k = self.data.matrix, self.k
         if self.symmetric:
             yield from self._symmetric_starts()
-        elif self.data.in_memory and 1 < k and k >= min(A.shape):
+        elif self.data.in_memory and 1 < k:
             yield lambda: _exact(A, k)
         else:
             yield lambda: initialise.nndsvd(A, k)
             if 1 < k < min(A.shape):
                 yield lambda: initialise.successive_projection(A, k)
                 yield lambda: initialise.standing_columns(A, k)
-                if self.data.in_memory:  # many passes over the data
-                    yield lambda: initialise.merge(A, k, 1.5)
-                    yield lambda: initialise.merge(A, k, 2.0)
 
     def _symmetric_starts(self) -> Iterator[Callable[[], Factors]]:
         """Eigenvectors and the convex solution, of a large graph that of groups of its nodes."""
@@ -110,23 +128,6 @@ class Search:
         groups = solution.certificate.statement["groups"]
         self.start_levels = (Level(groups, "convex models with positions of groups: the start", solution.certificate),)
         return U, U
-
-    def _may_exchange(self) -> bool:
-        """Whether columns can be exchanged: the residual is looked at as a whole."""
-        shape, k = self.data.shape, self.k
-        small = np.prod(shape, dtype=np.float64) <= LARGEST_RESIDUAL
-        return bool(self.data.in_memory and not self.symmetric and 1 < k < min(shape) and small)
-
-    def _exchange_columns(self, run: Run) -> None:
-        """Exchange a column and descend again, as long as that helps."""
-        A, choice = self.data.matrix, 0
-        full = A.toarray() if sp.issparse(A) else A
-        for _ in range(EXCHANGES):
-            if self.stopped or choice == EXCHANGED_PAIRS:
-                return
-            following = self.descend(initialise.exchange_columns(full, run.U, run.V, choice))
-            better = following.value < run.value * (1.0 - 1e-6)
-            run, choice = (following, 0) if better else (run, choice + 1)
 
 
 def _exact(A: Any, k: int) -> Factors:

@@ -13,8 +13,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.data import DataMatrix
-
-Factors = tuple[FloatArray, FloatArray]
+from cvxnmf.nmf.initialise import Factors
 
 
 def _nndsvd(A: Any, k: int, symmetric: bool, rng: Any) -> Factors:

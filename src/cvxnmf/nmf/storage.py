@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,15 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import THIN, product_entries, thin_product
 from cvxnmf.linalg.row_chunks import row_chunks
-from cvxnmf.linalg.sparse import csr_times, ratio_product
+from cvxnmf.linalg.sparse import csr_times, csr_transposed_times, ratio_product, row_shares
+
+#: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
+BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256
+#: Most lanes of rows that are worked on at once, whatever the number of threads.
+LANES = 16
+
+#: Neighbouring blocks of rows, each with its place, that one thread works on in turn.
+Lane = list[tuple[slice, "Storage"]]
 
 
 class Storage(Protocol):
@@ -27,6 +36,10 @@ class Storage(Protocol):
     arrays: tuple[Any, ...]
     #: The stored entries, which may be overwritten where entries of the data are missing.
     entries: FloatArray
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The rows, cut by the shape of the data alone."""
 
     def times(self, V: FloatArray) -> FloatArray:
         """``A V``."""
@@ -54,6 +67,17 @@ class DenseRows:
 
     def __init__(self, A: FloatArray) -> None:
         self.A, self.shape, self.arrays, self.entries = A, A.shape, (A,), A
+
+    @cached_property
+    def lanes(self) -> list[Lane]:
+        """Blocks that fit into a cache, in lanes of about as many blocks."""
+        m, n = self.shape
+        blocks = list(row_chunks(m, n, max(BLOCK_ENTRIES, BLOCK_ROWS * n)))
+        if len(blocks) == 1:
+            return [[(blocks[0], self)]]
+        lanes = min(LANES, len(blocks))
+        cuts = [len(blocks) * edge // lanes for edge in range(lanes + 1)]
+        return [[(rows, DenseRows(self.A[rows])) for rows in blocks[i:j]] for i, j in zip(cuts, cuts[1:], strict=False)]
 
     def times(self, V: FloatArray) -> FloatArray:
         """``A V``; with few columns in one pass over A."""
@@ -99,13 +123,26 @@ class CompressedRows:
     def __init__(self, A: Any) -> None:
         self.A, self.shape, self.arrays, self.entries = A, A.shape, (A.indptr, A.indices, A.data), A.data
 
+    @cached_property
+    def lanes(self) -> list[Lane]:
+        """Shares of the rows with about as many entries each."""
+        shares = row_shares(self.A)
+        return [[(slice(0, self.shape[0]), self)]] if len(shares) == 1 else [[self._share(*rows)] for rows in shares]
+
+    def _share(self, first: int, last: int) -> tuple[slice, Storage]:
+        """Some rows, whose entries are not copied."""
+        indptr, indices, data = self.arrays
+        stored = slice(indptr[first], indptr[last])
+        arrays = data[stored], indices[stored], indptr[first : last + 1] - indptr[first]
+        return slice(first, last), CompressedRows(sp.csr_array(arrays, shape=(last - first, self.shape[1])))
+
     def times(self, V: FloatArray) -> FloatArray:
         """``A V``."""
         return csr_times(self.A, V)
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """``A' U``."""
-        return transposed_product(self.A, U)
+        return csr_transposed_times(self.A, U)
 
     def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``(A / UV') V`` and ``sum A log(UV')`` over the nonzero entries."""

@@ -15,6 +15,8 @@ HALVINGS = 60
 class Gradient(Rule):
     """Projected gradient; the step is the last one doubled, then halved until the objective has fallen enough."""
 
+    by_rows = False
+
     def __init__(self, steps: int = 4, enough: float = 0.01) -> None:
         self.steps, self.enough, self.length = steps, enough, 0.0
 

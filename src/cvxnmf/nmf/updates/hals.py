@@ -8,11 +8,15 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
+from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.losses import QuadraticObjective
 from cvxnmf.nmf.updates.rule import Rule
 
 #: Rows of a factor that are swept together; four cache lines of doubles per component.
 ROWS_TOGETHER = 32
+#: Rows that a thread takes at a time, a multiple of these.
+ROWS_AT_A_TIME = 2048
 #: A row has settled when a sweep changes it by less than this share of the first sweep's change.
 SETTLED = 0.01
 
@@ -24,8 +28,16 @@ class HALS(Rule):
         self.sweeps = sweeps
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """Sweep."""
-        return np.asarray(hals_sweeps(X, objective.P, objective.Q, self.sweeps))
+        """Sweep, many rows in threads."""
+        if len(X) <= ROWS_AT_A_TIME:
+            return np.asarray(hals_sweeps(X, objective.P, objective.Q, self.sweeps))
+        result = np.empty_like(X)
+
+        def sweep(rows: slice) -> None:
+            result[rows] = hals_sweeps(X[rows], objective.P[rows], objective.Q, self.sweeps)
+
+        map_in_threads(sweep, list(row_chunks(len(X), 1, ROWS_AT_A_TIME)))
+        return result
 
 
 @inlined

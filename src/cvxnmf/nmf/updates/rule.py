@@ -14,6 +14,9 @@ from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, NMFLoss, QuadraticObjective
 class Rule(ABC):
     """One update of one factor."""
 
+    #: Whether rows are treated on their own.
+    by_rows = True
+
     @abstractmethod
     def update(self, objective: Any, X: FloatArray) -> FloatArray:
         """A new factor at which the objective is not larger."""

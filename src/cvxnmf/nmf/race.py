@@ -1,0 +1,298 @@
+"""The race of :func:`cvxnmf.factorize`: starts descend on samples of the rows, the best go on with all rows, and one wins.
+
+No single start is reliable, its early values tell little about its end, and descents on a quarter of the rows cost a quarter. So
+several starts descend on samples; where they agree, or reach the bound of the singular values, there is nothing to search for.
+Otherwise more of them descend on other samples, the best are lifted to all rows and raced there, and columns of the winner are
+exchanged as long as that helps. Work is counted in steps on all data, never clocked: the same data give the same factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.nmf import initialise
+from cvxnmf.nmf.alternating import Alternating, Objective
+from cvxnmf.nmf.bounds import SPECTRAL
+from cvxnmf.nmf.data import NO_PENALTY, MemoryMatrix
+from cvxnmf.nmf.descent import Descent, Stopping
+from cvxnmf.nmf.initialise import Factors, Triples
+from cvxnmf.nmf.losses import NMFLoss
+from cvxnmf.nmf.methods import METHODS, Needs
+from cvxnmf.results import Status
+
+#: Samples of the rows, and the fewest rows (and so many for each component) and entries of data that are sampled.
+SAMPLES, SAMPLED_ROWS, ROWS_PER_COMPONENT, SAMPLED_ENTRIES = 4, 100, 6, 20_000
+#: Components in excess, of those wanted, that are merged on each sample: different ones lead to different answers.
+EXCESS = (1.5, 2.0, 1.25, 1.75)
+#: Steps of a descent on a sample, and its tolerance; the tolerance of one on all data.
+COARSE_STEPS, COARSE_TOLERANCE, FINE_TOLERANCE = 120, 1e-3, 1e-4
+#: Relative spread of values up to which starts agree, on a sample and in the end.
+AGREEMENT, EQUAL = 1e-3, 1e-4
+#: Values within this factor of the tail of the singular values are worth a look at the bound; within this one they are optimal.
+NEAR_BOUND, AT_BOUND = 1.15, 1.0007
+#: Tails below this share of the energy are rounding.
+ROUNDING = 1e-9
+#: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
+LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
+#: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
+LOOK, SECOND_LOOK = 16, 12
+
+
+class Exchanges(NamedTuple):
+    """When exchanges of columns end: so many in vain, so many at all, and how near to the best they must come to go on."""
+
+    in_vain: int
+    most: int
+    near: float
+    very_near: float
+
+
+COARSE_EXCHANGES, FINE_EXCHANGES, LAST_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12, 1.03, 1.003), 1
+#: Columns that stick out, singular vectors, rows that stick out, from one decomposition.
+FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
+
+
+class Stopped(Exception):
+    """A callback has asked to stop."""
+
+
+class Effort:
+    """Work in steps on all data: what was spent, and what may be."""
+
+    def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int) -> None:
+        (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
+        flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
+        seconds = 1e-4 + flops / 1.2e10  # of a step, about, on any machine
+        self.limit = max(loss.race_steps * (1.0 + 0.01 * k), 0.17 / seconds) * min(1.0, max_iter / 200)
+        self.spent = 0.0
+
+    def exhausted(self, share: float = 1.0) -> bool:
+        """Whether a share of it is spent."""
+        return self.spent >= share * self.limit
+
+
+class Sample(NamedTuple):
+    """Some of the rows, and their share of all."""
+
+    data: MemoryMatrix
+    share: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows."""
+        return self.share == 1.0
+
+
+class Contender:
+    """A descent that is left and taken up again; `fresh` ones take plain steps first, which keep the basin of the start."""
+
+    def __init__(self, race: Race, sample: Sample, start: Factors, wait: int | None = None) -> None:
+        self.race, self.sample = race, sample
+        self.descent = self._descent(start, wait)
+        if sample.whole:
+            race.on_all_rows.append(self)
+
+    def _descent(self, start: Factors, wait: int | None) -> Descent:
+        rules = METHODS["hals"].make[self.race.loss.name](Needs())
+        if wait is not None and rules.extrapolation is not None:
+            rules.extrapolation.wait, rules.extrapolation.weight = wait, min(0.5, rules.extrapolation.weight)
+        U, V = (np.ascontiguousarray(side, dtype=np.float64) for side in start)
+        stopping = self.race.stopping if self.sample.whole else self.race.stopping._replace(callback=None)
+        return Descent(Alternating(Objective(self.sample.data, self.race.loss, NO_PENALTY), rules, U, V), stopping)
+
+    @property
+    def value(self) -> float:
+        """The loss, of these rows."""
+        return self.descent.values[-1]
+
+    @property
+    def steps(self) -> int:
+        """Steps so far."""
+        return len(self.descent.values) - 1
+
+    @property
+    def factors(self) -> Factors:
+        """U and V."""
+        U, V = self.descent.point
+        return self.sample.data.collect(U), V
+
+    def run(self, steps: int, tol: float) -> bool:
+        """Take up to so many steps, after `max_iter` of them as a new descent; whether it has ended."""
+        limit = self.race.stopping.max_iter
+        if self.steps >= limit:
+            self.descent = self._descent(self.factors, 0)
+        before = self.steps
+        self.status = self.descent.advance(min(steps, limit - self.steps), max(tol, self.race.stopping.tol / 100))
+        self.race.effort.spent += self.sample.share * (self.steps - before)
+        if self.status is Status.INTERRUPTED:
+            raise Stopped
+        return self.status is not Status.MAX_ITER
+
+    def predicted_decrease(self, window: int) -> float:
+        """What is still to be gained if the last two windows of steps go on as a geometric series."""
+        values = self.descent.values
+        if len(values) <= 2 * window:
+            return np.inf
+        earlier, latest = values[-1 - 2 * window] - values[-1 - window], values[-1 - window] - values[-1]
+        if latest <= 0:
+            return 0.0
+        ratio = min(latest / earlier if earlier > 0 else 0.99, 0.95)
+        return latest * ratio / (1.0 - ratio)
+
+
+class Race:
+    """Contenders on data whose rows are the longer side."""
+
+    def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, stopping: Stopping) -> None:
+        self.data, self.k, self.loss, self.stopping = data, k, loss, stopping
+        self.effort = Effort(data, k, loss, stopping.max_iter)
+        self.fine_tolerance = max(stopping.tol, FINE_TOLERANCE)
+        self.coarse_tolerance = max(stopping.tol, COARSE_TOLERANCE)
+        self.on_all_rows: list[Contender] = []
+        self.on_samples: list[Contender] = []
+        self.all_rows = Sample(data, 1.0)
+
+    @property
+    def best(self) -> Contender | None:
+        """The best contender so far; one on a sample is lifted if there is no other."""
+        if not self.on_all_rows and self.on_samples:
+            self._lift(_best(self.on_samples))
+        return _best(self.on_all_rows) if self.on_all_rows else None
+
+    def run(self) -> Contender:
+        """The winner."""
+        samples = self._samples()
+        first = next(samples)
+        triples = initialise.leading_triples(first.data.matrix, self.k)
+        contenders = [self._enter(first, start(first.data.matrix, self.k, triples)) for start in FIRST_STARTS]
+        if (_agree(contenders) and not first.whole) or self._reaches_bound(first, _best(contenders), triples):
+            return self._polish(_best(self.on_all_rows) if self.on_all_rows else self._lift(_best(contenders)))
+        leaders = self._lead(first, contenders, EXCESS[0])
+        for sample, excess in zip(samples, EXCESS[1:], strict=False):
+            if self.effort.exhausted(0.5):
+                break
+            leaders += self._lead(sample, [], excess)
+        winner, decided = self._race_on_all_rows(leaders)
+        exchanges = FINE_EXCHANGES._replace(in_vain=LAST_EXCHANGES) if decided else FINE_EXCHANGES
+        return self._polish(self._exchange(winner, exchanges, self.fine_tolerance, 1.0))
+
+    def _samples(self) -> Iterator[Sample]:
+        """Rows in the order of their norms, every fourth in one sample; all rows at once where there are few."""
+        m, n = self.data.shape
+        parts = SAMPLES
+        while parts > 1 and (m // parts < max(ROWS_PER_COMPONENT * self.k, SAMPLED_ROWS) or m * n < SAMPLED_ENTRIES):
+            parts //= 2
+        if parts == 1 or not self.data.complete:
+            yield self.all_rows
+            return
+        A = self.data.storage.A
+        squares = np.asarray(A.multiply(A).sum(axis=1)).ravel() if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
+        order = np.argsort(squares, kind="stable")
+        for number in range(len(EXCESS)):
+            rows = np.sort(order[number % parts :: parts])
+            yield Sample(self.data.sample(rows), len(rows) / m)
+
+    def _enter(self, sample: Sample, start: Factors) -> Contender:
+        """A contender, descended as far as that is cheap."""
+        contender = Contender(self, sample, initialise.balanced(*start))
+        if not sample.whole:
+            self.on_samples.append(contender)
+        contender.run(COARSE_STEPS, self.coarse_tolerance)
+        return contender
+
+    def _lead(self, sample: Sample, contenders: list[Contender], excess: float) -> list[Contender]:
+        """The best of a sample, merged and exchanged, and those nearly as good."""
+        merging = (excess + 1.0) / 2.0 * (initialise.SETTLING + initialise.BETWEEN * self.k * (excess - 1.0))
+        self.effort.spent += 0.7 * sample.share * merging
+        contenders = [*contenders, self._enter(sample, initialise.merge(sample.data.matrix, self.k, excess))]
+        leader = self._exchange(_best(contenders), COARSE_EXCHANGES, self.coarse_tolerance, 0.6)
+        if sample.whole:
+            return [leader]
+        near = [other for other in contenders if other is not leader and other.value < RUNNER_UP * leader.value]
+        return [leader, *sorted(near, key=lambda other: other.value)[:2]]
+
+    def _lift(self, contender: Contender) -> Contender:
+        """A contender of a sample on all rows: U anew for its V."""
+        if contender.sample.whole:
+            return contender
+        V = contender.factors[1]
+        U = initialise.least_squares_rows(self.data.storage.times(V), V, sweeps=6)
+        return Contender(self, self.all_rows, (U, V), wait=0)
+
+    def _reaches_bound(self, sample: Sample, contender: Contender, triples: Triples) -> bool:
+        """Whether a contender is as good as the singular values allow, so that no other one can be better."""
+        known = self.loss.name in SPECTRAL and self.data.complete
+        if not known or contender.value > NEAR_BOUND * _tail(sample.data, triples):
+            return False
+        lifted = self._lift(contender)
+        tail = _tail(self.data, triples if sample.whole else initialise.leading_triples(self.data.matrix, self.k))
+        while lifted.value > AT_BOUND * tail and lifted.steps < 400:
+            if lifted.run(10, self.fine_tolerance):
+                break
+        return lifted.value <= AT_BOUND * tail
+
+    def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, bool]:
+        """The winner of the leaders, and whether others came to the same value."""
+        lifted = [self._lift(leader) for leader in leaders] + [c for c in self.on_all_rows if c not in leaders]
+        lifted = sorted(lifted, key=lambda contender: contender.value)[:LIFTED]
+        for contender in lifted:
+            contender.run(LIFTED_STEPS, self.fine_tolerance)
+        winner = _best(lifted)
+        winner.run(200, self.fine_tolerance)
+        self._settle(winner, 1.0)
+        for contender in lifted:
+            while contender is not winner and contender.steps < 150 and not self.effort.exhausted():
+                if contender.value - 1.5 * contender.predicted_decrease(5) >= winner.value * (1.0 - 1e-5):
+                    break
+                if contender.run(5, self.fine_tolerance):
+                    break
+        best = _best(lifted)
+        return best, sum(abs(contender.value - best.value) < EQUAL * best.value for contender in lifted) > 2
+
+    def _exchange(self, contender: Contender, terms: Exchanges, tol: float, share: float) -> Contender:
+        """The contender after columns were exchanged, as long as that helps."""
+        choice = tries = 0
+        while choice < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
+            A = contender.sample.data.matrix
+            other = Contender(self, contender.sample, initialise.exchange_columns(A, *contender.factors, choice), wait=2)
+            other.run(LOOK, 0.0)
+            if other.value < terms.near * contender.value:
+                other.run(SECOND_LOOK, tol)
+            if other.value < terms.very_near * contender.value:
+                other.run(150, tol)
+            better = other.value < contender.value * (1.0 - 1e-5)
+            contender, choice, tries = (other, 0, tries + 1) if better else (contender, choice + 1, tries + 1)
+        return contender
+
+    def _settle(self, contender: Contender, share: float) -> None:
+        """Descend until little more is to be expected."""
+        while contender.predicted_decrease(10) > 3.0 * self.fine_tolerance * contender.value and not self.effort.exhausted(share):
+            if contender.run(10, 1e-2 * self.fine_tolerance):
+                return
+
+    def _polish(self, contender: Contender) -> Contender:
+        """Descend to the end that was asked for."""
+        self._settle(contender, 1.15)
+        if self.stopping.tol < FINE_TOLERANCE:
+            contender.run(self.stopping.max_iter, self.stopping.tol)
+        return contender
+
+
+def _best(contenders: list[Contender]) -> Contender:
+    """The one of least value."""
+    return min(contenders, key=lambda contender: contender.value)
+
+
+def _agree(contenders: list[Contender]) -> bool:
+    """Whether all came to nearly the same value."""
+    values = [contender.value for contender in contenders]
+    return len(values) > 2 and max(values) <= (1.0 + AGREEMENT) * min(values)
+
+
+def _tail(data: MemoryMatrix, triples: Triples) -> float:
+    """What the leading singular values leave of the energy, not less than rounding."""
+    return max(data.energy - float(np.sum(triples[1] ** 2)), ROUNDING * data.energy)
