@@ -143,3 +143,9 @@ def test_damaged_headers_are_one_sentence(tmp_path, header):
         archive.writestr("meta.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(cvxnmf.CertificateError, match="not a certificate file"):
         cvxnmf.Certificate.load(tmp_path / "c.npz")
+
+
+def test_a_certificate_is_saved_under_a_name_only(tmp_path):
+    certificate = cvxnmf.verify(np.ones((2, 2)), np.ones((2, 1)), np.ones((2, 1)))
+    with pytest.raises(cvxnmf.CertificateError, match="path is needed"):
+        certificate.save(77)

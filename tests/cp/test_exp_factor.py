@@ -379,3 +379,9 @@ def test_bad_input_gets_a_sentence(X, options, sentence):
 
 def test_a_factor_prints_itself():
     assert "columns" in repr(cvxnmf.exp_factor(np.eye(3)))
+
+
+@pytest.mark.parametrize("largest", [1e300, 1e3])
+def test_exponentials_that_overflow_are_refused(largest):
+    with pytest.raises(ValueError, match="overflows"):
+        cvxnmf.exp_factor(np.full((2, 2), largest))

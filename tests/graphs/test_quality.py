@@ -60,3 +60,11 @@ def test_measures_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="square adjacency matrix"):
         cvxnmf.performance(np.ones((2, 3)), [0, 1])
     assert cvxnmf.performance(np.zeros((1, 1)), ["only"], diagonal=False) == 1.0
+
+
+@pytest.mark.parametrize("labels", [[None, 0], [0.0, float("nan")], ["a", None], [(0,), "a"]])
+def test_labels_that_are_missing_or_cannot_be_compared_are_refused(labels):
+    given = np.empty(2, dtype=object)
+    given[:] = labels
+    with pytest.raises(ValueError, match="labels must"):
+        cvxnmf.performance(np.ones((2, 2)), given)

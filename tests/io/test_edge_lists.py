@@ -217,3 +217,28 @@ def test_reading_bytes_is_reading_lines(folder, lines, separator, end, marked, w
         except FileError as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w,a,b\n2,x,y\n3,y,z\n",
+        "weight,from,to\n2,x,y\n3,y,z\n",
+        "2,x,y\n3,y,z\n",
+        "2.0 x y\n3.0 y z\n",
+        "x,y,2\ny,z,3\n",
+        "a,b,w\nx,y,2\ny,z,3\n",
+        "a,w,b\nx,2,y\ny,3,z\n",
+    ],
+)
+def test_weights_in_any_column(tmp_path, text):
+    graph = read_graph(written(tmp_path, "g.csv", text))
+    assert graph.nodes == ("x", "y", "z")
+    assert graph.origin == "an edge list"
+    np.testing.assert_array_equal(dense(graph), [[0, 2, 0], [2, 0, 3], [0, 3, 0]])
+
+
+def test_weights_before_numbered_nodes(tmp_path):
+    assert read_graph(written(tmp_path, "g.csv", "0.5,1,2\n0.25,2,3\n")).nodes == ("1", "2", "3")
+    assert read_graph(written(tmp_path, "g.csv", "1,2,0.5\n2,3,0.25\n")).nodes == ("1", "2", "3")
+    assert read_graph(written(tmp_path, "g.csv", "1,2,5\n2,3,7\n")).nodes == ("1", "2", "3")

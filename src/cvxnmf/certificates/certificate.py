@@ -234,6 +234,8 @@ class Certificate:
 
         The witness is a dense matrix of the size of the data.
         """
+        if not isinstance(path, str | PathLike):
+            raise CertificateError(f"A path is needed to save a certificate, not {path!r}.")
         meta = self.facts() | {"digest": self.digest}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         with open(path, "wb") as file:

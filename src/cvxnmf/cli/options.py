@@ -125,7 +125,7 @@ def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
 
     ways = {"separator": options.separator, "header": options.header, "weights": options.weights == "auto"}
     graph = read_graph(path, options.format, **ways)
-    _say(graph.notes, path, options.quiet)
+    _say((f"{len(graph.nodes):,} nodes read from {graph.origin}.", *graph.notes), path, options.quiet)
     return graph
 
 

@@ -31,6 +31,8 @@ from cvxnmf.results import CPFactor, MatrixPoint, Point, Solution
 
 Groups = NDArray[np.intp]
 
+#: Exponentials of larger numbers, and their products, overflow.
+LARGEST_LOG = 300.0
 #: Features of a matrix, and ways to fewer of them, by name.
 FEATURES = {"lattice": lattice_features, "series": series_features, "rank-two": rank_two_features}
 REDUCTIONS = {"weights": refit_weights, "caratheodory": reduce_exactly}
@@ -132,6 +134,8 @@ def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
     matrix = validation.log_matrix(X, len(X) if hasattr(X, "__len__") else 0)
     if not np.isfinite(matrix).all():
         validation.refuse("X has -inf entries; factor a Solution, or each finite block of X on its own.")
+    if float(matrix.max()) > LARGEST_LOG:
+        validation.refuse(f"The largest entry of X is {matrix.max():g}, whose exponential overflows; subtract a constant from X.")
     cone = ConditionallyPSD(np.ones(len(matrix)))
     tolerance = 1e-10 * len(matrix) * max(1.0, float(np.abs(matrix).max()))
     if not cone.contains(matrix, tolerance):

@@ -74,4 +74,9 @@ def _clusters(A: Any, labels: Any) -> NDArray[np.intp]:
     given = np.asarray(labels)
     if given.shape != A.shape[:1]:
         validation.refuse(f"labels must name a cluster for each of the {A.shape[0]} nodes, not be of shape {given.shape}.")
-    return np.asarray(np.unique(given, return_inverse=True)[1], dtype=np.intp)
+    if any(label is None or label != label for label in given.tolist()):  # NaN differs from itself
+        validation.refuse("labels must name a cluster for each node; some are missing (None or NaN).")
+    try:
+        return np.asarray(np.unique(given, return_inverse=True)[1], dtype=np.intp)
+    except TypeError:
+        validation.refuse("labels must be names of one type, all numbers or all strings.")

@@ -23,11 +23,14 @@ class GraphFile(NamedTuple):
         Adjacency matrix; symmetric if it comes from an edge list.
     notes : tuple of str
         Sentences about anything that was decided in reading.
+    origin : str
+        What it was read from, such as "an edge list".
     """
 
     nodes: tuple[str, ...]
     A: Any
     notes: tuple[str, ...] = ()
+    origin: str = "a file"
 
 
 def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weights: FloatArray | None) -> tuple[Any, list[str]]:

@@ -26,7 +26,7 @@ ENDS = (
     {*("target", "dst", "destination", "to", "tonodeid", "node2", "id2", "nodeid2", "vertex2", "v2", "head", "end")},
 )
 #: Headings of the column of weights.
-WEIGHTS = {"weight", "weights", "value"}
+WEIGHTS = {"weight", "weights", "value", "w"}
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
 #: What lists of numbered nodes consist of.
@@ -90,7 +90,8 @@ def read_edges(
         lines = f"{len(comments)} line{'s' if len(comments) > 1 else ''}"
         notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
     if edges.weights is not None and not layout.named:
-        notes.append("The third column is taken as weights; say --weights ignore if it is something else.")
+        which = "first" if layout.weight == 0 else "third"
+        notes.append(f"The {which} column is taken as weights; say --weights ignore if it is something else.")
     A, more = adjacency(len(edges.nodes), edges.ends[:, 0], edges.ends[:, 1], edges.weights)
     return GraphFile(edges.nodes, A, (*notes, *more))
 
@@ -118,15 +119,30 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     if header and len(rows) == 1:
         source.refuse("has a header and no edges; give a file with at least one edge.")
     width = len(rows[1] if header else rows[0])
+    tail, head, column = _columns_by_content(rows[1:] if header else rows, width)
     if not header:
-        return Layout(cut, width, weight=2 if weights and width > 2 else None)
+        return Layout(cut, width, tail, head, column if weights else None)
     headings = rows[0] if len(rows[0]) == width else []
-    tail, head = _columns_of_ends(headings)
-    if tail is None or head is None:
-        tail, head = 0, 1
-    named = _column(headings, WEIGHTS)
-    column = named if named is not None else 2 if width > 2 and 2 not in (tail, head) else None
+    (first, second), named = _columns_of_ends(headings), _column(headings, WEIGHTS)
+    if first is not None and second is not None:
+        tail, head, column = first, second, 2 if width > 2 and 2 not in (first, second) else None
+    elif named is not None and width > 2:
+        tail, head = [index for index in range(width) if index != named][:2]
+    column = column if named is None else named
     return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0])
+
+
+def _columns_by_content(rows: Sequence[Sequence[str]], width: int) -> tuple[int, int, int | None]:
+    """The columns of tails, heads and weights, the last from the third on; the first holds weights if only it can."""
+    regular = [row for row in rows if len(row) == width]
+    if width == 3:
+        numbers = [all(is_number(row[column]) for row in regular) for column in range(3)]
+        whole = [all(row[column].isdigit() for row in regular) for column in range(3)]
+        if numbers[0] and not whole[0] and not (numbers[2] and not whole[2]) and numbers[1] == numbers[2]:
+            return 1, 2, 0
+        if numbers[0] and not numbers[1] and not numbers[2]:
+            return 1, 2, 0
+    return 0, 1, 2 if width > 2 else None
 
 
 def _column(headings: Sequence[str], names: set[str]) -> int | None:
@@ -145,7 +161,8 @@ def _alone_in_words(rows: Sequence[Sequence[str]]) -> bool:
     if not others:
         return False
     words = [not is_number(cell) and all(is_number(row[column]) for row in others) for column, cell in enumerate(first[:3])]
-    return all(words[:2]) or (len(words) > 2 and words[2])
+    weights = _column(first[:3], WEIGHTS)
+    return all(words[:2]) or (len(words) > 2 and (words[2] or (weights is not None and words[weights])))
 
 
 def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: int) -> Edges | None:

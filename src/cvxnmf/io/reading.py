@@ -64,11 +64,11 @@ def read_graph(
     source = read_source(path)
     kind, cut = recognise_format(source, "edges", format), None if separator is None else SEPARATORS[separator]
     if kind in gml_graphml.READERS:
-        return gml_graphml.READERS[kind](source, weights)
+        return gml_graphml.READERS[kind](source, weights)._replace(origin=WORDS[kind])
     if kind == "edges":
         square = None if format else _square_table(source, cut, header)
         if square is None:
-            return edge_lists.read_edges(source, cut, header, weights)
+            return edge_lists.read_edges(source, cut, header, weights)._replace(origin=WORDS[kind])
         note = f"The table is read as an adjacency matrix of {len(square.A)} nodes; --format edges reads it as an edge list."
         return _as_graph(source, square._replace(notes=(*square.notes, note)), weights)
     return _as_graph(source, _matrix(source, kind, cut, header), weights)
@@ -182,4 +182,4 @@ def _as_graph(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
     nodes = matrix.rows or matrix.columns or tuple(map(str, range(A.shape[0])))
     if len(set(nodes)) != len(nodes):
         raise FileError(f"{source.name} names two nodes alike; names must be different.")
-    return GraphFile(nodes, A, matrix.notes)
+    return GraphFile(nodes, A, matrix.notes, "an adjacency matrix")
