@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import communities, convex, datasets, huge, out_of_core, rank_k, rank_k_peers, report, scaling, startup
+from benchmarks import communities, convex, datasets, huge, one_fit, out_of_core, rank_k, rank_k_peers, report, scaling, startup
 from benchmarks.report import Table
 from benchmarks.scale import Scale
 
@@ -27,6 +27,8 @@ TABLES: dict[str, Callable[[Scale], list[Table]]] = {
     "nonsymmetric": convex.nonsymmetric,
     "doubly-nonnegative": convex.doubly_nonnegative,
     "exp-factor": convex.factors,
+    "one-fit": one_fit.default,
+    "one-fit-cd": one_fit.single_descent,
     "rank-k-speed": rank_k.speed,
     "rank-k-symmetric": rank_k.symmetric,
     "rank-k-quality": rank_k.quality,

@@ -93,6 +93,23 @@ def sweeps(path: str, k: int, count: int, limit: str | None) -> dict[str, Any]:
     return {"peak": peak(), "seconds": found.history[-1].seconds / len(found.history)}
 
 
+def one_fit(library: str, rows: int, columns: int, k: int, sparse: bool) -> dict[str, Any]:
+    """Growth of the peak during a single descent of scikit-learn's NMF or of ours, after a small one."""
+    from sklearn import decomposition
+
+    import cvxnmf
+    from benchmarks import datasets
+
+    def fit(A: Any) -> None:
+        options: dict[str, Any] = {"solver": "cd", "init": "nndsvda", "max_iter": 20, "tol": 0.0}
+        (decomposition if library == "sklearn" else cvxnmf).NMF(k, **options).fit(A)
+
+    make = (lambda m, n: datasets.topic_counts(m, n, k, 80, 4)) if sparse else (lambda m, n: datasets.mixture(m, n, k, 0.2, 12))
+    fit(make(200, 150))  # compiled code is loaded
+    A = make(rows, columns)
+    return {"grown": _growth_of_peak(lambda: fit(A))}
+
+
 def peak() -> int:
     """Bytes of the peak of this process."""
     return _status("VmHWM")
@@ -122,6 +139,7 @@ WORKS: dict[str, Callable[..., dict[str, Any]]] = {
     "factor": factor,
     "huge": huge,
     "sweeps": sweeps,
+    "one_fit": one_fit,
 }
 
 if __name__ == "__main__":

@@ -242,6 +242,20 @@ def dense_counts() -> np.ndarray:
     return rng.poisson(rng.gamma(0.5, 1.0, (400, 12)) @ rng.gamma(0.5, 1.0, (12, 150))).astype(float)
 
 
+def topic_counts(rows: int, columns: int, topics: int, words: int, seed: int) -> sp.csr_array:
+    """Counts of words in texts: each text draws from a few topics, each topic from a few words."""
+    rng = np.random.default_rng(seed)
+    terms, texts = rng.dirichlet(np.full(columns, 0.02), topics), rng.dirichlet(np.full(topics, 0.2), rows)
+    chunks = [rng.poisson(words * (texts[first : first + 2000] @ terms)) for first in range(0, rows, 2000)]
+    return sp.csr_array(sp.vstack([sp.csr_array(chunk.astype(float)) for chunk in chunks]))
+
+
+def mixture(rows: int, columns: int, rank: int, noise: float, seed: int) -> np.ndarray:
+    """A dense product of random factors with noise."""
+    rng = np.random.default_rng(seed)
+    return rng.random((rows, rank)) @ rng.random((rank, columns)) + noise * rng.random((rows, columns))
+
+
 def positions(n: int, rank: int, sigma: float) -> np.ndarray:
     """Normal positions."""
     return np.random.default_rng(0).normal(0.0, sigma, (n, rank))

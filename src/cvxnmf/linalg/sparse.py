@@ -12,7 +12,7 @@ from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.threads import map_in_threads
 
 #: Below this many entries there is one share of the rows, else so many.
-ONE_SHARE_BELOW, SHARES = 200_000, 16
+ONE_SHARE_BELOW, SHARES = 200_000, 8
 
 
 def row_shares(A: Any) -> list[tuple[int, int]]:
@@ -79,6 +79,24 @@ def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
     X = np.ascontiguousarray(X, dtype=np.float64)
     result = np.zeros((A.shape[1], X.shape[1]))
     _transposed_product(A.indptr, A.indices, A.data, X, result)
+    return result
+
+
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _entries(indptr: Any, indices: Any, U: Any, V: Any, result: Any, first: int, last: int) -> None:
+    for i in range(first, last):
+        u = U[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            v, total = V[indices[p]], 0.0
+            for r in range(len(u)):
+                total += u[r] * v[r]
+            result[p] = total
+
+
+def csr_product_entries(A: Any, U: FloatArray, V: FloatArray) -> FloatArray:
+    """``(UV')_ij`` at the stored entries of A."""
+    U, V, result = np.ascontiguousarray(U), np.ascontiguousarray(V), np.empty(A.nnz)
+    over_rows(A, lambda first, last: _entries(A.indptr, A.indices, U, V, result, first, last))
     return result
 
 

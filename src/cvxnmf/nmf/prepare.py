@@ -70,23 +70,26 @@ def _check_sparse(A: Any) -> Checked:
     if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
         validation.nonnegative_matrix(A)  # says what is wrong
     single = A.dtype.kind == "f" and A.dtype.itemsize <= 4
-    matrix = sp.csr_array(A, dtype=np.float64, copy=True)
+    matrix = sp.csr_array(A, dtype=np.float64)
+    missing = np.isnan(matrix.data)
+    if np.shares_memory(matrix.data, A.data) and (missing.any() or not (matrix.has_canonical_format and matrix.data.all())):
+        matrix = matrix.copy()
     matrix.sum_duplicates()
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     values, missing = matrix.data, np.isnan(matrix.data)
     for wrong, words in ((np.isinf(values), "an infinite entry"), (values < 0, "a negative entry")):
         if wrong.any():
             e = int(np.argmax(wrong))
-            start = "Negative values in data: " if values[e] < 0 else ""
+            row, start = np.searchsorted(matrix.indptr, e, side="right") - 1, "Negative values in data: " if values[e] < 0 else ""
             validation.refuse(
-                f"{start}A has {words} at row {rows[e]}, column {matrix.indices[e]}; only nonnegative finite "
-                "entries can be factored."
+                f"{start}A has {words} at row {row}, column {matrix.indices[e]}; only nonnegative finite entries can be factored."
             )
     if not (values[~missing] > 0).any():
         validation.refuse("A is all zeros; there is nothing to fit.")
-    rows, columns = rows[missing], matrix.indices[missing]
-    matrix.data[missing] = 1.0
-    matrix.eliminate_zeros()
+    places = np.flatnonzero(missing)
+    rows, columns = np.searchsorted(matrix.indptr, places, side="right") - 1, matrix.indices[places].astype(np.intp)
+    if len(places) or not values.all():
+        matrix.data[missing] = 1.0
+        matrix.eliminate_zeros()
     return Checked(matrix, rows, columns, single)
 
 

@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from cvxnmf.chunked import transposed_product
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
-from cvxnmf.linalg.products import THIN, product_entries, thin_product
+from cvxnmf.linalg.products import THIN, thin_product
 from cvxnmf.linalg.row_chunks import row_chunks
-from cvxnmf.linalg.sparse import csr_times, csr_transposed_times, ratio_product, row_shares
+from cvxnmf.linalg.sparse import csr_product_entries, csr_times, csr_transposed_times, ratio_product, row_shares
 
 #: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
 BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256
 #: Most lanes of rows that are worked on at once, whatever the number of threads.
-LANES = 16
+LANES = 8
 
 #: Neighbouring blocks of rows, each with its place, that one thread works on in turn.
 Lane = list[tuple[slice, "Storage"]]
@@ -158,8 +158,7 @@ class CompressedRows:
 
     def _model(self, U: FloatArray, V: FloatArray) -> FloatArray:
         """``UV'`` at the stored entries."""
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.A.indptr))
-        return np.asarray(product_entries(rows, self.A.indices, U, V))
+        return csr_product_entries(self.A, U, V)
 
     def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         """All nonzero entries at once."""
