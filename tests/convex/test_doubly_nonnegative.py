@@ -164,7 +164,7 @@ def test_bad_data_and_points():
     with pytest.raises(ValueError, match="infinite entries"):
         problem.value(np.full((5, 5), -np.inf))
     with pytest.raises(ValueError, match="cannot solve this problem"):
-        cvxnmf.solve(problem, method="accelerated")
+        cvxnmf.solve(problem, method="factored")
     with pytest.raises(ValueError, match="must be"):
         cvxnmf.solve(problem, start=np.zeros((4, 4)))
 

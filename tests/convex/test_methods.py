@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 import cvxnmf
 from builders import count_table, random_counts, random_graph
 from cvxnmf.convex import distances
-from cvxnmf.convex.methods import Accelerated, NuclearSplitting, SymmetricAdaptive
+from cvxnmf.convex.methods import Accelerated, DualAscent, NuclearSplitting, SymmetricAdaptive
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
 from cvxnmf.results import Point
 
@@ -112,3 +112,19 @@ def test_clipping_the_spectrum_proves_more_than_shrinking():
     clipped = component.dual_point(method.point, slope).bound
     shrunk = component.loss.dual_value(slope * min(1.0, 2 * component.trace / np.linalg.norm(slope, 2)))
     assert shrunk < clipped <= method.value
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.2])
+def test_dual_ascent_reaches_the_optimum_of_splitting(l1):
+    problem = cvxnmf.sparse(random_graph(16, 4, weighted=True), l1=l1)
+    (component,) = problem.components
+    best = cvxnmf.solve(problem, method="splitting", tol=1e-7, max_iter=5000)
+    method = DualAscent(component, component.start())
+    for _ in range(400):
+        method.step()
+        assert method.expected_bound <= best.value * (1 + 1e-12)
+        assert method.value >= best.certificate.bound * (1 - 1e-12)
+        assert component.contains(method.point.matrix)
+    dual = component.dual_point(method.point, method.dual_candidate())
+    assert dual.bound == pytest.approx(method.expected_bound, rel=1e-9)
+    assert method.value - dual.bound <= 1e-4 * method.value

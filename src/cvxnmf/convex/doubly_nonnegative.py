@@ -16,19 +16,20 @@ from numpy.typing import ArrayLike
 
 from cvxnmf import validation
 from cvxnmf.certificates import DoublyNonnegativeStatement
-from cvxnmf.convex.component import Component
+from cvxnmf.convex.component import Certified, Component
 from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
-from cvxnmf.convex.methods import ProjectionSplitting
+from cvxnmf.convex.methods import DualAscent, ProjectionAdaptive, ProjectionSplitting
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import definite_parts, smallest_eigenvalue
-from cvxnmf.linalg.momentum import Momentum
 from cvxnmf.results import AnyPoint, MatrixPoint, Solution
 
 #: A matrix counts as positive semidefinite if no eigenvalue is below minus this share of its norm, per row.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 #: Steps of dual ascent when only X is known.
 ASCENT_STEPS = 60
+#: Quantiles of what is below zero by which a positive semidefinite matrix is raised, for trial.
+RAISES = (0.9, 0.99, 0.999)
 #: First diagonal raise of S, per row and unit of its trace.
 FIRST_PAD = 1e-15
 
@@ -41,7 +42,7 @@ class ProjectionComponent(Component[MatrixPoint]):
     statement: DoublyNonnegativeStatement
 
     entries = ...
-    methods = {"splitting": ProjectionSplitting}
+    methods = {"adaptive": ProjectionAdaptive, "splitting": ProjectionSplitting, "accelerated": DualAscent}
 
     @cached_property
     def B(self) -> FloatArray:
@@ -89,6 +90,28 @@ class ProjectionComponent(Component[MatrixPoint]):
         Y *= max(0.0, fit) / max(float(np.vdot(Y, Y)), np.finfo(np.float64).tiny)
         return MatrixPoint(Y)
 
+    def dual_value(self, P: FloatArray) -> float:
+        """What a multiplier N proves, from the positive part P of ``B + N``."""
+        return self.scale - float(np.vdot(P, P))
+
+    def nonnegative_near(self, P: FloatArray) -> MatrixPoint:
+        """Return a doubly nonnegative matrix near a positive semidefinite P, without a decomposition.
+
+        P is raised by a constant, what is still negative is clipped, and the clipped row sums go to the diagonal: all three
+        leave it positive semidefinite. The best constant of a few, scaled to fit best.
+        """
+        below = np.maximum(-P, 0.0)
+        best, best_fit = P, -np.inf
+        for raised_by in (0.0, *np.quantile(below, RAISES)) if below.any() else (0.0,):
+            Y = P + raised_by
+            clipped = np.maximum(-Y, 0.0)
+            Y += clipped
+            Y.flat[:: len(Y) + 1] += clipped.sum(axis=1) + ROUNDING * len(Y) * float(np.linalg.norm(Y))
+            fit = max(0.0, float(np.vdot(Y, self.B))) / max(float(np.linalg.norm(Y)), np.finfo(np.float64).tiny)
+            if fit > best_fit:
+                best, best_fit = Y, fit
+        return MatrixPoint(best * (best_fit / max(float(np.linalg.norm(best)), np.finfo(np.float64).tiny)))
+
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
         return (X, False) if self.contains(X) else (self.nearest_admissible(X).matrix, True)
@@ -96,7 +119,21 @@ class ProjectionComponent(Component[MatrixPoint]):
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
         N = self._ascend_dual(point.dense()) if candidate is None else np.maximum(candidate, 0.0)
-        S = definite_parts(self.B + N)[1]
+        return self._prove(N, definite_parts(self.B + N)[1])
+
+    def certify(self, point: MatrixPoint, value: float, candidate: FloatArray | None = None) -> Certified:
+        """The better one of the point and of what the multiplier's positive part suggests, and the multiplier's dual point."""
+        if candidate is None:
+            return super().certify(point, value)
+        N = np.maximum(candidate, 0.0)
+        P, S = definite_parts(self.B + N)
+        other = self.nonnegative_near(P)
+        value_there = self.value(other)
+        point, value = (other, value_there) if value_there < value else (point, value)
+        return Certified(point, value, self._prove(N, S))
+
+    def _prove(self, N: FloatArray, S: FloatArray) -> Dual | None:
+        """The dual point (S, N), the diagonal of S raised until the check accepts it."""
         unit = float(np.trace(S))
 
         def family(shift: float) -> Witness:
@@ -107,15 +144,12 @@ class ProjectionComponent(Component[MatrixPoint]):
         return prove_least_shift(self.A, self.statement, 0.0, family, FIRST_PAD * len(S), largest=1.0)
 
     def _ascend_dual(self, X: FloatArray) -> FloatArray:
-        """Accelerated ascent of the dual over N >= 0, started where X says N must live."""
-        B, momentum = self.B, Momentum()
-        ahead = N = np.where(X <= 1e-9 * X.max(initial=0.0), np.maximum(0.0, X - B), 0.0)
+        """The best multiplier of some steps of ascent, started where X says N must live."""
+        N = np.where(X <= 1e-9 * X.max(initial=0.0), np.maximum(0.0, X - self.B), 0.0)
+        ascent = DualAscent(self, MatrixPoint(X), N)
         for _ in range(ASCENT_STEPS):
-            following = np.maximum(0.0, ahead - definite_parts(B + ahead)[0])
-            if float(np.vdot(ahead - following, following - N)) > 0:
-                momentum.restart()
-            ahead, N = following + momentum.extrapolation() * (following - N), following
-        return N
+            ascent.step()
+        return ascent.best_N
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,7 +162,9 @@ class _Run:
     def solve_component(self, component: Component[Any], given: Any) -> None:
         """Run the method on one component until its gap is certified."""
         self.search = None
-        self.search = _Search(component, component.methods[self.method](component, component.start(given)), self.tol)
+        method = component.methods[self.method](component, component.start(given))
+        method.aim = self.tol
+        self.search = _Search(component, method)
         stopped = Status.INTERRUPTED in self.statuses
         try:
             if component.certifies_start:
@@ -243,8 +245,8 @@ class _Run:
 class _Search:
     """The state of one component: the method at work, the best point and the best proved bound."""
 
-    def __init__(self, component: Component[Any], method: Method, tol: float) -> None:
-        self.component, self.method, self.tol = component, method, tol
+    def __init__(self, component: Component[Any], method: Method) -> None:
+        self.component, self.method, self.tol = component, method, method.aim
         self.point, self.value = method.point, method.value
         self.dual: Dual | None = None
         self.idle, self.gap_before = 0, np.inf
@@ -282,8 +284,7 @@ class _Search:
         method = self.method
         method.settle()
         self.accept()
-        uses_gradient = -np.inf < method.expected_bound and self.expected_gap > self.tol  # the candidate is not good enough yet
-        candidate = None if uses_gradient else method.dual_candidate()
+        candidate = None if method.gradient_proves_more and self.expected_gap > self.tol else method.dual_candidate()
         point, value, dual = self.component.certify(method.point, method.value, candidate)
         if value <= self.value + 1e-14 * abs(self.value):  # equal but for rounding: prefer matched margins
             self.point, self.value = point, value

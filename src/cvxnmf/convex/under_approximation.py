@@ -104,7 +104,7 @@ def _log_data(loss: Loss) -> FloatArray:
     return upper
 
 
-def best_point_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-7, max_iter: int = 5000) -> UnderApproximation:
+def best_point_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-6, max_iter: int = 1000) -> UnderApproximation:
     """Return the point of the cone with ``exp(X) <= A`` that fits best, by alternating directions between the two constraints.
 
     The data are positive, but for an ignored diagonal, and the metric is uniform. At the end both residuals, relative to the size
@@ -116,7 +116,7 @@ def best_point_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-7, ma
     state, due = AlternatingDirections(finite), 10.0
 
     def below_data(target: FloatArray) -> FloatArray:
-        return np.minimum(loss.proximal(target, rho), upper)
+        return np.minimum(loss.proximal(target, rho, state.Y), upper)
 
     for iteration in range(max_iter):
         point, before = cone.project(state.target, trace / rho), state.Y

@@ -11,8 +11,9 @@ Which of them can solve a component, the component knows.
 
 from __future__ import annotations
 
-from cvxnmf.convex.methods.adaptive import PairedAdaptive, RectangularAdaptive, SymmetricAdaptive
+from cvxnmf.convex.methods.adaptive import PairedAdaptive, ProjectionAdaptive, RectangularAdaptive, SymmetricAdaptive
 from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored, MatrixFreeDescent
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
 from cvxnmf.convex.methods.splitting import LimitSplitting, NuclearSplitting, ProjectionSplitting
@@ -20,6 +21,7 @@ from cvxnmf.convex.methods.splitting import LimitSplitting, NuclearSplitting, Pr
 __all__ = [
     "METHODS",
     "Accelerated",
+    "DualAscent",
     "Factored",
     "LimitSplitting",
     "MatrixFreeDescent",
@@ -27,6 +29,7 @@ __all__ = [
     "NuclearSplitting",
     "PairedAdaptive",
     "ProjectedGradient",
+    "ProjectionAdaptive",
     "ProjectionSplitting",
     "RectangularAdaptive",
     "SymmetricAdaptive",

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
-from cvxnmf.convex.methods.splitting import NuclearSplitting
+from cvxnmf.convex.methods.splitting import NuclearSplitting, ProjectionSplitting
 from cvxnmf.linalg.arrays import FloatArray
 
 if TYPE_CHECKING:
     from cvxnmf.convex.component import DenseComponent
+    from cvxnmf.convex.doubly_nonnegative import ProjectionComponent
     from cvxnmf.convex.rectangular_component import NuclearComponent
+    from cvxnmf.results import MatrixPoint
 
 
 class Adaptive(Method):
@@ -24,7 +27,7 @@ class Adaptive(Method):
 
     trial: int  # steps of the first method before it is judged
 
-    def __init__(self, component: DenseComponent[Any], first: Method) -> None:
+    def __init__(self, component: Any, first: Method) -> None:
         self.component, self.at_work, self.taken = component, first, 0
         self.point, self.value = first.point, first.value
         self.check_every, self.patience = self.trial + 1, first.patience
@@ -33,6 +36,11 @@ class Adaptive(Method):
     def expected_bound(self) -> float:
         """What the method at work expects."""
         return self.at_work.expected_bound
+
+    @property
+    def gradient_proves_more(self) -> bool:
+        """What the method at work says."""
+        return self.at_work.gradient_proves_more
 
     def dual_candidate(self) -> FloatArray | None:
         """The candidate of the method at work."""
@@ -45,6 +53,7 @@ class Adaptive(Method):
 
     def step(self) -> None:
         """One step of the method at work, which may be the last of its kind."""
+        self.at_work.aim = self.aim
         self.at_work.step()
         self.point, self.value = self.at_work.point, self.at_work.value
         self.taken += 1
@@ -96,6 +105,21 @@ class PairedAdaptive(SymmetricAdaptive):
 
     def _after_descent(self) -> Method | None:
         return None
+
+
+class ProjectionAdaptive(Adaptive):
+    """Ascent of the dual while it is about to reach the end soon; alternating directions elsewhere, as on sparse graphs."""
+
+    trial = 6
+    most_to_go = 8
+
+    def __init__(self, component: ProjectionComponent, point: MatrixPoint) -> None:
+        super().__init__(component, DualAscent(component, point))
+
+    def _following(self) -> Method | None:
+        work = self.at_work
+        soon = not isinstance(work, DualAscent) or self.taken < self.trial or work.steps_to_go() <= self.most_to_go
+        return None if soon else ProjectionSplitting(self.component, work.point)
 
 
 class RectangularAdaptive(Adaptive):

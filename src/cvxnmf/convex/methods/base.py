@@ -16,6 +16,7 @@ class Method(ABC):
     point: Any
     value: float
     check_every: int  # steps between two certificates
+    aim: float = 0.0  # the relative gap that the loop wants
     patience: int = 5  # certificates in a row that may bring nothing before the loop gives up
 
     @abstractmethod
@@ -25,6 +26,11 @@ class Method(ABC):
     def settle(self) -> None:
         """Bring point and value up to date before they are certified, where a step does not."""
         return
+
+    @property
+    def gradient_proves_more(self) -> bool:
+        """Whether the gradient at the point may make a better dual point than a candidate that does not reach the end."""
+        return False
 
     def dual_candidate(self) -> FloatArray | None:
         """What a dual point is made of that was found on the way; None where the gradient at the point is as good."""

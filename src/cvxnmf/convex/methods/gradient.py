@@ -65,6 +65,11 @@ class ProjectedGradient(Method):
         self.residual_bound = -np.inf if loss.ignore_diagonal else loss.dual_value(w)
         self.residual = w if self.residual_bound > -np.inf else None
 
+    @property
+    def gradient_proves_more(self) -> bool:
+        """Far from the end the gradient may, shifted into the cone."""
+        return True
+
     def dual_candidate(self) -> FloatArray | None:
         """The residual of the last projection, if it lies in the domain of the dual."""
         return None if self.residual is None else self.residual.copy()
