@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.certificates import LabelStatement
-from cvxnmf.graphs.label_bounds.verify import LabelBounds
+from cvxnmf.graphs.label_bounds.branching import same_partition
+from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
+from cvxnmf.graphs.label_bounds.verify import LabelBounds, prove_labels
 
 OBJECTIVES = ("modularity", "cpm", "performance", "correlation")
 
@@ -26,14 +28,19 @@ def all_partitions(n):
 PARTITIONS = {n: all_partitions(n) for n in range(1, 9)}
 
 
-def best_by_enumeration(objective, n_clusters):
-    """The labels of highest quality among all partitions."""
+def optima_by_enumeration(objective, n_clusters):
+    """All labels of highest quality among all partitions."""
     candidates = PARTITIONS[objective.n]
     if n_clusters is not None:
         candidates = candidates[candidates.max(axis=1) < n_clusters]
     L = objective.dense()
     sums = sum(np.where(candidates[:, i] == candidates[:, j], L[i, j], 0) for i, j in product(range(objective.n), repeat=2))
-    return candidates[np.argmax(sums)]
+    return candidates[sums == sums.max()]
+
+
+def best_by_enumeration(objective, n_clusters):
+    """The first labels of highest quality among all partitions."""
+    return optima_by_enumeration(objective, n_clusters)[0]
 
 
 def random_case(seed, objective):
@@ -78,6 +85,22 @@ def test_no_partition_is_above_a_bound(objective, bound):
         optimum = bounds.objective.value(best_by_enumeration(bounds.objective, statement.n_clusters))
         assert bounds.found.bound >= float(optimum) - (0.0 if bounds.objective.exact else 1e-12), seed
         bounds.found.check(A)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_whether_an_optimum_is_the_only_one_is_told_truly(objective):
+    for seed in range(200, 225):
+        A, statement = random_case(seed, objective)
+        found = prove_labels(sp.csr_array(A), np.zeros(len(A), dtype=np.int64), statement, improve=True)
+        pairs = statement.objective_of(A)
+        unique = decide_uniqueness(pairs, found.better, statement.n_clusters, found.search)
+        if not pairs.exact:
+            assert unique.several is None or statement.n_clusters == 1 or len(A) == 1
+            continue
+        assert unique.several == (len(optima_by_enumeration(pairs, statement.n_clusters)) > 1), seed
+        if unique.several:
+            assert pairs.value(unique.other) == pairs.value(found.better)
+            assert not same_partition(unique.other, found.better)
 
 
 def data(name):

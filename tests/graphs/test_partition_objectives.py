@@ -26,8 +26,14 @@ def test_a_better_partition_that_the_proof_meets_is_taken():
 
 
 def test_several_optimal_partitions_are_told():
-    assert cvxnmf.partition(nx.cycle_graph(7), objective="modularity", prove=True).several_optimal
-    assert not cvxnmf.partition(nx.barbell_graph(4, 0), objective="modularity", prove=True).several_optimal
+    ring = cvxnmf.partition(nx.cycle_graph(7), objective="modularity", prove=True)
+    assert ring.several_optimal
+    assert cvxnmf.verify_labels(nx.cycle_graph(7), ring.other_optimum).gap == 0
+    assert "Several partitions are optimal." in str(ring)
+    pair = cvxnmf.partition(nx.barbell_graph(4, 0), objective="modularity", prove=True)
+    assert pair.several_optimal is False
+    assert "No other partition is optimal." in str(pair)
+    assert cvxnmf.partition(nx.cycle_graph(7), objective="modularity").several_optimal is None
 
 
 @pytest.mark.parametrize(("objective", "resolution"), [("modularity", 2.0), ("cpm", 0.3), ("performance", 1.0)])

@@ -101,8 +101,8 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
     if partition.label_certificate_at_hand is not None:
         print()
         print_certificate(partition.label_certificate_at_hand, "Its labels: ")
-        if partition.several_optimal:
-            print("Several partitions are optimal.")
+        if partition.uniqueness:
+            print(partition.uniqueness)
 
 
 def _print_clusters(partition: Partition) -> None:

@@ -22,7 +22,8 @@ from cvxnmf.convex.noise import admitting_trace
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.coarsen import GroupEmbedding
 from cvxnmf.graphs.embedding import Embedding, NodeEmbedding
-from cvxnmf.graphs.label_bounds.verify import has_ties, label_statement, prove_labels
+from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
+from cvxnmf.graphs.label_bounds.verify import label_statement, prove_labels
 from cvxnmf.graphs.multilevel import Labels, best_labels
 from cvxnmf.graphs.quality import modularity, performance
 from cvxnmf.graphs.refinement import Refinement
@@ -290,8 +291,11 @@ class _LabelAim(NamedTuple):
             proved = prove_labels(found.A, labels, self.statement, self.effort, self.callback, improve=not self.likelihood)
         if not self.likelihood and not np.array_equal(proved.better, labels):
             found = _relabel(found, proved.better, self.statement, self.effort)
-        several = proved.certificate.gap == 0 and has_ties(objective, found.labels)
-        return replace(found, proved_labels=proved.certificate, several_optimal=several)
+        found = replace(found, proved_labels=proved.certificate)
+        if proved.certificate.gap:
+            return found
+        unique = decide_uniqueness(objective, found.labels.astype(np.int64), self.statement.n_clusters, proved.search)
+        return replace(found, several_optimal=unique.several, other_optimum=unique.other)
 
 
 def label_certificate_of(A: sp.csr_array, labels: Any, statement: LabelStatement, effort: float = 1.0) -> Certificate:

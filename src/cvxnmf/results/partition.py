@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 #: Printing a partition of up to this many nodes computes its factors and their proof.
 PROVED_WHEN_PRINTED = 2000
 
+#: What is known of other optimal partitions.
+UNIQUENESS = {
+    True: "Several partitions are optimal.",
+    False: "No other partition is optimal.",
+    None: "Whether other partitions are optimal too is not decided.",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Partition:
@@ -55,8 +62,11 @@ class Partition:
         Computes `label_certificate`.
     proved_labels : Certificate, optional
         The label certificate, if it was asked for with the partition.
-    several_optimal : bool
-        Whether other partitions are known to be as good as this one, which is proved to be optimal.
+    several_optimal : bool or None
+        Of a partition that is proved to be optimal: whether there is another one as good; False if this is proved to be the only
+        one, None if that is not decided.
+    other_optimum : ndarray of int, shape (n,), optional
+        The labels of another optimal partition, where `several_optimal` is True.
     """
 
     nodes: tuple[Any, ...]
@@ -73,7 +83,8 @@ class Partition:
     factors: Callable[[], Factorization] = field(repr=False)
     label_proof: Callable[[], Certificate] = field(repr=False)
     proved_labels: Certificate | None = field(default=None, repr=False)
-    several_optimal: bool = False
+    several_optimal: bool | None = None
+    other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
@@ -175,8 +186,16 @@ class Partition:
         proof = self.label_certificate_at_hand
         if proof is None:
             return ""
-        several = "\n  several partitions are optimal" if self.several_optimal else ""
-        return f"\nits labels, {proof.statement['objective']}\n{proof}{several}"
+        lines = f"\nits labels, {proof.statement['objective']}\n{proof}"
+        return lines + (f"\n  {self.uniqueness}" if self.uniqueness else "")
+
+    @property
+    def uniqueness(self) -> str:
+        """A sentence on whether other partitions are as good, if this one is proved to be optimal."""
+        proof = self.label_certificate_at_hand
+        if proof is None or proof.gap or self.proved_labels is None:
+            return ""
+        return UNIQUENESS[self.several_optimal]
 
     def _proves_factors(self) -> bool:
         """Whether the proof of the factors is at hand, or soon computed."""

@@ -74,20 +74,21 @@ class Search:
         self.objective, self.n_clusters, self.budget = objective, n_clusters, budget
         self.program = CutProgram(objective, n_clusters)
         self.alone = exact_sum(objective.diagonal())
-        self.labels, self.value = labels, self._pair_sum(labels)
+        self.labels, self.value = labels, self.pair_sum(labels)
         self.fixed: dict[tuple[int, int], bool] = {}
         self.first: Case | None = None
         self.turn = 0
+        self.excluded: Labels | None = None
 
     def run(self) -> ProvedByCuts:
         """Search until the bound meets the best partition or the budget is spent."""
-        return self.proved(self._explore())
+        return self.collect_proof(self._explore())
 
     def so_far(self) -> ProvedByCuts:
         """What is proved if the search is stopped now: the bound before any branching."""
-        return self.proved(self.first or self._trivial())
+        return self.collect_proof(self.first or self._trivial())
 
-    def proved(self, tree: Case | Split) -> ProvedByCuts:
+    def collect_proof(self, tree: Case | Split) -> ProvedByCuts:
         """The tree of cases as a list of branches, and all cuts with the case they belong to."""
         branches: list[Branch] = []
         leaves: list[Case] = []
@@ -109,7 +110,7 @@ class Search:
     def _trivial(self) -> Case:
         return Case(self._bound(no_cuts()), no_cuts())
 
-    def _pair_sum(self, labels: Labels) -> int:
+    def pair_sum(self, labels: Labels) -> int:
         """Sum of L over unordered pairs in one cluster."""
         same = np.triu(labels[:, None] == labels[None, :], 1)
         return exact_sum(self.program.L[same])
@@ -131,13 +132,17 @@ class Search:
         i, j = self._pair_to_branch_on()
         parts: dict[bool, Case | Split] = {}
         for together in (True, False) if self.program.X[i, j] > 0.5 else (False, True):
-            parts[together] = case if self._spent() else self._explore_with(i, j, together)
+            parts[together] = case if self._spent() else self.explore_with(i, j, together)
         return Split(i, j, parts[True], parts[False])
 
-    def _explore_with(self, i: int, j: int, together: bool) -> Case | Split:
-        """Explore the partitions that also have two nodes together, or apart."""
+    def decide(self, i: int, j: int, together: bool) -> None:
+        """Explore from now on only partitions that have two nodes together, or apart."""
         self.fixed[i, j] = together
         self.program.decide(i, j, together)
+
+    def explore_with(self, i: int, j: int, together: bool) -> Case | Split:
+        """Explore the partitions that also have two nodes together, or apart."""
+        self.decide(i, j, together)
         found = self._explore()
         self.program.decide(i, j, None)
         del self.fixed[i, j]
@@ -160,7 +165,7 @@ class Search:
                 self._round()
             if self._closes(best.bound) or self.budget.exhausted:
                 break
-            cuts = self._violated(everywhere=bool(depth))
+            cuts = self._violated_cuts(everywhere=bool(depth))
             few = 10**4 * progress < max(Fraction(1), best.bound - self.value)
             stalled = stalled + 1 if few and not np.any(np.diff(cuts.starts) == 3) else 0
             if not len(cuts.multipliers) or stalled >= STALLED:
@@ -192,7 +197,7 @@ class Search:
                 return Case(bound, cuts)
         return best
 
-    def _violated(self, everywhere: bool) -> Cuts:
+    def _violated_cuts(self, everywhere: bool) -> Cuts:
         """Violated cuts: triangles, and the others once few triangles are left."""
         X, found = self.program.X, []
         anywhere = everywhere or self.n_clusters is not None
@@ -209,9 +214,14 @@ class Search:
     def _round(self) -> None:
         """Look for a better partition near the fractional one."""
         near = connected_components(sp.csr_array(self.program.X > 0.5), directed=False)[1].astype(np.int64)
-        labels = improved_labels(self.objective, near, self.n_clusters)
-        value = self._pair_sum(labels)
-        if value > self.value:
+        if self.n_clusters is None or near.max() < self.n_clusters:
+            self._offer(near)
+        self._offer(improved_labels(self.objective, near, self.n_clusters))
+
+    def _offer(self, labels: Labels) -> None:
+        """Take over a partition that is better, unless it is excluded."""
+        value = self.pair_sum(labels)
+        if value > self.value and (self.excluded is None or not same_partition(labels, self.excluded)):
             self.labels, self.value = labels, value
 
     def _pair_to_branch_on(self) -> tuple[int, int]:
@@ -219,6 +229,12 @@ class Search:
         score = np.minimum(X, 1.0 - X) * (weights + 0.05 * weights.max())
         i, j = divmod(int(np.argmax(np.triu(score, 1))), len(X))
         return i, j
+
+
+def same_partition(labels: Labels, others: Labels) -> bool:
+    """Whether two labellings name the same clusters."""
+    pairs = np.unique(np.column_stack([labels, others]), axis=0)
+    return len(pairs) == len(np.unique(labels)) == len(np.unique(others))
 
 
 #: Products of rows and iterations, and triples of nodes, that count as a unit of work.

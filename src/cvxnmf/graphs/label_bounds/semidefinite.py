@@ -198,7 +198,7 @@ class Splitting:
         dual.linear -= float(dropped.sides @ dual.lam[~kept])
         dual.cuts, dual.lam = dual.cuts.select(kept), dual.lam[kept]
 
-    def proved(self) -> ProvedBySemidefinite | None:
+    def collect_proof(self) -> ProvedBySemidefinite | None:
         """The best dual point in whole numbers, its diagonal raised until the matrix is positive semidefinite for certain."""
         if self.best is None:
             return None

@@ -130,10 +130,11 @@ def checked_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) 
 
 
 class ProvedLabels(NamedTuple):
-    """A certificate for labels, and the best partition that was met on the way."""
+    """A certificate for labels, the best partition that was met on the way, and the linear program if it proved the bound."""
 
     certificate: Certificate
     better: Labels
+    search: Search | None
 
 
 class LabelBounds:
@@ -160,6 +161,7 @@ class LabelBounds:
         self.started, self.count, self.stage, self.lowest = time.perf_counter(), 0, "", np.inf
         self.found = self._certificate("cuts", _no_cuts_witness())
         self.better = labels
+        self.search: Search | None = None
         self.at_work: Callable[[], Iterator[tuple[str, dict[str, Any]]]] = lambda: iter(())
 
     def _certificate(self, kind: str, witness: dict[str, Any]) -> Certificate:
@@ -199,8 +201,9 @@ class LabelBounds:
 
     @property
     def closed(self) -> bool:
-        """Whether the best partition met so far is proved to be optimal."""
-        return self.found.bound <= float(self.best_value) * (1 + 1e-12)
+        """Whether the best partition met so far is proved to be optimal, but for rounding where data are not whole numbers."""
+        tolerance = 1e-12 if self.objective.exact else 1e-9
+        return self.found.bound <= float(self.best_value) + tolerance * self.objective.magnitude()
 
     def target(self) -> float:
         """A bound on the sum over pairs that no partition better than the best one could have."""
@@ -233,6 +236,7 @@ class LabelBounds:
         self.better = proved.labels
         self.at_work = lambda: iter([("cuts", _cuts_witness(proved))])
         self.take()
+        self.search = search
 
     def by_semidefinite(self) -> None:
         """Doubly nonnegative program with cuts."""
@@ -240,7 +244,7 @@ class LabelBounds:
         splitting = Splitting(self.objective, self.better, self.statement.n_clusters, self.budget(1.0 - LINEAR_SHARE))
 
         def witnesses() -> Iterator[tuple[str, dict[str, Any]]]:
-            proved = splitting.proved()
+            proved = splitting.collect_proof()
             if proved is not None:
                 yield "semidefinite", _cut_arrays(proved.cuts) | {"y": proved.y, "N": proved.N, "grain": proved.grain}
 
@@ -279,30 +283,7 @@ def prove_labels(
         bounds.run()
     if improve:
         bounds.change_labels()
-    return ProvedLabels(bounds.found, bounds.better)
-
-
-def has_ties(objective: PairObjective, labels: Labels) -> bool:
-    """Whether moving a node to another cluster or to one of its own, or merging two clusters, leaves the quality as it is."""
-    count = int(labels.max()) + 1
-    off = objective.rows < objective.columns
-    i, j, w = objective.rows[off], objective.columns[off], objective.weights[off]
-    joined = np.zeros((objective.n, count + 1), dtype=w.dtype)
-    np.add.at(joined, (i, labels[j]), w)
-    np.add.at(joined, (j, labels[i]), w)
-    volumes = np.zeros(count + 1, dtype=objective.sizes.dtype)
-    np.add.at(volumes, labels, objective.sizes)
-    gains = objective.alpha * joined - objective.beta * objective.sizes[:, None] * volumes[None, :]
-    nodes = np.arange(objective.n)
-    gains[nodes, labels] += objective.beta * objective.sizes**2
-    alone = np.bincount(labels, minlength=count + 1)[labels] == 1
-    equal = gains == gains[nodes, labels][:, None]
-    equal[nodes, labels] = False
-    equal[alone, count] = False
-    merged = np.zeros((count, count), dtype=gains.dtype)
-    np.add.at(merged, labels, gains[:, :count])
-    np.fill_diagonal(merged, 1)
-    return bool(equal.any() or np.any(merged == 0))
+    return ProvedLabels(bounds.found, bounds.better, bounds.search)
 
 
 def _cuts_witness(proved: ProvedByCuts) -> dict[str, Any]:

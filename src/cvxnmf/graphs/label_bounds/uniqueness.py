@@ -1,0 +1,148 @@
+"""Whether an optimal partition is the only one.
+
+Every optimum keeps two nodes together, or apart, if the opposite would cost more than the bound leaves: by the reduced weight of
+the pair, or by a search with the pair decided the other way. If that holds for pairs that span every cluster and for one pair
+between any two clusters, there is no other optimum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from cvxnmf.certificates.pair_objectives import Integers, PairObjective
+from cvxnmf.graphs.label_bounds.branching import Case, Search
+from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.multilevel import Labels
+
+#: Units of work for the searches.
+UNITS = 20_000.0
+
+
+class Uniqueness(NamedTuple):
+    """Whether several partitions are optimal, None if that was not decided, and another one where there is."""
+
+    several: bool | None
+    other: Labels | None = None
+
+
+def decide_uniqueness(objective: PairObjective, optimum: Labels, n_clusters: int | None, search: Search | None) -> Uniqueness:
+    """Whether an optimum is the only one; `search` is the one that proved it, and is used up."""
+    if n_clusters == 1 or objective.n == 1:
+        return Uniqueness(False)
+    optimum = np.unique(optimum, return_inverse=True)[1].astype(np.int64)
+    other = tied_labels(objective, optimum, n_clusters)
+    if other is not None:
+        return Uniqueness(True, other)
+    if not objective.exact or search is None or search.first is None:
+        return Uniqueness(None)
+    return _Exclusion(search, search.first, optimum).run()
+
+
+class _Exclusion:
+    """A search for an optimum other than a given one."""
+
+    def __init__(self, search: Search, root: Case, optimum: Labels) -> None:
+        self.search, self.optimum = search, optimum
+        search.budget = Budget(UNITS)
+        self.quality = search.pair_sum(optimum)
+        search.labels, search.excluded, search.value = optimum, optimum, self.quality - search.objective.step() // 2
+        weights = _reduced_weights(search, root)
+        excess = math.floor((root.bound - self.quality) * search.program.grain)
+        self.weights = np.abs(weights)
+        self.sure = (self.weights > excess) & ((weights > 0) == _same_cluster(optimum))
+
+    def run(self) -> Uniqueness:
+        """Decide pair after pair; what is proved of one pair is used for the next ones."""
+        for together, open_pair in ((True, self._pair_to_part), (False, self._pair_to_join)):
+            while (pair := open_pair()) is not None:
+                tree = self.search.explore_with(*pair, not together)
+                if self.search.value == self.quality:
+                    return Uniqueness(True, self.search.labels)
+                if not self.search.collect_proof(tree).closed:
+                    return Uniqueness(None)
+                self.search.decide(*pair, together)
+                self.sure[pair] = self.sure[pair[::-1]] = True
+        return Uniqueness(False)
+
+    def _pair_to_part(self) -> tuple[int, int] | None:
+        """A pair in one cluster that an optimum may have apart, as far as is known."""
+        together = _same_cluster(self.optimum)
+        parts = connected_components(sp.csr_array(self.sure & together), directed=False)[1]
+        candidates = together & ~_same_cluster(parts)
+        return self._dearest(candidates) if candidates.any() else None
+
+    def _pair_to_join(self) -> tuple[int, int] | None:
+        """A pair in two clusters that an optimum may have in one."""
+        members = np.eye(int(self.optimum.max()) + 1)[self.optimum]
+        linked = members.T @ self.sure @ members > 0
+        np.fill_diagonal(linked, True)
+        if linked.all():
+            return None
+        a, b = np.argwhere(~linked)[0]
+        return self._dearest(np.outer(self.optimum == a, self.optimum == b))
+
+    def _dearest(self, candidates: NDArray[np.bool_]) -> tuple[int, int]:
+        i, j = divmod(int(np.argmax(np.where(candidates, self.weights, -1))), len(self.optimum))
+        return min(i, j), max(i, j)
+
+
+def _reduced_weights(search: Search, case: Case) -> Integers:
+    """Pair weights with the cuts of a case added, in parts of a unit."""
+    R = np.zeros_like(search.program.L)
+    i, j, change = case.cuts.pairs()
+    np.add.at(R, (i, j), change)
+    return np.asarray(search.program.grain * search.program.L + R + R.T)
+
+
+def _same_cluster(labels: Any) -> NDArray[np.bool_]:
+    return np.asarray(labels[:, None] == labels[None, :])
+
+
+def tied_labels(objective: PairObjective, labels: Labels, n_clusters: int | None) -> Labels | None:
+    """Another partition of the same quality: one node moved to another cluster or one of its own, or two clusters merged.
+
+    Labels are numbered from 0, and no cluster is empty.
+    """
+    if not objective.exact:
+        return None
+    gains, nodes = move_gains(objective, labels), np.arange(objective.n)
+    count = gains.shape[1] - 1
+    tied = gains == gains[nodes, labels][:, None]
+    tied[nodes, labels] = False
+    tied[np.bincount(labels)[labels] == 1, count] = False
+    if n_clusters is not None and count >= n_clusters:
+        tied[:, count] = False
+    other = labels.copy()
+    if tied.any():
+        node, cluster = np.argwhere(tied)[0]
+        other[node] = cluster
+        return other
+    merged = np.zeros((count, count), dtype=gains.dtype)
+    np.add.at(merged, labels, gains[:, :count])
+    np.fill_diagonal(merged, 1)
+    if np.all(merged != 0):
+        return None
+    a, b = np.argwhere(merged == 0)[0]
+    other[labels == a] = b
+    return other
+
+
+def move_gains(objective: PairObjective, labels: Labels) -> Any:
+    """The sum of pair weights between every node and every cluster, itself left out, and a new cluster."""
+    count = int(labels.max()) + 1
+    off = objective.rows < objective.columns
+    i, j, w = objective.rows[off], objective.columns[off], objective.weights[off]
+    joined = np.zeros((objective.n, count + 1), dtype=w.dtype)
+    np.add.at(joined, (i, labels[j]), w)
+    np.add.at(joined, (j, labels[i]), w)
+    volumes = np.zeros(count + 1, dtype=objective.sizes.dtype)
+    np.add.at(volumes, labels, objective.sizes)
+    gains = objective.alpha * joined - objective.beta * objective.sizes[:, None] * volumes[None, :]
+    gains[np.arange(objective.n), labels] += objective.beta * objective.sizes**2
+    return gains
