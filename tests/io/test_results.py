@@ -74,6 +74,19 @@ def test_partitions_come_back_with_their_proofs(with_factors, tmp_path):
     np.testing.assert_array_equal(again.U, found.U)
 
 
+@pytest.mark.parametrize("prove", [False, True])
+def test_partitions_keep_their_objective_and_what_is_proved_of_it(prove, tmp_path):
+    found = cvxnmf.partition(nx.cycle_graph(7), objective="cpm", resolution=0.3, n_clusters=4, prove=prove)
+    cvxnmf.save(found, tmp_path / "partition.npz")
+    again = cvxnmf.load(tmp_path / "partition.npz")
+    assert (again.label_certificate_at_hand is not None) == prove
+    assert again.several_optimal == found.several_optimal
+    assert dict(again.label_certificate.statement) == dict(found.label_certificate.statement)
+    assert again.label_certificate.digest == found.label_certificate.digest
+    if found.other_optimum is not None:
+        np.testing.assert_array_equal(again.other_optimum, found.other_optimum)
+
+
 # --- files of earlier versions ---------------------------------------------------------------------------------------------
 
 SAVED = Path(__file__).parent.parent / "data" / "saved"

@@ -36,6 +36,8 @@ from cvxnmf.results.status import keep_best
 MEMBERSHIP_ARRAYS = 6
 #: The terms for which trace="auto" and groups of nodes are known.
 OURS = {"loss": "kl", "cone": "conditional", "metric": "degree"}
+#: What is proved about labels of the likelihood.
+MODULARITY = LabelStatement("modularity", 1.0)
 
 
 def partition(
@@ -248,7 +250,8 @@ def _describe(
         spectrum=embedding.spectrum,
         noise_edge=embedding.noise.edge,
         factors=partial(factors_of, A, memberships),
-        label_proof=partial(label_certificate_of, A, labels, LabelStatement("modularity", 1.0)),
+        label_proof=partial(label_certificate_of, A, labels, MODULARITY),
+        label_statement=MODULARITY,
     )
 
 
@@ -321,6 +324,7 @@ def _relabel(found: Partition, labels: Labels, statement: LabelStatement, effort
         order=np.argsort(ordered, kind="stable").astype(np.intp),
         factors=partial(factors_of, A, memberships),
         label_proof=partial(label_certificate_of, A, ordered, statement, effort),
+        label_statement=statement,
     )
 
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate, LabelStatement
+from cvxnmf.certificates import Certificate, LabelStatement, parse_statement
 from cvxnmf.graphs import quality
-from cvxnmf.graphs.partition import factors_of, label_certificate_of
+from cvxnmf.graphs.partition import MODULARITY, factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
 from cvxnmf.io.source import FileError, Source
 from cvxnmf.linalg.arrays import FloatArray
@@ -173,7 +173,7 @@ def _certificate(parts: Parts) -> Certificate:
     facts = parts.facts["certificate"]
     certificate = Certificate.from_facts(facts | {"digest": ""}, witness)
     _require(facts["digest"] == certificate.digest, "its certificate was altered")
-    _require(certificate.bound <= certificate.value, "its bound is wrong")
+    _require(certificate.gap >= 0, "its bound is wrong")
     return certificate
 
 
@@ -285,6 +285,17 @@ def _write_partition(result: Partition) -> Parts:
     facts["solution"] = parts.include("solution", _write_solution(result.solution))
     if "factorization" in vars(result):
         facts["factorization"] = parts.include("factorization", _write_factorization(result.factorization))
+    facts["label_proof"] = parts.include("label_proof", _write_label_proof(result))
+    return parts
+
+
+def _write_label_proof(result: Partition) -> Parts:
+    """What was asked of the labels, and what is proved of it so far."""
+    parts = Parts({"statement": dict(result.label_statement), "several_optimal": result.several_optimal}, {})
+    if result.label_certificate_at_hand is not None:
+        _put_certificate(parts, result.label_certificate_at_hand)
+    if result.other_optimum is not None:
+        parts.arrays["other_optimum"] = result.other_optimum
     return parts
 
 
@@ -318,13 +329,29 @@ def _read_partition(parts: Parts) -> Partition:
     _require(len(solution.v) == n, "its solution is one of another graph")
     kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
     factors = partial(factors_of, A, memberships)
-    proof = partial(label_certificate_of, A, labels, LabelStatement("modularity", 1.0))
-    found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors, label_proof=proof)
+    kept |= _read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels)
+    found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors)
     if "factorization" in parts.facts:
         factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
         _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
         vars(found)["factorization"] = factorization
     return found
+
+
+def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
+    """What is known of the labels; files of earlier versions keep nothing."""
+    statement: Any = parse_statement(parts.facts["statement"]) if "statement" in parts.facts else MODULARITY
+    _require(statement.form == LabelStatement.form and statement.is_understood(), "its objective is not known")
+    read: dict[str, Any] = {"label_statement": statement, "label_proof": partial(label_certificate_of, A, labels, statement)}
+    if "certificate" in parts.facts:
+        proof = _certificate(parts)
+        same = dict(proof.statement) == dict(statement) and proof.value == float(statement.objective_of(A).value(labels))
+        _require(same, "its certificate is about other labels")
+        read["proved_labels"] = proof
+    several = parts.facts.get("several_optimal")
+    _require(several in (None, False, True), "several_optimal is malformed")
+    other = parts.integers("other_optimum", 0, len(labels), len(labels)) if "other_optimum" in parts.arrays else None
+    return read | {"several_optimal": several, "other_optimum": other}
 
 
 def _adjacency_matrix(parts: Parts) -> Any:

@@ -16,7 +16,7 @@ from cvxnmf.results.solution import Solution
 from cvxnmf.results.status import Status
 
 if TYPE_CHECKING:
-    from cvxnmf.certificates import Certificate
+    from cvxnmf.certificates import Certificate, LabelStatement
 
 
 #: Printing a partition of up to this many nodes computes its factors and their proof.
@@ -60,6 +60,8 @@ class Partition:
         Computes `factorization`.
     label_proof : callable
         Computes `label_certificate`.
+    label_statement : LabelStatement
+        What `label_certificate` is about: the objective that was asked for, and modularity otherwise.
     proved_labels : Certificate, optional
         The label certificate, if it was asked for with the partition.
     several_optimal : bool or None
@@ -82,6 +84,7 @@ class Partition:
     noise_edge: float
     factors: Callable[[], Factorization] = field(repr=False)
     label_proof: Callable[[], Certificate] = field(repr=False)
+    label_statement: LabelStatement = field(repr=False)
     proved_labels: Certificate | None = field(default=None, repr=False)
     several_optimal: bool | None = None
     other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
