@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from builders import low_rank
 from cvxnmf import chunked
-from cvxnmf.chunked.settings import Settings
+from cvxnmf.chunked.memory import Settings
 
 #: A memory limit that nothing here exceeds.
 ENOUGH = "64 GB"

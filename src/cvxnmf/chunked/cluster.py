@@ -18,8 +18,8 @@ from cvxnmf import validation
 from cvxnmf.chunked import tasks
 from cvxnmf.chunked.connection import Connection, open_connection
 from cvxnmf.chunked.entries import Place
+from cvxnmf.chunked.memory import Settings
 from cvxnmf.chunked.row_chunks import ChunkFunction, add_part
-from cvxnmf.chunked.settings import Settings
 from cvxnmf.chunked.sources import FileRows, RowSource, dask_chunks
 from cvxnmf.linalg.arrays import FloatArray
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from cvxnmf import validation
-from cvxnmf.chunked.settings import Settings
+from cvxnmf.chunked.memory import Settings
 
 #: States of a client that will not work again.
 CLOSED = ("closed", "closing")

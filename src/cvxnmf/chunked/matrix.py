@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.chunked.memory import gram_fits
+from cvxnmf.chunked.memory import DEFAULTS, Settings, gram_fits
 from cvxnmf.chunked.row_chunks import Maximum, RowChunks
-from cvxnmf.chunked.settings import DEFAULTS, Settings
 from cvxnmf.linalg.arrays import FloatArray
 
 

@@ -1,14 +1,14 @@
-"""How much memory there is, and how it is shared out: factors, Gram matrices, and row chunks for what is left."""
+"""Limits of the work in row chunks; how much memory there is, and how it is shared out: factors, Gram matrices, row chunks."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cvxnmf import validation
-from cvxnmf.chunked.settings import DEFAULTS, Settings
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, KRYLOV_PRODUCTS
 
 #: Bytes that libraries, compiled loops and the allocator may take on top of what is planned.
@@ -26,6 +26,29 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "m
 SIZE = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
 #: A limit of fewer bytes was meant in another unit.
 FEW_BYTES = 10_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits that users never change and tests do."""
+
+    #: Bytes of a float64 chunk beyond which caches do not hold it, and below which calls cost more than work.
+    largest_chunk: int = 4 << 20
+    smallest_chunk: int = 1 << 16
+    #: Up to this many columns the Gram matrix of the data is formed.
+    largest_gram: int = 3000
+    #: Calls of `map_reduce` after which the state is fetched and sent anew, so that a lost worker has little to compute again.
+    longest_lineage: int = 200
+    #: Bytes of broadcast arguments that the scheduler remembers at most, unless the state is larger.
+    lineage_bytes: int = 1 << 26
+    #: How long a scheduler may take to answer, and how long a cluster may be without any worker.
+    answer_seconds: float = 10
+    workerless_seconds: float = 30
+    #: Time between looks at the state of the cluster while it works.
+    poll_seconds: float = 2.0
+
+
+DEFAULTS = Settings()
 
 
 def limit_in_bytes(memory_limit: Any) -> int:

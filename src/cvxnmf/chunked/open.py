@@ -13,8 +13,7 @@ from cvxnmf import validation
 from cvxnmf.certificates.row_chunks import mapped_file
 from cvxnmf.chunked.local import LocalChunks
 from cvxnmf.chunked.matrix import ChunkedMatrix
-from cvxnmf.chunked.memory import limit_in_bytes, memory_plan, unlimited_plan
-from cvxnmf.chunked.settings import DEFAULTS, Settings
+from cvxnmf.chunked.memory import DEFAULTS, Settings, limit_in_bytes, memory_plan, unlimited_plan
 from cvxnmf.chunked.sources import ArrayRows, DaskRows, FileRows, MappedRows, RowSource
 from cvxnmf.linalg.threads import thread_count
 
