@@ -3,7 +3,7 @@
 import numpy as np
 
 from cvxnmf.nmf.descent import classical_nmf
-from cvxnmf.nmf.updates.hals import hals_sweeps
+from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
 from cvxnmf.nmf.updates.symmetric import symmetric_sweep_dense
 
 RNG = np.random.default_rng(5)
@@ -17,8 +17,8 @@ def test_rows_do_not_depend_on_the_rows_beside_them():
     A, P = np.random.default_rng(0).random((100, 9)), np.random.default_rng(1).random((100, 5))
     Q, order = A[:30, :5].T @ A[:30, :5], np.random.default_rng(2).permutation(100)
     start = np.random.default_rng(3).random((100, 5))
-    swept = hals_sweeps(start, P, Q, 6)
-    np.testing.assert_array_equal(hals_sweeps(start[order], P[order], Q, 6), swept[order])
+    swept = hals_sweeps(start, P, Q, 6, SETTLED)
+    np.testing.assert_array_equal(hals_sweeps(start[order], P[order], Q, 6, SETTLED), swept[order])
 
 
 def test_a_sweep_equals_its_formula():
@@ -26,7 +26,7 @@ def test_a_sweep_equals_its_formula():
     X = U0.copy()
     for column in range(3):
         X[:, column] = np.maximum(0.0, X[:, column] + (P[:, column] - X @ Q[:, column]) / Q[column, column])
-    np.testing.assert_allclose(hals_sweeps(U0, P, Q, 1), X, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(hals_sweeps(U0, P, Q, 1, SETTLED), X, rtol=1e-12, atol=1e-14)
 
 
 def test_a_symmetric_coordinate_is_at_its_minimum():

@@ -7,8 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin  # type: ignore[import-untyped]
-from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
-from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
@@ -53,6 +51,8 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rbf(self, X: Any) -> Any:
         """``exp(-gamma |x_i - x_j|²)`` of features, symmetric to the last bit; gamma None is one over their number."""
+        from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
+
         width = None if self.gamma is None else validation.number("gamma", self.gamma, minimum=0.0)
         largest = float(abs(X).max())
         if largest > np.sqrt(np.finfo(X.dtype).max / (8 * X.shape[1])):
@@ -62,6 +62,8 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _nearest_neighbours(self, X: Any) -> Any:
         """1 where one of two nodes is among the nearest of the other."""
+        from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
+
         count = min(validation.integer("n_neighbors", self.n_neighbors, minimum=1), X.shape[0] - 1)
         near = kneighbors_graph(X, count)
         return near.maximum(near.T)

@@ -6,7 +6,6 @@ from typing import Any
 
 from cvxnmf.estimators.affinity import AffinityEstimator
 from cvxnmf.estimators.conventions import progress_reporter
-from cvxnmf.graphs.partition import partition
 
 
 class GraphPartitioner(AffinityEstimator):
@@ -86,6 +85,8 @@ class GraphPartitioner(AffinityEstimator):
         self.verbose = verbose
 
     def _fit_affinities(self, A: Any) -> None:
+        from cvxnmf.graphs.partition import partition  # a room that the other estimators do not need
+
         callback = progress_reporter(self)
         found = partition(A, self.n_clusters, self.trace, tol=self.tol, max_iter=self.max_iter, callback=callback)
         self.partition_, self.certificate_, self.affinity_matrix_ = found, found.certificate, found.A

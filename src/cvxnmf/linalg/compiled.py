@@ -2,12 +2,15 @@
 
 Error model "numpy" lets divisions run in SIMD lanes; callers keep the divisors away from zero.
 
+The first compilation is announced once, through the logger "cvxnmf".
+
 Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
 installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import tempfile
@@ -17,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba import njit
+from numba.core import event
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 #: Without the interpreter's lock, so that row chunks can be worked on in threads.
@@ -25,6 +29,26 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
+
+
+class _Announcement(event.Listener):
+    """Tells once, when a loop of this package is not in the cache, why nothing seems to happen."""
+
+    def on_start(self, event: Any) -> None:
+        """A compilation begins."""
+        if event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
+            _announce()
+
+    def on_end(self, event: Any) -> None:
+        """A compilation has ended."""
+
+
+@cache
+def _announce() -> None:
+    logging.getLogger("cvxnmf").warning("Compiling once, a few seconds; later calls and processes find the result.")
+
+
+event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Loop) -> Loop:

@@ -21,7 +21,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
 from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
 from cvxnmf.linalg.sparse import csr_times, csr_transposed_times
-from cvxnmf.nmf.updates.hals import hals_sweeps
+from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
 from cvxnmf.results import Solution
 
 #: Certified gap at which a convex solution is good enough to start from.
@@ -97,7 +97,7 @@ def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> F
     Q, k = V.T @ V, V.shape[1]
     ridge = max(RIDGE * float(np.trace(Q)) / k, np.finfo(np.float64).tiny)
     U = np.maximum(P @ np.linalg.inv(Q + ridge * np.eye(k)), 0.0)
-    return np.asarray(hals_sweeps(np.ascontiguousarray(U), P, Q, sweeps))
+    return np.asarray(hals_sweeps(np.ascontiguousarray(U), P, Q, sweeps, SETTLED))
 
 
 def merge(A: Any, k: int, excess: float = 2.0, triples: Triples | None = None) -> Factors:
@@ -206,8 +206,8 @@ def _residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
 def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
     """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
     for _ in range(steps):
-        U = hals_sweeps(np.ascontiguousarray(U), _times(A, V), V.T @ V, 1)
-        V = hals_sweeps(np.ascontiguousarray(V), _transposed_times(A, U), U.T @ U, 1)
+        U = hals_sweeps(np.ascontiguousarray(U), _times(A, V), V.T @ V, 1, SETTLED)
+        V = hals_sweeps(np.ascontiguousarray(V), _transposed_times(A, U), U.T @ U, 1, SETTLED)
     return U, V
 
 

@@ -30,11 +30,11 @@ class HALS(Rule):
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
         """Sweep, many rows in threads."""
         if len(X) <= ROWS_AT_A_TIME:
-            return np.asarray(hals_sweeps(X, objective.P, objective.Q, self.sweeps))
+            return np.asarray(hals_sweeps(X, objective.P, objective.Q, self.sweeps, SETTLED))
         result = np.empty_like(X)
 
         def sweep(rows: slice) -> None:
-            result[rows] = hals_sweeps(X[rows], objective.P[rows], objective.Q, self.sweeps)
+            result[rows] = hals_sweeps(X[rows], objective.P[rows], objective.Q, self.sweeps, SETTLED)
 
         map_in_threads(sweep, list(row_chunks(len(X), 1, ROWS_AT_A_TIME)))
         return result
@@ -60,7 +60,7 @@ def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
 
 
 @compiled
-def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float = SETTLED) -> Any:
+def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
     """Cyclic coordinate descent on ``<XQ, X>/2 - <P, X>`` over X >= 0, a few rows together; a new array.
 
     Each sweep minimises over one column after the other, ``x_l <- (x_l + (p_l - X q_l) / Q_ll)_+``. A row is swept until
