@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs dist bench bench-full clean
+.PHONY: demo test campaign check docs dist bench bench-full clean
 
 demo: .venv/app
 	$(BIN)/cvxnmf demo
 
 test: .venv/test
 	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+
+# Random attacks, each for a minute; SECONDS=3600 for an hour of each.
+campaign: .venv/test
+	cd tests && ../$(BIN)/python -m campaigns --seconds $(or $(SECONDS),60)
 
 check: .venv/check
 	$(BIN)/ruff check .

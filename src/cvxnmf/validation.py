@@ -32,8 +32,9 @@ class TooLargeError(ValueError, MemoryError):
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Raise a ValueError with one sentence."""
-    raise ValueError(sentence)
+    """Raise a ValueError with one sentence, on one line and of moderate length whatever values it shows."""
+    line = " ".join(sentence.split())
+    raise ValueError(line if len(line) <= 600 else f"{line[:200]} ... {line[-400:]}")
 
 
 def choice(name: str, value: object, options: Iterable[str]) -> str:

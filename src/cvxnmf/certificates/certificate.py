@@ -42,9 +42,9 @@ def parse_statement(terms: object) -> Statement:
     if isinstance(terms, Statement):
         return terms
     if isinstance(terms, Mapping):
-        rest = {name: value for name, value in terms.items() if name != "form"}
+        form, rest = terms.get("form"), {name: value for name, value in terms.items() if name != "form"}
         for statement in FORMS:
-            if terms.get("form") == statement.form and statement.has_terms(set(rest)):
+            if isinstance(form, str) and form == statement.form and statement.has_terms(set(rest)):
                 return statement(**rest)
     raise not_understood()
 
@@ -235,7 +235,7 @@ class Certificate:
         The witness is a dense matrix of the size of the data.
         """
         if not isinstance(path, str | PathLike):
-            raise CertificateError(f"A path is needed to save a certificate, not {path!r}.")
+            raise CertificateError(f"A path is needed to save a certificate, not of type {type(path).__name__}.")
         meta = self.facts() | {"digest": self.digest}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         with open(path, "wb") as file:
@@ -246,7 +246,7 @@ class Certificate:
     def load(cls, path: str | PathLike[str]) -> Certificate:
         """Read a certificate written by :meth:`save`."""
         if not isinstance(path, str | PathLike):
-            raise CertificateError(f"A path is needed to load a certificate, not {path!r}.")
+            raise CertificateError(f"A path is needed to load a certificate, not of type {type(path).__name__}.")
         with open(path, "rb") as stream:
             try:
                 with zipfile.ZipFile(stream) as archive:  # sizes first: a small file may unpack to anything

@@ -67,7 +67,8 @@ class Statement(Mapping[str, Any]):
     sense: ClassVar[str] = "min"
 
     def __post_init__(self) -> None:
-        if not self.is_understood():
+        plain = all(isinstance(getattr(self, field.name), str | int | float | np.floating | None) for field in fields(self))
+        if not (plain and self.is_understood()):
             raise not_understood()
 
     @abstractmethod

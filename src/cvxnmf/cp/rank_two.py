@@ -76,6 +76,7 @@ def factor_rank_two(A: Any) -> CPFactor:
     (True, True)
     """
     matrix = validation.symmetric_matrix(A)
+    validation.magnitude(matrix, "mse")
     values, vectors = np.linalg.eigh(matrix)
     rounding = 1e-10 * len(matrix) * float(np.abs(values).max())
     if values[0] < -rounding:

@@ -161,6 +161,7 @@ def _require_edges(A: sp.csr_array) -> None:
     """Refuse graphs in which there is nothing to partition."""
     if not A.nnz:
         validation.refuse("The graph has no edges, so there is nothing to partition.")
+    validation.magnitude(A, "kl")
     if A.shape[0] == 1:
         validation.refuse("The graph has a single node; there is nothing to partition.")
 
@@ -270,7 +271,7 @@ class _LabelAim(NamedTuple):
         name = validation.choice("objective", objective, ("likelihood", "modularity", "cpm", "performance"))
         validation.number("effort", effort, minimum=0.0)
         likelihood = name == "likelihood"
-        if likelihood and resolution != 1.0:
+        if likelihood and validation.number("resolution", resolution, minimum=0.0) != 1.0:
             validation.refuse("The objective 'likelihood' has no resolution; leave it out, or ask for 'modularity' or 'cpm'.")
         statement = label_statement(
             "modularity" if likelihood else name, resolution, None if likelihood else n_clusters, A.shape[0]

@@ -56,7 +56,7 @@ def starting_point(data: DataMatrix, k: int, init: Any, symmetric: bool, rng: An
 
 def _own_start(name: str, X: Any, shape: tuple[int, int]) -> FloatArray:
     try:
-        start: FloatArray = np.array(X, dtype=np.float64)
+        start: FloatArray = np.array(None if np.iscomplexobj(X) else X, dtype=np.float64)
     except (TypeError, ValueError):
         validation.refuse(f"The start {name} must be a matrix of numbers of shape {shape}.")
     if start.shape != shape:

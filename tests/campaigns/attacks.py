@@ -1,0 +1,208 @@
+"""The campaigns: each attack is a function of a random source and a folder that raises where it succeeds."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+
+import cvxnmf
+from campaigns import exact, inputs
+from campaigns.cases import random_certificate, reseal
+from cvxnmf.certificates import CertificateError
+from cvxnmf.io import FileError
+
+
+def exact_twin(rng, folder):
+    """A certificate, honest or pushed by a hair, that the check accepts is confirmed in exact arithmetic."""
+    case = random_certificate(rng)
+    if case is None:
+        return
+    A, certificate = case
+    if rng.random() < 0.7:
+        certificate = _pushed(rng, A, certificate)
+    try:
+        certificate.check(A)
+    except CertificateError:
+        return
+    if not certificate.rigorous:
+        return
+    proved = exact.exact_bound(A, certificate.statement, certificate.kind, certificate.witness)
+    assert mp.mpf(certificate.bound) <= max(mp.mpf(0), proved), f"{certificate.bound!r} is stated, {mp.nstr(proved, 30)} is true"
+
+
+def _pushed(rng, A, certificate):
+    """The certificate with its bound raised, or its witness moved, by a share from rounding to a thousandth."""
+    share = 10.0 ** rng.uniform(-17, -3)
+    if rng.random() < 0.5 or not certificate.witness:
+        bound = certificate.bound + share * max(certificate.scale, certificate.bound)
+        return reseal(certificate, bound=bound, value=max(bound, certificate.value))
+    witness = {name: np.array(part) for name, part in certificate.witness.items()}
+    name = str(rng.choice(sorted(witness)))
+    moved = witness[name] * (1 + share * rng.standard_normal(witness[name].shape))
+    if moved.ndim == 2 and moved.shape[0] == moved.shape[1]:
+        moved = (moved + moved.T) / 2
+    witness[name] = moved
+    try:
+        proof = certificate.statement.prove(A, certificate.kind, witness)
+    except CertificateError:
+        return reseal(certificate, witness=witness)
+    bound = proof.bound + rng.choice([0.0, 0.9]) * proof.spare
+    return reseal(certificate, witness=witness, bound=bound, value=max(bound, certificate.value))
+
+
+def weak_duality(rng, folder):
+    """No admissible point of a tiny problem is below its bound."""
+    A = inputs.small_graph(rng)
+    problem = cvxnmf.symmetric(
+        A, loss=str(rng.choice(["kl", "mse"])), cone=str(rng.choice(["psd", "conditional"])), trace=float(rng.choice([0.1, 1.0]))
+    )
+    solution = cvxnmf.solve(problem, max_iter=100)
+    for _ in range(5):
+        W = rng.standard_normal((len(A), 2)) * rng.choice([0.1, 1.0])
+        X = solution.X + 10.0 ** rng.uniform(-6, 0) * W @ W.T
+        value = problem.value(X)
+        assert value >= solution.certificate.bound - 1e-12 * max(1.0, value), f"{value!r} is below {solution.certificate.bound!r}"
+
+
+def labels_by_enumeration(rng, folder):
+    """No partition of a tiny graph is above its bound: all are tried."""
+    A = inputs.small_graph(rng, most=6)
+    objective = str(rng.choice(["modularity", "cpm", "performance"]))
+    resolution = float(rng.choice([0.5, 1.0, 1.7])) if objective != "performance" else 1.0
+    terms = {"objective": objective, "resolution": resolution}
+    certificate = cvxnmf.verify_labels(A, rng.integers(0, 2, len(A)), **terms)
+    certificate.check(A)
+    quality = certificate.statement.objective_of(A)
+    best = max(quality.value(np.array(labels)) for labels in inputs.all_partitions(len(A)))
+    assert certificate.bound >= float(best) - 1e-12, f"{certificate.bound!r} is below the best, {float(best)!r}"
+    if quality.exact:
+        assert certificate.gap > 0 or quality.value(np.array(certificate.witness["labels"], dtype=int)) == best
+
+
+def mutated_certificates(rng, folder):
+    """A certificate with anything in any of its parts is refused in one sentence, or still holds."""
+    case = random_certificate(rng)
+    if case is None:
+        return
+    A, certificate = case
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            forged = inputs.mutated_certificate(rng, certificate)
+            bound = forged.check(A if rng.random() < 0.8 else inputs.odd_value(rng))
+        except CertificateError:
+            return
+    assert bound <= forged.value
+    assert forged.rigorous <= certificate.rigorous or not certificate.witness, "more is claimed than was proved"
+
+
+def mutated_files(rng, folder):
+    """A damaged file of any format is read, or refused in one sentence."""
+    name, content, read = inputs.random_file(rng)
+    path = Path(folder) / name
+    path.write_bytes(inputs.mutated_bytes(rng, content))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            read(path)
+        except (FileError, CertificateError):
+            pass
+        except ValueError as error:
+            require_sentence(error)
+
+
+def random_calls(rng, folder):
+    """A public function with odd arguments answers, or refuses them with a ValueError of one sentence."""
+    function, arguments = inputs.random_call(rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            function(**arguments)
+        except ValueError as error:
+            require_sentence(error)
+
+
+def require_sentence(error):
+    """Fail unless an error is a sentence of ours: numpy and others write theirs otherwise, or raise them elsewhere."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    text, place = str(error), trace.tb_frame.f_code.co_filename
+    assert "cvxnmf" in place, f"raised in {place}: {error!r}"
+    assert text.endswith((".", "?")), f"not a sentence: {error!r}"
+    assert "\n" not in text, f"not one line: {error!r}"
+
+
+def signals(rng, folder):
+    """A program that gets a signal at any moment ends at once, and its file is whole or is not there."""
+    graph, output = Path(folder) / "graph.txt", Path(folder) / "labels.csv"
+    n = int(rng.integers(50, 2500))
+    np.savetxt(graph, rng.integers(0, n, (8 * n, 2)), fmt="%d")
+    mine = Path(f"{output}.part")
+    mine.write_text("of somebody else")
+    arguments = [sys.executable, "-m", "cvxnmf", "partition", str(graph), "--tol", "0", "--output", str(output)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(rng.uniform(0.05, 4.0))
+        process.send_signal(int(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])))
+        began = time.monotonic()
+        _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10.0, "it did not end"
+    assert process.returncode in (0, 130, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT), (process.returncode, said)
+    assert "Traceback" not in said, said
+    if output.exists():
+        lines = output.read_text().splitlines()
+        assert lines[0] == "node,cluster,membership"
+        assert len(set(map(len, (line.split(",") for line in lines)))) == 1, "half a file"
+    assert mine.read_text() == "of somebody else"
+    assert not list(Path(folder).glob(".cvxnmf-*")), "an unfinished file is left"
+
+
+WRITER = """
+import sys, numpy as np
+from cvxnmf.io.writing import write_with
+write_with(lambda name: open(name, "wb").write(sys.argv[2].encode() * 200_000), sys.argv[1])
+"""
+
+
+def concurrent_writers(rng, folder):
+    """Of several processes that write one file, one wins, and the file is whole and keeps its mode."""
+    path = Path(folder) / "result.csv"
+    path.write_text("before")
+    path.chmod(0o640)
+    letters = "abcd"
+    running = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), letter], stderr=subprocess.PIPE) for letter in letters]
+    if rng.random() < 0.5:
+        time.sleep(rng.uniform(0.0, 1.5))
+        running[0].kill()
+    for process in running:
+        process.communicate()
+    content = path.read_text()
+    assert content == "before" or (len(content) == 200_000 and len(set(content)) == 1), "a mixture"
+    assert os.stat(path).st_mode & 0o777 == 0o640
+    with contextlib.suppress(OSError):
+        for left in Path(folder).glob(f".cvxnmf-{running[0].pid}-*"):  # the one that was killed could not tidy up
+            left.unlink()
+    assert not list(Path(folder).glob(".cvxnmf-*"))
+
+
+CAMPAIGNS = {
+    attack.__name__.replace("_", "-"): attack
+    for attack in (
+        exact_twin,
+        weak_duality,
+        labels_by_enumeration,
+        mutated_certificates,
+        mutated_files,
+        random_calls,
+        signals,
+        concurrent_writers,
+    )
+}

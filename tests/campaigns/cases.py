@@ -1,0 +1,84 @@
+"""Tiny problems of every form, with their certificates."""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+import cvxnmf
+from cvxnmf.certificates import Certificate
+
+
+def random_table(rng, symmetric):
+    """A small nonnegative matrix: dense, with zeros, of low rank, of whole numbers, or of very different sizes."""
+    m = int(rng.integers(2, 6))
+    n = m if symmetric else int(rng.integers(2, 6))
+    kind = rng.integers(5)
+    if kind == 0:
+        A = rng.random((m, n))
+    elif kind == 1:
+        A = rng.random((m, n)) * (rng.random((m, n)) < 0.6)
+    elif kind == 2:
+        A = rng.random((m, 2)) @ rng.random((2, n))
+    elif kind == 3:
+        A = rng.integers(0, 4, (m, n)).astype(float)
+    else:
+        A = 10.0 ** rng.uniform(-6, 6, (m, n))
+    A = A + A.T if symmetric else A
+    if not A.any():
+        A[0, -1] = A[-1, 0] = 1.0
+    return A * 10.0 ** rng.integers(-3, 4) if rng.random() < 0.3 else A
+
+
+def random_certificate(rng):
+    """Data, and a certificate about them of any form but groups and labels; None where the problem has no solution."""
+    make = MAKERS[rng.integers(len(MAKERS))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an answer that falls short is as good a case
+        try:
+            return make(rng)
+        except ValueError:  # data that a problem refuses, such as zero rows
+            return None
+
+
+def _solved(problem, A):
+    return A, cvxnmf.solve(problem, tol=1e-6, max_iter=60).certificate
+
+
+def _symmetric(rng):
+    A, loss = random_table(rng, True), str(rng.choice(["kl", "mse", "mse-paper"]))
+    cone, metric = str(rng.choice(["psd", "conditional"])), str(rng.choice(["degree", "uniform"]))
+    diagonal, trace = str(rng.choice(["fit", "ignore"], p=[0.7, 0.3])), float(rng.choice([0.0, 0.1, 1.0]))
+    return _solved(cvxnmf.symmetric(A, loss=loss, cone=cone, metric=metric, diagonal=diagonal, trace=trace), A)
+
+
+def _nonsymmetric(rng):
+    A, loss = random_table(rng, False), str(rng.choice(["kl", "mse"]))
+    trace = float(rng.choice([0.05, 0.5, 2.0]))
+    return _solved(cvxnmf.nonsymmetric(A, loss=loss, trace=trace, effects=bool(rng.random() < 0.6)), A)
+
+
+def _sparse(rng):
+    A = random_table(rng, True)
+    return _solved(cvxnmf.sparse(A, l1=float(rng.choice([0.0, 0.2])), trace=float(rng.choice([0.0, 0.3]))), A)
+
+
+def _rank(rng):
+    symmetric = bool(rng.random() < 0.4)
+    A = random_table(rng, symmetric)
+    k, loss = int(rng.integers(1, 4)), str(rng.choice(["mse", "kl"], p=[0.8, 0.2]))
+    if rng.random() < 0.2 and not symmetric:
+        A[tuple(rng.integers(0, side) for side in A.shape)] = np.nan
+    U, V = rng.random((A.shape[0], k)), rng.random((A.shape[1], k))
+    given = sp.csr_array(A) if rng.random() < 0.3 and not np.isnan(A).any() else A
+    return A, cvxnmf.verify(given, U, None if symmetric else V, loss=loss, effort=int(rng.integers(0, 20)))
+
+
+MAKERS = [_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank]
+
+
+def reseal(certificate, **changes):
+    """The certificate with other contents and the digest of these."""
+    names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale", "statement", "witness", "probable")
+    facts = {name: getattr(certificate, name) for name in names} | changes
+    return Certificate(**facts)

@@ -1,0 +1,239 @@
+"""A twin of the check in arithmetic of 60 digits, slow and for tiny problems: what a witness proves, or that it proves nothing.
+
+Floats become numbers of 60 digits without rounding. The float check may claim less than the twin,
+never more. Like the check, the twin puts row sums right that vanish only up to rounding, and looks at the corrected point.
+"""
+
+import mpmath as mp
+import numpy as np
+
+from cvxnmf.certificates import (
+    DoublyNonnegativeStatement,
+    GroupedStatement,
+    NonsymmetricStatement,
+    RankStatement,
+    SymmetricStatement,
+)
+
+mp.mp.dps = 60
+#: Eigenvalues of matrices of 60 digits that are no lower than this count as 0.
+ZERO = mp.mpf(10) ** -40
+#: Row sums and margins are put right only where they differ by no more than this share.
+ROUNDING = mp.mpf(10) ** -9
+
+
+class RefutedError(AssertionError):
+    """A witness that proves nothing."""
+
+
+def require(condition, why):
+    if not condition:
+        raise RefutedError(why)
+
+
+def exact_bound(A, statement, kind, witness):
+    """The bound that the witness proves for the data in exact arithmetic; RefutedError if it proves none."""
+    if kind == "zero":
+        return mp.mpf(0)
+    data = matrix(A.toarray() if hasattr(A, "toarray") else A)
+    return BOUNDS[type(statement)](data, statement, kind, witness)
+
+
+def matrix(array):
+    """A matrix of mpmath numbers with exactly the value of every float."""
+    array = np.atleast_2d(np.asarray(array, dtype=np.float64))
+    result = mp.matrix(*array.shape)
+    for (i, j), value in np.ndenumerate(array):
+        result[i, j] = mp.mpf(float(value))  # exact, as 60 digits hold the 53 bits
+    return result
+
+
+def entries(M):
+    return [M[i, j] for i in range(M.rows) for j in range(M.cols)]
+
+
+def part(M, rows, columns):
+    result = mp.matrix(len(rows), len(columns))
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            result[i, j] = M[row, column]
+    return result
+
+
+def row_sums(M):
+    return [mp.fsum(M[i, j] for j in range(M.cols)) for i in range(M.rows)]
+
+
+def xlogx(x):
+    return x * mp.log(x) if x > 0 else mp.mpf(0)
+
+
+def norm_squared(M):
+    return mp.fsum(x * x for x in entries(M))
+
+
+def eigenvalues(M):
+    return sorted(entries(mp.eigsy((M + M.T) / 2, eigvals_only=True)), reverse=True)
+
+
+def squared_singular_values(M):
+    return eigenvalues(M.T * M if M.rows >= M.cols else M * M.T)
+
+
+# Losses ---------------------------------------------------------------------------------------------------------------------
+
+
+def minus_conjugate(loss, a, w):
+    """``-phi*(w)`` of an entry a, w measured from 0."""
+    if loss == "kl":
+        require(w + a >= 0, "outside the domain")
+        return xlogx(a) - a + (w + a) - xlogx(w + a)
+    z = w + a * a / 2
+    if loss == "mse-paper" and z < 0:
+        require(a > 0, "outside the domain")
+        return a * a / 4 - w * mp.log(a / 2)
+    require(z >= 0, "outside the domain")
+    u = (a + mp.sqrt(2 * z)) / 2
+    return (u - a) ** 2 - (w * mp.log(u) if u > 0 else 0)
+
+
+def floor_of(loss, a):
+    return a if loss == "kl" else a * a / 2
+
+
+# Forms ----------------------------------------------------------------------------------------------------------------------
+
+
+def rank_bound(A, statement, kind, witness):
+    k, n = statement.n_components, A.rows
+    if statement.symmetric:
+        A = (A + A.T) / 2
+    if statement.scaling:
+        d = [x if x > 0 else mp.mpf(1) for x in row_sums(A)]
+        A = mp.matrix([[A[i, j] / mp.sqrt(d[i] * d[j]) for j in range(n)] for i in range(n)])
+    if "rows" in witness:
+        A = part(A, *(np.flatnonzero(np.asarray(witness[name]) > 0).tolist() for name in ("rows", "columns")))
+    require(not any(mp.isnan(x) for x in entries(A)), "missing entries")
+    if kind == "independence":
+        require(k == 1 and statement.loss == "kl", "only for KL of rank one")
+        sums = [entries(A), row_sums(A), row_sums(A.T), [mp.fsum(entries(A))]]
+        return mp.fsum(sign * mp.fsum(map(xlogx, x)) for sign, x in zip((1, -1, -1, 1), sums, strict=True))
+    require(statement.loss == "mse", "only for squared error")
+    N = matrix(witness["N"]) if kind == "dual" and "N" in witness else A * 0
+    require((N.rows, N.cols) == (A.rows, A.cols) and all(x >= 0 for x in entries(N)), "N is negative or of another shape")
+    if statement.symmetric:
+        require(N == N.T, "N is not symmetric")
+        leading = [x * x for x in eigenvalues(A + N)[:k] if x > 0]
+    else:
+        leading = squared_singular_values(A + N)[:k]
+    return norm_squared(A) - mp.fsum(leading)
+
+
+def symmetric_bound(A, statement, kind, witness):
+    A = (A + A.T) / 2
+    loss, n, free = statement.loss, A.rows, statement.cone == "conditional"
+    fit = statement.diagonal == "fit"
+    if not fit:
+        for i in range(n):
+            A[i, i] = mp.mpf(0)
+    kept = [i for i in range(n) if any(A[i, j] for j in range(n))] if free else list(range(n))
+    A, n = part(A, kept, kept), len(kept)
+    W = matrix(witness["Z"])
+    require((W.rows, W.cols) == (n, n) and W == W.T, "Z is of another shape, or not symmetric")
+    for i in range(n):
+        for j in range(n):
+            W[i, j] -= floor_of(loss, A[i, j]) if fit or i != j else W[i, i]
+    if free:
+        balance(W, A, loss, fit)
+    t = [x * x for x in metric_of(A, statement, witness)]
+    Y = W.copy()
+    for i in range(n):
+        for j in range(n):
+            Y[i, j] += statement.trace * ((t[i] if i == j else 0) - (t[i] * t[j] / mp.fsum(t) if free else 0))
+    scale = max(1, max(map(abs, entries(Y))))
+    require(eigenvalues(Y)[-1] >= -ZERO * scale, "not positive semidefinite")
+    return mp.fsum(minus_conjugate(loss, A[i, j], W[i, j]) for i in range(n) for j in range(n) if fit or i != j)
+
+
+def balance(W, A, loss, fit):
+    """Make the rows of W sum to zero: on the diagonal, or with ``x_i + x_j`` off it."""
+    n, residual = W.rows, row_sums(W)
+    for i in range(n):
+        size = mp.fsum(abs(W[i, j]) + 2 * floor_of(loss, A[i, j]) for j in range(n))
+        require(abs(residual[i]) <= ROUNDING * size, "rows do not sum to zero")
+        if fit:
+            W[i, i] -= residual[i]
+    if not fit and n > 2:
+        total = -mp.fsum(residual) / (2 * n - 2)
+        x = [(-r - total) / (n - 2) for r in residual]
+        for i in range(n):
+            for j in range(n):
+                W[i, j] += x[i] + x[j] if i != j else 0
+
+
+def metric_of(A, statement, witness):
+    if statement.metric == "own":
+        return entries(matrix(witness["metric"]))
+    n, d = A.rows, row_sums(A)
+    if statement.metric == "uniform":
+        return [mp.mpf(1)] * n
+    raised = [x + mp.fsum(d) / n for x in d]
+    return [mp.sqrt(x / mp.sqrt(mp.fsum(raised))) for x in raised]
+
+
+def nonsymmetric_bound(A, statement, kind, witness):
+    loss, trace, Z = statement.loss, mp.mpf(statement.trace), matrix(witness["Z"])
+    if statement.effects:
+        rows = [i for i in range(A.rows) if any(A[i, j] for j in range(A.cols))]
+        A = part(A, rows, [j for j in range(A.cols) if any(A[i, j] for i in range(A.rows))])
+    require((Z.rows, Z.cols) == (A.rows, A.cols) and all(x >= 0 for x in entries(Z)), "Z is negative or of another shape")
+    floor = A.apply(lambda a: floor_of(loss, a))
+    if statement.penalty == "paper":
+        p, q = (entries(matrix(witness[name])) for name in ("p", "q"))
+        require(all(x > 0 for x in (*p, *q)), "the diagonal is not positive")
+        R = mp.matrix([[(Z[i, j] - A[i, j]) / (2 * mp.sqrt(p[i] * q[j])) for j in range(A.cols)] for i in range(A.rows)])
+        require(squared_singular_values(R)[0] <= 1 + ZERO, "not positive semidefinite")
+        diagonal = mp.fsum(x - x * mp.log(x / trace) for x in (*p, *q))
+        return diagonal + mp.fsum(minus_conjugate("kl", a, z - a) for a, z in zip(entries(A), entries(Z), strict=True))
+    Z = with_margins(Z, floor) if statement.effects else Z
+    largest = mp.sqrt(max(mp.mpf(0), squared_singular_values(Z - floor)[0]))
+    require(largest <= 2 * trace * (1 + ZERO), "larger than the penalty allows")
+    return mp.fsum(minus_conjugate(loss, a, w) for a, w in zip(entries(A), entries(Z - floor), strict=True))
+
+
+def with_margins(Z, floor):
+    """Z with the margins of the floor: rows, then columns, that are too heavy scaled down, and the rest added as rank one."""
+    for _ in range(2):
+        for i, (found, wanted) in enumerate(zip(row_sums(Z), row_sums(floor), strict=True)):
+            require(abs(found - wanted) <= ROUNDING * wanted, "the margins differ")
+            for j in range(Z.cols):
+                Z[i, j] *= min(mp.mpf(1), wanted / found) if found else 1
+        Z, floor = Z.T, floor.T
+    rows = [wanted - found for found, wanted in zip(row_sums(Z), row_sums(floor), strict=True)]
+    columns = [wanted - found for found, wanted in zip(row_sums(Z.T), row_sums(floor.T), strict=True)]
+    total = mp.fsum(rows)
+    for i in range(Z.rows):
+        for j in range(Z.cols):
+            Z[i, j] += rows[i] * columns[j] / total if total > 0 else 0
+    return Z
+
+
+def doubly_nonnegative_bound(A, statement, kind, witness):
+    A, S, N = (A + A.T) / 2, matrix(witness["S"]), matrix(witness["N"])
+    require(all(x >= 0 for x in entries(N)) and N == N.T and S == S.T, "S or N is not as it must be")
+    require(eigenvalues(S)[-1] >= -ZERO * max(1, max(map(abs, entries(S)))), "S is not positive semidefinite")
+    B = A.copy()
+    for i in range(A.rows):
+        for j in range(A.cols):
+            B[i, j] -= mp.mpf(statement.l1) / 2 + (mp.mpf(statement.trace) / 2 if i == j else 0)
+    return norm_squared(A) - norm_squared(B + S + N)
+
+
+BOUNDS = {
+    RankStatement: rank_bound,
+    SymmetricStatement: symmetric_bound,
+    NonsymmetricStatement: nonsymmetric_bound,
+    DoublyNonnegativeStatement: doubly_nonnegative_bound,
+}
+#: Forms that the twin does not know.
+WITHOUT_TWIN = (GroupedStatement,)

@@ -1,0 +1,48 @@
+"""A short slice of every campaign, and finds of earlier ones."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("mpmath")
+
+import cvxnmf
+from campaigns.attacks import CAMPAIGNS, require_sentence
+
+#: Trials of each campaign; those that start programs are tested in tests/cli and take long.
+SLICES = {
+    "exact-twin": 60,
+    "weak-duality": 20,
+    "labels-by-enumeration": 2,
+    "mutated-certificates": 40,
+    "mutated-files": 150,
+    "random-calls": 60,
+}
+
+
+@pytest.mark.parametrize("name", sorted(SLICES))
+def test_a_short_slice(name, tmp_path):
+    for seed in range(SLICES[name]):
+        CAMPAIGNS[name](np.random.default_rng(seed), tmp_path)
+
+
+FINDS = [
+    lambda: cvxnmf.factor_rank_two(np.zeros((3, 3))),
+    lambda: cvxnmf.factor_rank_two(np.full((3, 3), 1e300)),
+    lambda: cvxnmf.exp_factor(np.array(1.0)),
+    lambda: cvxnmf.partition(np.ones((3, 3)), resolution=sp.csr_array(np.eye(3))),
+    lambda: cvxnmf.partition(np.full((3, 3), 1e-300)),
+    lambda: cvxnmf.factorize(np.ones((2, 2)), 2, start=1j * np.ones((2, 2))),
+    lambda: cvxnmf.factorize(np.ones((2, 2)), 2, loss=np.ones((40, 40))),
+    lambda: cvxnmf.certificates.parse_statement({"form": np.ones(3)}),
+    lambda: cvxnmf.certificates.RankStatement(np.ones(2), 1, False),
+    lambda: cvxnmf.certificates.SymmetricStatement("kl", "psd", "fit", sp.csr_array(np.eye(2)), "uniform"),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("call", FINDS)
+def test_finds_of_earlier_campaigns_are_one_sentence(call):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        call()
+    require_sentence(caught.value)
