@@ -8,6 +8,7 @@ from scipy.optimize import check_grad
 import cvxnmf
 from builders import count_table, random_counts, random_graph
 from cvxnmf.convex import distances
+from cvxnmf.convex.losses import AugmentedSquaredError, LimitedSquaredError
 from cvxnmf.convex.methods import Accelerated, DualAscent, NuclearSplitting, SymmetricAdaptive
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
 from cvxnmf.results import Point
@@ -128,3 +129,26 @@ def test_dual_ascent_reaches_the_optimum_of_splitting(l1):
     dual = component.dual_point(method.point, method.dual_candidate())
     assert dual.bound == pytest.approx(method.expected_bound, rel=1e-9)
     assert method.value - dual.bound <= 1e-4 * method.value
+
+
+def test_an_augmented_lagrangian_keeps_the_limit_and_finds_the_optimum_of_splitting():
+    problem = cvxnmf.symmetric(random_graph(14, 5, weighted=True), loss="mse-paper")
+    assert problem.methods == ("factored", "splitting")
+    found = cvxnmf.solve(problem, tol=1e-5)
+    other = cvxnmf.solve(problem, method="splitting", tol=1e-4, max_iter=20_000)
+    assert found.status is cvxnmf.Status.OPTIMAL
+    assert np.all(np.exp(found.X) >= 0.5 * problem.A * (1 - 1e-12))
+    assert other.certificate.bound <= found.value <= other.value
+    assert found.certificate.check(problem.A) == found.certificate.bound
+
+
+def test_the_augmented_loss_has_the_derivatives_it_says():
+    rng = np.random.default_rng(1)
+    loss = AugmentedSquaredError(LimitedSquaredError(random_counts(5, 2)))
+    loss.renew(rng.normal(size=(5, 5)))
+    X = rng.normal(size=(5, 5))
+    error = check_grad(
+        lambda x: loss.value(x.reshape(5, 5)), lambda x: loss.value_and_gradient(x.reshape(5, 5))[1].ravel(), X.ravel()
+    )
+    assert error <= 1e-5 * np.linalg.norm(loss.value_and_gradient(X)[1])
+    assert loss.value_and_gradient(X)[0] == pytest.approx(loss.value(X), rel=1e-12)

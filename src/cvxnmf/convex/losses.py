@@ -322,5 +322,58 @@ class LimitedSquaredError(SquaredError):
         return self.limited_proximal(B, weight, near)
 
 
+class AugmentedSquaredError(SquaredError):
+    """The tangent squared error with a multiplier M of ``X >= lower`` and a quadratic penalty: an augmented Lagrangian.
+
+    ``loss(X) + sum (M - sigma (X - lower))_+^2 / 2 sigma`` over the entries with data, ``sigma = weight a^2``.
+    """
+
+    first_weight, growth, largest_weight = 4.0, 2.0, 10.0
+
+    def __init__(self, loss: LimitedSquaredError) -> None:
+        super().__init__(loss.A, loss.ignore_diagonal)
+        self.with_data, self.weight = self.A > 0, self.first_weight
+        self.M = np.zeros_like(self.A)
+        self.limit = np.where(self.with_data, loss.lower, 0.0)
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Weights of the quadratic penalty."""
+        return self.weight * self.A**2
+
+    def renew(self, X: FloatArray) -> None:
+        """Take the slope of the penalty at X as the multiplier, and penalise more."""
+        self.M = self._pressure(X)
+        self.weight = min(self.growth * self.weight, self.largest_weight)
+
+    def _pressure(self, X: FloatArray) -> FloatArray:
+        """``(M - sigma (X - lower))_+``; zero where there are no data."""
+        return np.where(self.with_data, np.maximum(self.M - self.sigma * (X - self.limit), 0.0), 0.0)
+
+    def _penalty(self, pressure: FloatArray) -> float:
+        return float(np.sum(pressure[self.with_data] ** 2 / (2.0 * self.sigma[self.with_data])))
+
+    def value(self, X: FloatArray) -> float:
+        """The loss and the penalty."""
+        return super().value(X) + self._penalty(self._pressure(X))
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Value and gradient of both."""
+        total, G = super().value_and_gradient(X)
+        pressure = self._pressure(X)
+        G -= pressure
+        return total + self._penalty(pressure), G
+
+    def curvature(self, X: FloatArray) -> FloatArray:
+        """Second derivatives; a little of the metric keeps those of the tangent from vanishing."""
+        active = np.where(self._pressure(X) > 0, self.sigma, 0.0)
+        return super().curvature(X) + active + 1e-3 * super().metric_weights(X)
+
+    def metric_weights(self, X: FloatArray) -> FloatArray:
+        """Those of the loss, the multiplier's, and those of the penalty where it presses."""
+        pressure = self._pressure(X)
+        return super().metric_weights(X) + 0.3 * pressure + np.where(pressure > 0, 0.5 * self.sigma, 0.0)
+
+
 #: Losses by the names a user gives.
 LOSSES: dict[str, type[Loss]] = {"kl": KullbackLeibler, "mse": SquaredError, "mse-paper": LimitedSquaredError}

@@ -23,9 +23,10 @@ from cvxnmf.convex.component import Certified, Component, DenseComponent
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.distances import laplacian_pencil
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
-from cvxnmf.convex.losses import LimitedSquaredError
+from cvxnmf.convex.losses import LimitedSquaredError, Loss
 from cvxnmf.convex.methods import (
     Accelerated,
+    AugmentedDescent,
     Factored,
     LimitSplitting,
     Method,
@@ -87,7 +88,16 @@ class LimitedComponent(SymmetricComponent):
     """A symmetric component under the paper's lower limit ``exp(X) >= A/2``; effects are not balanced, lest it be broken."""
 
     loss: LimitedSquaredError
-    methods = {"splitting": LimitSplitting}
+
+    @property
+    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+        """Descents over distances need free effects."""
+        splitting: dict[str, Callable[[Any, Any], Method]] = {"splitting": LimitSplitting}
+        return {"factored": AugmentedDescent} | splitting if self.cone.free_effects else splitting
+
+    def with_loss(self, loss: Loss) -> SymmetricComponent:
+        """The component without its limit, under another loss."""
+        return SymmetricComponent(self.nodes, loss, self.cone, self.trace, self.statement)
 
     def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
         """The point and its value as they are, and a dual point."""

@@ -12,6 +12,7 @@ Which of them can solve a component, the component knows.
 from __future__ import annotations
 
 from cvxnmf.convex.methods.adaptive import PairedAdaptive, ProjectionAdaptive, RectangularAdaptive, SymmetricAdaptive
+from cvxnmf.convex.methods.augmented import AugmentedDescent
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored, MatrixFreeDescent
@@ -21,6 +22,7 @@ from cvxnmf.convex.methods.splitting import LimitSplitting, NuclearSplitting, Pr
 __all__ = [
     "METHODS",
     "Accelerated",
+    "AugmentedDescent",
     "DualAscent",
     "Factored",
     "LimitSplitting",

@@ -93,6 +93,11 @@ class LaplacianDescent(Method):
         self.curvature.map(turn)
         self._arrive(turn(self.x))
 
+    def restart(self) -> None:
+        """Begin anew where the objective itself has changed."""
+        self.curvature.forget()
+        self._arrive(self.x)
+
     def settle(self) -> None:
         """Let directions of negative curvature of the dual point enter, a few at a time, while that lowers the value."""
         if not self.curvature.pairs:  # nothing has changed since the last time
