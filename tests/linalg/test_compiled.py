@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cvxnmf
-from cvxnmf.linalg.compiled import _private_folder
+from cvxnmf.linalg.compiled import _private_folder, announce
 
 #: Root may write everywhere, unless this capability is taken from it.
 AS_USER = (
@@ -52,3 +52,12 @@ def test_code_is_never_loaded_from_a_folder_that_others_can_write(tmp_path):
     assert _private_folder("/proc/nowhere") is None
     (tmp_path / "link").symlink_to(tmp_path / "own")
     assert _private_folder(str(tmp_path / "link")) is None
+
+
+def test_compilation_is_announced_once(caplog):
+    announce.cache_clear()
+    for _ in range(2):
+        announce()
+    assert [record.message for record in caplog.records] == [
+        "Compiling once, a few seconds; later calls and processes find the result."
+    ]

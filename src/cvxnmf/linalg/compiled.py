@@ -2,7 +2,7 @@
 
 Error model "numpy" lets divisions run in SIMD lanes; callers keep the divisors away from zero.
 
-The first compilation is announced once, through the logger "cvxnmf".
+The first compilation is announced once to whoever sits at a terminal or a notebook, through the logger "cvxnmf".
 
 Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
 installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -36,15 +37,21 @@ class _Announcement(event.Listener):
 
     def on_start(self, event: Any) -> None:
         """A compilation begins."""
-        if event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
-            _announce()
+        if is_interactive() and event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
+            announce()
 
     def on_end(self, event: Any) -> None:
         """A compilation has ended."""
 
 
+def is_interactive() -> bool:
+    """Whether somebody waits: at a terminal, or at the prompt of an interpreter or a notebook."""
+    return hasattr(sys, "ps1") or "IPython" in sys.modules or bool(sys.stderr is not None and sys.stderr.isatty())
+
+
 @cache
-def _announce() -> None:
+def announce() -> None:
+    """Say that compilation has begun, once."""
     logging.getLogger("cvxnmf").warning("Compiling once, a few seconds; later calls and processes find the result.")
 
 
