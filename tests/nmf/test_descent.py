@@ -1,11 +1,13 @@
 """Classical rank-k methods: monotone, equal to scikit-learn step by step where it has them, honest about values."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import non_negative_factorization
+from threadpoolctl import threadpool_limits
 
 import cvxnmf
 from cvxnmf.nmf.descent import classical_nmf
@@ -328,3 +330,24 @@ def test_bad_input_is_refused_in_a_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         classical_nmf(**call)
     assert str(caught.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_any_number_of_threads_gives_the_same_bits(loss, sparse):
+    rng = np.random.default_rng(0)
+    A = rng.random((3000, 90)) * (rng.random((3000, 90)) < 0.9)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            result = classical_nmf(sp.csr_array(A) if sparse else A, 6, loss=loss, max_iter=15, tol=0.0)
+        found.append((result.U.tobytes(), result.V.tobytes(), result.value))
+    assert found[0] == found[1] == found[2]
+
+
+def test_descents_in_several_threads_do_not_disturb_each_other():
+    A = np.random.default_rng(0).random((3000, 90))
+    alone = classical_nmf(A, 5, max_iter=8, tol=0.0)
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
+        for result in pool.map(lambda _: classical_nmf(A, 5, max_iter=8, tol=0.0), range(6)):
+            assert result.U.tobytes() == alone.U.tobytes()

@@ -15,9 +15,9 @@ from cvxnmf.linalg.threads import map_in_threads
 ONE_SHARE_BELOW, SHARES = 200_000, 8
 
 
-def row_shares(A: Any) -> list[tuple[int, int]]:
-    """First and last row of shares of a matrix in compressed rows with about as many entries each; few data are one share."""
-    if A.nnz < ONE_SHARE_BELOW:
+def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
+    """First and last row of shares of a matrix in compressed rows with about as many entries each; few entries are one share."""
+    if A.nnz < one_below:
         return [(0, A.shape[0])]
     cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, SHARES + 1)[1:-1]).tolist()
     bounds = [0, *cuts, A.shape[0]]

@@ -41,6 +41,9 @@ class Storage(Protocol):
     def lanes(self) -> list[Lane]:
         """The rows, cut by the shape of the data alone."""
 
+    def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
+        """First and last rows of as many lanes of about as much work, or of a single one for few entries."""
+
     def times(self, V: FloatArray) -> FloatArray:
         """``A V``."""
 
@@ -78,6 +81,12 @@ class DenseRows:
         lanes = min(LANES, len(blocks))
         cuts = [len(blocks) * edge // lanes for edge in range(lanes + 1)]
         return [[(rows, DenseRows(self.A[rows])) for rows in blocks[i:j]] for i, j in zip(cuts, cuts[1:], strict=False)]
+
+    def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
+        """Lanes of about as many rows."""
+        m, lanes = self.shape[0], 1 if self.A.size < one_below else min(LANES, self.shape[0])
+        cuts = [m * edge // lanes for edge in range(lanes + 1)]
+        return list(zip(cuts, cuts[1:], strict=False))
 
     def times(self, V: FloatArray) -> FloatArray:
         """``A V``; with few columns in one pass over A."""
@@ -128,6 +137,10 @@ class CompressedRows:
         """Shares of the rows with about as many entries each."""
         shares = row_shares(self.A)
         return [[(slice(0, self.shape[0]), self)]] if len(shares) == 1 else [[self._share(*rows)] for rows in shares]
+
+    def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
+        """Lanes of about as many entries."""
+        return row_shares(self.A, one_below)
 
     def _share(self, first: int, last: int) -> tuple[slice, Storage]:
         """Some rows, whose entries are not copied."""

@@ -9,8 +9,12 @@ import numpy as np
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
 from cvxnmf.linalg.logarithm import logarithms
+from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.losses import DivergenceObjective
 from cvxnmf.nmf.updates.rule import Rule, lifted_entry
+
+#: Entries of data below which one thread is as fast as several.
+ENTRIES_PER_THREAD = 10_000
 
 
 class KLNewton(Rule):
@@ -27,10 +31,15 @@ class KLNewton(Rule):
         A, sums, extra = objective.A, objective.sums + objective.l1, 2.0 * objective.l2
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
         V = objective.V if A.sparse else np.ascontiguousarray(objective.V.T)
-        new, total = sweep(*A.arrays, X, V, sums, extra, lifted_entry(objective, X), self.count)
+        new, floor = X.copy(), lifted_entry(objective, X)
+
+        def work(rows: tuple[int, int]) -> float:
+            return float(sweep(*A.arrays, new, V, sums, extra, floor, self.count, *rows))
+
+        totals = map_in_threads(work, A.row_ranges(ENTRIES_PER_THREAD))
         if self.count:
-            objective.logarithms = new, total
-        return np.asarray(new)
+            objective.logarithms = new, sum(totals)
+        return new
 
 
 @inlined
@@ -72,14 +81,15 @@ def _newton_row(a: Any, H: Any, w: Any, u: Any, S: Any, extra: float, size: int,
 
 
 @compiled
-def newton_sweep_dense(A: Any, X: Any, H: Any, S: Any, extra: float, floor: float, count: bool) -> Any:
-    """One pass of :func:`_newton_row` over all rows; the new X and, if `count`, ``sum A log(X H)`` there."""
-    m, n = A.shape
-    result = X.copy()
+def newton_sweep_dense(
+    A: Any, result: Any, H: Any, S: Any, extra: float, floor: float, count: bool, first: int, last: int
+) -> float:
+    """One pass of :func:`_newton_row` over some rows of the result; if `count`, ``sum A log(X H)`` there."""
+    n = A.shape[1]
     w, logs = np.empty(n), np.empty(n)
     bits = w.view(np.int64)
     total = 0.0
-    for i in range(m):
+    for i in range(first, last):
         a = A[i]
         _newton_row(a, H, w, result[i], S, extra, n, floor)
         if count:
@@ -88,23 +98,31 @@ def newton_sweep_dense(A: Any, X: Any, H: Any, S: Any, extra: float, floor: floa
             for j in range(n):
                 part += a[j] * logs[j]
             total += part
-    return result, total
+    return total
 
 
 @compiled
 def newton_sweep_csr(
-    indptr: Any, indices: Any, data: Any, X: Any, V: Any, S: Any, extra: float, floor: float, count: bool
-) -> Any:
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    result: Any,
+    V: Any,
+    S: Any,
+    extra: float,
+    floor: float,
+    count: bool,
+    first_row: int,
+    last_row: int,
+) -> float:
     """One sweep of scalar Newton steps on Kullback-Leibler over compressed rows: nonzero entries and the sums S suffice."""
-    m, k = X.shape
-    widest = 1
-    for i in range(m):
+    k, widest = result.shape[1], 1
+    for i in range(first_row, last_row):
         widest = max(widest, indptr[i + 1] - indptr[i])
-    result = X.copy()
     w, logs, H = np.ones(widest), np.empty(widest), np.empty((k, widest))
     bits = w.view(np.int64)
     total = 0.0
-    for i in range(m):
+    for i in range(first_row, last_row):
         first = indptr[i]
         size = indptr[i + 1] - first
         a = data[first : first + size]
@@ -119,4 +137,4 @@ def newton_sweep_csr(
             for j in range(size):
                 part += a[j] * logs[j]
             total += part
-    return result, total
+    return total
