@@ -9,7 +9,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import communities, convex, datasets, huge, one_fit, out_of_core, rank_k, rank_k_peers, report, scaling, startup
+from benchmarks import (
+    communities,
+    convex,
+    datasets,
+    families,
+    huge,
+    one_fit,
+    out_of_core,
+    rank_k,
+    rank_k_peers,
+    report,
+    scaling,
+    startup,
+)
 from benchmarks.report import Table
 from benchmarks.scale import Scale
 
@@ -22,6 +35,7 @@ TABLES: dict[str, Callable[[Scale], list[Table]]] = {
     "partition": communities.speed,
     "real-quality": communities.real_quality,
     "planted-quality": communities.planted_quality,
+    "families": families.families,
     "small-graphs": convex.real_graphs,
     "without-penalty": convex.without_penalty,
     "nonsymmetric": convex.nonsymmetric,

@@ -18,6 +18,7 @@ Labelled = tuple[Any, np.ndarray]
 FILES = (
     "polbooks.gml",
     "football.gml",
+    *(f"{name}_{part}.csv" for name in ("polblogs", "email_eu_core", "cora", "news_two_groups") for part in ("edges", "labels")),
     "lastfm_asia_edges.csv",
     "lastfm_asia_target.csv",
     "cbcl_faces.mat",
@@ -91,6 +92,22 @@ def lastfm() -> Labelled | None:
     labels = np.empty(n, dtype=int)
     labels[countries[:, 0]] = countries[:, 1]
     return sp.csr_array(((A + A.T) > 0).astype(float)), labels
+
+
+def labelled_edges(name: str) -> Labelled | None:
+    """A graph and labels in two files of the data folder, or None if they are not there."""
+    edges, labels = data_file(f"{name}_edges.csv"), data_file(f"{name}_labels.csv")
+    if edges is None or labels is None:
+        return None
+    with labels.open(encoding="utf8") as lines:
+        rows = list(csv.reader(lines))[1:]
+    place, pairs = (
+        {row[0]: number for number, row in enumerate(rows)},
+        [row[:2] for row in csv.reader(edges.open(encoding="utf8"))],
+    )
+    ends = np.array([[place[u], place[v]] for u, v in pairs[1:]])
+    A = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(rows), len(rows)))
+    return sp.csr_array(((A + A.T) > 0).astype(float)), np.unique([row[1] for row in rows], return_inverse=True)[1]
 
 
 def _integers(path: Path) -> np.ndarray:

@@ -160,6 +160,13 @@ def agreement(truth: Any, labels: Any) -> tuple[float, float]:
     return float(adjusted_rand_score(truth, labels)), float(normalized_mutual_info_score(truth, labels))
 
 
+def mutual_information(truth: Any, labels: Any) -> float:
+    """Adjusted mutual information."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    return float(adjusted_mutual_info_score(truth, labels))
+
+
 def paired(ours: Any, theirs: Any) -> str:
     """Mean of the differences and its standard error."""
     difference = np.asarray(ours) - np.asarray(theirs)

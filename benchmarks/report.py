@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "scs", "igraph", "leidenalg", "networkx")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "scs", "igraph", "leidenalg", "infomap", "networkx")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ NEEDS = {
     "cvxpy + SCS": ("cvxpy", "scs"),
     "cvxpy + Clarabel": ("cvxpy", "clarabel"),
     "leidenalg": ("igraph", "leidenalg"),
+    "igraph": ("igraph",),
+    "infomap": ("infomap",),
 }
 
 
@@ -78,14 +80,44 @@ def spectral_labels(A: Any, k: int) -> np.ndarray:
         return SpectralClustering(k, affinity="precomputed", random_state=0).fit_predict(graph)
 
 
-def leiden_labels(A: Any) -> np.ndarray:
-    """Leiden on the modularity, its defaults and a fixed seed; it chooses the number of clusters."""
+def _igraph(A: Any) -> Any:
     import igraph
-    import leidenalg
 
     upper = sp.coo_array(sp.triu(A))
-    graph = igraph.Graph(n=A.shape[0], edges=np.column_stack(upper.coords).tolist())
-    return np.array(leidenalg.find_partition(graph, leidenalg.ModularityVertexPartition, seed=0).membership)
+    return igraph.Graph(n=A.shape[0], edges=np.column_stack(upper.coords).tolist())
+
+
+def igraph_labels(A: Any) -> np.ndarray:
+    """Leiden as igraph has it, on the modularity until nothing changes, with a fixed seed."""
+    import random
+
+    import igraph
+
+    igraph.set_random_number_generator(random.Random(0))
+    return np.array(_igraph(A).community_leiden("modularity", n_iterations=-1).membership)
+
+
+def infomap_labels(A: Any) -> np.ndarray:
+    """Infomap in two levels, the best of five trials."""
+    from infomap import Infomap
+
+    upper, walk = sp.coo_array(sp.triu(A)), Infomap("--two-level --silent --seed 1 --num-trials 5")
+    for node in range(A.shape[0]):
+        walk.add_node(node)
+    for i, j in np.column_stack(upper.coords).tolist():
+        walk.add_link(i, j)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions have another way to ask, older ones only this
+        walk.run()
+        modules = walk.get_modules()
+    return np.array([modules[node] for node in range(A.shape[0])])
+
+
+def leiden_labels(A: Any) -> np.ndarray:
+    """Leiden on the modularity, its defaults and a fixed seed; it chooses the number of clusters."""
+    import leidenalg
+
+    return np.array(leidenalg.find_partition(_igraph(A), leidenalg.ModularityVertexPartition, seed=0).membership)
 
 
 # Rank-k: factors ---------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ for i in shares.argsort()[:6]:
 
 # %%
 # The graph itself, and what is proved about its clusters. The second certificate is about
-# factors: no five nonnegative columns reproduce the graph better, each edge weighed by the
+# factors: no four nonnegative columns reproduce the graph better, each edge weighed by the
 # degrees of its ends.
 
 cvxnmf.plots.graph(found).savefig("les-miserables.png")

@@ -96,11 +96,19 @@ def naive_modularity(A, labels):
     return sum(A[i, j] - d[i] * d[j] / total for i in range(n) for j in range(n) if labels[i] == labels[j]) / total
 
 
-def naive_gain(A, labels, logs, excess):
-    """sum_r logs_r edges_r - excess_r degrees_r^2 over ordered pairs inside clusters."""
-    d = A.sum(axis=1)
-    inside = [np.flatnonzero(labels == r) for r in range(len(logs))]
-    return sum(a * A[np.ix_(c, c)].sum() - b * d[c].sum() ** 2 for a, b, c in zip(logs, excess, inside, strict=True))
+def naive_score(A, labels, score):
+    """The score of clusters: its formula, cluster by cluster."""
+    degrees, value = A.sum(axis=1), 0.0
+    for cluster in np.unique(labels):
+        inside = labels == cluster
+        E, D, n = A[np.ix_(inside, inside)].sum(), degrees[inside].sum(), int(inside.sum())
+        value += score.reward * E - score.penalty * D**2 - score.charge + score.entropy * math.lgamma(n + 1)
+        expected = score.across * D**2
+        value += score.own / 2 * ((E * np.log(E / expected) if E > 0 else 0.0) - E + expected)
+        e, N = E / 2, n * (n - 1) / 2
+        if score.simple and e > 0 and N > 0:
+            value += score.simple * (e + ((N - e) * np.log1p(-e / N) if e < N else 0.0))
+    return value
 
 
 def naive_rates(A, q, common):

@@ -1,11 +1,9 @@
 """Seeds: first clusters that do not depend on the order of the nodes."""
 
-import networkx as nx
 import numpy as np
 import pytest
 
-from builders import planted_graph
-from cvxnmf.graphs.seeds import canonical_order, quick_seed, seeds
+from cvxnmf.graphs.seeds import quick_seed, seeds
 
 
 def three_clouds(n=60):
@@ -31,20 +29,3 @@ def test_no_cluster_is_empty_though_positions_are_few(k):
 def test_equal_positions_are_cut_in_their_order():
     assert [labels.tolist() for labels in seeds(np.ones((6, 2)), 3)] == [[0, 0, 1, 1, 2, 2]]
     assert [labels.tolist() for labels in seeds(np.zeros((4, 0)), 2)] == [[0, 0, 1, 1]]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_canonical_order_does_not_depend_on_names(seed):
-    A, _ = planted_graph(60, 3, 12, 0.3, tail=2.5, seed=seed)
-    W = np.random.default_rng(seed).standard_normal((60, 2))
-    names = np.random.default_rng(seed + 1).permutation(60)
-    order = canonical_order(A, A.sum(axis=1), W)
-    again = canonical_order(A[np.ix_(names, names)], A.sum(axis=1)[names], W[names])
-    np.testing.assert_array_equal(order, names[again])
-
-
-def test_nodes_that_the_graph_can_tell_apart_by_their_neighbours_only_are_ordered():
-    A = nx.to_numpy_array(nx.path_graph(5))
-    order = canonical_order(A, A.sum(axis=1), np.zeros((5, 0)))
-    assert order[-1] == 2
-    assert set(order[:2]) == {0, 4}

@@ -56,8 +56,6 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, partition, write and print."""
-    from dataclasses import replace
-
     from cvxnmf.graphs.partition import partition
     from cvxnmf.results import Interrupted, Partition
 
@@ -74,8 +72,8 @@ def run(options: argparse.Namespace) -> int:
     except Interrupted as stopped:
         if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
             raise
-        return _keep_best(replace(stopped.solution, nodes=graph.nodes), options)
-    return _finish(replace(found, nodes=graph.nodes), options, progress)
+        return _keep_best(stopped.solution.with_changes(nodes=graph.nodes), options)
+    return _finish(found.with_changes(nodes=graph.nodes), options, progress)
 
 
 def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:

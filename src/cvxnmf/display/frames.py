@@ -53,3 +53,18 @@ def networkx_graph(partition: Partition) -> Any:
     ends = zip(matrix.row[upper].tolist(), matrix.col[upper].tolist(), matrix.data[upper].tolist(), strict=True)
     graph.add_weighted_edges_from((partition.nodes[i], partition.nodes[j], weight) for i, j, weight in ends)
     return graph
+
+
+def igraph_clustering(partition: Partition) -> Any:
+    """Return the clusters of the graph that was partitioned as igraph has them."""
+    try:
+        import igraph
+    except ImportError:
+        raise ImportError("graphs of igraph need igraph; install it with: pip install igraph.") from None
+    matrix = partition.A.tocoo()
+    upper = matrix.row <= matrix.col
+    graph = igraph.Graph(n=len(partition.nodes), edges=np.column_stack([matrix.row[upper], matrix.col[upper]]).tolist())
+    graph.es["weight"] = matrix.data[upper].tolist()
+    graph.vs["name"], graph.vs["cluster"] = list(partition.nodes), partition.labels.tolist()
+    graph.vs["membership"] = partition.memberships[np.arange(len(partition.nodes)), partition.labels].tolist()
+    return igraph.VertexClustering(graph, membership=partition.labels.tolist())

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.graphs.local_moves import Labels, Quality
+from cvxnmf.graphs.moves import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.sparse import csr_times, over_rows
@@ -91,10 +91,6 @@ class PlantedPartition:
         """The row of each stored entry."""
         return np.repeat(np.arange(self.A.shape[0]), np.diff(self.A.indptr))
 
-    def in_order(self, order: Labels) -> PlantedPartition:
-        """The same graph with its nodes in another order."""
-        return PlantedPartition(self.A[order][:, order].tocsr(), self.dispersion)
-
     def inside(self, labels: Labels, k: int) -> Inside:
         """What lies inside the clusters of these labels."""
         own = labels[self.rows]
@@ -102,8 +98,8 @@ class PlantedPartition:
         edges, volumes = np.bincount(own[same], self.A.data[same], k), np.bincount(labels, self.degrees, k)
         return Inside(np.asarray(edges, float), np.asarray(volumes, float) ** 2)
 
-    def quality(self, inside: Inside, rates: RateModel) -> Quality:
-        """The likelihood at its best rates, as a quality that local moves raise; no cluster has a rate below the one across."""
+    def log_rates(self, inside: Inside, rates: RateModel) -> tuple[FloatArray, FloatArray]:
+        """Of each cluster ``log(w_r / w_0)`` and ``w_r - w_0`` at the best rates, none of them below the one across."""
         tiny = TINY * self.total
         across = max(self.total - float(inside.edges.sum()), tiny)
         across /= max(self.total**2 - float(inside.pairs.sum()), tiny * self.total)
@@ -113,7 +109,7 @@ class PlantedPartition:
         else:
             within = np.repeat(edges / np.maximum(pairs, tiny * self.total), len(inside.edges))
         within = np.maximum(within, LEAST_RATIO * across)
-        return Quality(self.degrees, np.log(within / across), within - across)
+        return np.log(within / across), within - across
 
     def log_likelihood(self, labels: Labels, k: int, rates: RateModel) -> float:
         """Log-likelihood of the labels at their best rates, less that of a single cluster."""
@@ -128,7 +124,7 @@ class PlantedPartition:
     def posterior(self, q: FloatArray, rates: RateModel, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Memberships given those of the other nodes, in proportion to ``exp(L_ir + prior_r)``; largest and summed change."""
         affinities, volumes = csr_times(self.A, q), self.degrees @ q
-        _, logs, excess = self.quality(Inside(np.sum(affinities * q, axis=0), volumes**2), rates)
+        logs, excess = self.log_rates(Inside(np.sum(affinities * q, axis=0), volumes**2), rates)
         odds = np.array([logs / self.dispersion, volumes * excess / self.dispersion, prior])
         new = np.empty_like(q)
         parts = over_rows(self.A, lambda first, last: _posterior(affinities, self.degrees, odds, q, new, first, last))

@@ -15,9 +15,10 @@ from cvxnmf import validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.convex.coarsening import MOST_DIRECTIONS, Coarsening, coarsen, group_near_points, leading_positions
 from cvxnmf.graphs.block_model import Clusters, PlantedPartition
+from cvxnmf.graphs.description_length import DescribedGraph
 from cvxnmf.graphs.embedding import Embedding, centred_positions
+from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_labels
-from cvxnmf.graphs.seeds import canonical_order
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Iterate, Point, Solution
@@ -40,8 +41,8 @@ class GroupEmbedding(Embedding):
         self.n_groups, self.progress = n_groups, Progress(callback, A.shape[0])
         super().__init__(A)
         with single_thread():
-            self.order = canonical_order(self.part, self.s * self.s, np.zeros((len(self.kept), 0)))
-            most = min(MOST_DIRECTIONS + 1, max(1, len(self.kept) // 2))
+            self.order = canonical_order(self.part, self.s * self.s)
+            most = min(max(MOST_DIRECTIONS, k or 0) + 1, max(1, len(self.kept) // 2))
             s = self.s[self.order]
             self.spectrum, self.directions = leading_positions(self.ordered, s, self.noise.edge, k, most, self._tell_direction)
 
@@ -51,7 +52,7 @@ class GroupEmbedding(Embedding):
     @cached_property
     def ordered(self) -> sp.csr_array:
         """The graph on nodes with edges, in canonical order."""
-        return self.part[self.order][:, self.order].tocsr()
+        return in_order(self.part, self.order)
 
     @cached_property
     def coarse(self) -> Coarsening:
@@ -83,10 +84,12 @@ class GroupEmbedding(Embedding):
         with single_thread():
             count = min(k, len(self.coarse.metric))
             W = self._group_positions(solution, k)
-            found = cluster_positions(self.coarse.sums, W, count, dispersion, self.above_noise, refinement).of_nodes(groups)
+            sums = DescribedGraph(self.coarse.sums, False, dispersion)
+            found = cluster_positions(sums, W, count, self.above_noise, refinement).by_size().of_nodes(groups)
             if refinement is Refinement.LIKELIHOOD and k > 1:
                 report = partial(self.progress.tell, "clusters")
-                refined = refine_labels(self.ordered, dispersion, found.labels[self.order], k, report)
+                graph = DescribedGraph(self.ordered, False, dispersion)
+                refined = refine_labels(graph, found.labels[self.order], k, report)
                 found = refined.of_nodes(np.argsort(self.order))._replace(n_filled=max(found.n_filled, refined.n_filled))
             elif count < k:
                 q = np.pad(found.memberships, ((0, 0), (0, k - count)))

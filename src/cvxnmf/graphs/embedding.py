@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.convex.coarsening import floored_noise_level
+from cvxnmf.convex.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, floored_noise_level
+from cvxnmf.convex.coarsening import directions_above_noise as count_directions
 from cvxnmf.convex.noise import Noise, degree_metric, modularity_pairs
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric
 from cvxnmf.graphs.block_model import Clusters
+from cvxnmf.graphs.description_length import DescribedGraph
+from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
@@ -90,7 +93,18 @@ class NodeEmbedding(Embedding):
         """K clusters of the positions."""
         W = centred_positions(solution, self.directions, k)
         with single_thread():
-            return cluster_positions(self.A, W, k, self.noise.dispersion, self.above_noise, refinement)
+            order = canonical_order(self.A, np.asarray(self.A.sum(axis=1)).ravel())
+            graph = DescribedGraph(in_order(self.A, order), False, self.noise.dispersion)
+            found = cluster_positions(graph, W[order], k, self.above_noise, refinement)
+            return found.by_size().of_nodes(np.argsort(order, kind="stable"))
+
+
+def directions_above_noise(A: sp.csr_array) -> int:
+    """In how many directions a graph differs from noise; of large graphs counted up to a limit."""
+    if A.shape[0] <= LARGEST_WHOLE:
+        return NodeEmbedding(A, None).above_noise
+    kept = np.flatnonzero(np.diff(A.indptr))
+    return count_directions(sp.csr_array(A[kept][:, kept]), MOST_DIRECTIONS)
 
 
 def _plausible_noise(noise: Noise, spectrum: FloatArray, n: int) -> Noise:

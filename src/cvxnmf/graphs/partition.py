@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.certificates.pair_objectives import PairObjective
-from cvxnmf.convex.coarsening import GROUPS, LARGEST_WHOLE, MOST_DIRECTIONS
-from cvxnmf.convex.cones import CONES
-from cvxnmf.convex.losses import LOSSES
-from cvxnmf.convex.noise import admitting_trace
 from cvxnmf.graphs.adapters import named_graph
-from cvxnmf.graphs.coarsen import GroupEmbedding
-from cvxnmf.graphs.embedding import Embedding, NodeEmbedding
+from cvxnmf.graphs.clusters import Division, divide_into, find_clusters
+from cvxnmf.graphs.convex_model import ConvexModel, convex_model
+from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
 from cvxnmf.graphs.label_bounds.verify import label_statement, prove_labels
 from cvxnmf.graphs.multilevel import Labels, best_labels
+from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.quality import modularity, performance
 from cvxnmf.graphs.refinement import Refinement
 from cvxnmf.linalg.arrays import FloatArray
@@ -34,8 +31,6 @@ from cvxnmf.results.status import keep_best
 
 #: Arrays of a number per node and cluster that are held at once.
 MEMBERSHIP_ARRAYS = 6
-#: The terms for which trace="auto" and groups of nodes are known.
-OURS = {"loss": "kl", "cone": "conditional", "metric": "degree"}
 #: What is proved about labels of the likelihood.
 MODULARITY = LabelStatement("modularity", 1.0)
 
@@ -62,8 +57,9 @@ def partition(
 ) -> Partition:
     """Divide the nodes of a graph into clusters: the same ones every time, with a proof of how well their model fits.
 
-    The convex problem :func:`symmetric` is solved for the adjacency matrix; its positions W are divided into clusters, which
-    the likelihood of a degree-corrected model then improves (docs/mathematics.md).
+    Of the divisions that local moves, mean field and the leading directions of the graph lead to, the one that describes the
+    graph shortest is taken (docs/mathematics.md). The convex problem :func:`symmetric` for the adjacency matrix is solved, and
+    its certificate proved, when they are first looked at.
 
     Parameters
     ----------
@@ -74,28 +70,29 @@ def partition(
         is an adjacency matrix. What could be read in several ways is refused. A directed graph is made undirected with a
         warning: joined where either direction is, weights averaged.
     n_clusters : int, optional
-        Number of clusters, each of which gets at least one node. Left out, it is one more than the number of directions in which
-        the graph differs from noise (eigenvalues of the modularity matrix above the noise edge), and at least the number of
-        connected components that are not trees; clusters that then stay empty are dropped. Of smooth similarities, where nothing
-        looks like noise, the widest gap of the spectrum decides. Of a graph in groups at most 100 are found.
+        Number of clusters, each of which gets at least one node. Left out, it is that of the division with the shortest
+        description length. Connected components are clusters of their own, but for small trees beside a giant component that its
+        degrees explain. Where no division is shorter than a single cluster, there is one more than directions in which the graph
+        differs from noise (eigenvalues of the modularity matrix above the noise edge).
     trace : float or "auto"
         Weight of the penalty of the convex problem. "auto" is the noise edge; if direction ``n_clusters - 1`` does not stand out
         of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter. Of a graph in groups it
-        is not below the eigenvalue of direction ``n_clusters + 1``.
+        is not below the eigenvalue of direction ``n_clusters + 1``. With a number, or other terms than the defaults, clusters are
+        those of the positions of the convex problem.
     weight : str or None
         Edge attribute with the weights, where there is one; None counts every edge as 1.
     loss, cone, metric
         Terms of the convex problem, see :func:`symmetric`. The paper's are ``loss="kl"`` or "mse", ``cone="psd"``,
         ``metric="uniform"`` with ``trace=0`` (and ``method="projected-gradient"``).
     method, tol, max_iter, callback
-        See :func:`solve`.
+        See :func:`solve`. With a callback the convex problem is solved at once, and not when it is first looked at.
     refine : bool
         Whether clusters are improved by the likelihood; without, a node goes to the nearest centre of its position.
     n_groups : int, "auto" or None
         Number of groups of nodes that share a position in the convex model, at least as many as clusters, which makes graphs of
         millions of nodes possible; the certificate then bounds all models with these groups, and the clusters are improved on
-        the graph itself. None gives every node a position of its own; "auto" does so for up to 5,000 nodes, and takes 1,000
-        groups beyond.
+        the graph itself. None gives every node a position of its own; "auto" does so for up to 5,000 nodes and 50,000 nodes times
+        clusters, and takes 1,000 groups beyond. With a number, clusters are those of the positions of groups.
     objective : str
         What the clusters are good at: "likelihood", of a degree-corrected model, or a quality of :func:`verify_labels`:
         "modularity", "cpm" (the constant Potts model) or "performance". For these the clusters of the convex model are the start
@@ -140,20 +137,18 @@ def partition(
     aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, callback)
     asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
     _require_room(len(nodes), asked or 1)
-    terms = _convex_terms(loss, cone, metric, trace)
-    groups = _number_of_groups(n_groups, A, terms)
-    embedding = NodeEmbedding(A, asked) if groups is None else GroupEmbedding(A, asked, max(groups, asked or 0), callback)
-    k = _choose_clusters(1 + embedding.above_noise, A, groups) if asked is None else asked
-    if isinstance(trace, str):
-        most = None if groups is None else asked or MOST_DIRECTIONS
-        trace = admitting_trace(embedding.noise.edge, embedding.spectrum, k, most)
-    describe = partial(_describe, nodes, A, embedding, k, asked is not None)
-    with keep_best(lambda solution: solution and describe(Refinement.QUICK, solution)):
-        solution = embedding.solve(
-            terms | {"trace": trace}, {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
-        )
-    with keep_best(lambda _: describe(Refinement.QUICK, solution)):
-        found = describe(Refinement.LIKELIHOOD if refine else Refinement.NONE, solution)
+    model = convex_model(A, loss, cone, metric, trace, n_groups)
+    validation.callback(callback)
+    model.options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
+    if model.by_its_own_terms or not refine:
+        found = _by_positions(nodes, model, asked, Refinement.LIKELIHOOD if refine else Refinement.NONE)
+    else:
+        division = _divide(A, asked)
+        model = model.with_clusters(int(division.labels.max()) + 1)
+        found = _outcome(nodes, model, division)
+        if callback is not None:  # somebody watches: the convex problem is solved at once
+            with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
+                found = found.with_changes(solution=model.solution)
     return aim.apply(found)
 
 
@@ -166,44 +161,6 @@ def _require_edges(A: sp.csr_array) -> None:
         validation.refuse("The graph has a single node; there is nothing to partition.")
 
 
-def _convex_terms(loss: Any, cone: Any, metric: Any, trace: Any) -> dict[str, Any]:
-    """The terms of the convex problem, refused before any work where they are wrong."""
-    terms = {"loss": validation.choice("loss", loss, LOSSES), "cone": validation.choice("cone", cone, CONES), "metric": metric}
-    if not isinstance(trace, str):
-        validation.number("trace", trace, minimum=0.0)
-    elif trace != "auto":
-        validation.refuse(f"trace must be 'auto' or a number of at least 0, not {trace!r}.")
-    elif terms != OURS:
-        validation.refuse(
-            "trace='auto' is known for loss='kl', cone='conditional' and metric='degree' only; give trace as a number."
-        )
-    return terms
-
-
-def _number_of_groups(n_groups: Any, A: sp.csr_array, terms: dict[str, Any]) -> int | None:
-    """How many groups of nodes share a position; None if every node has its own."""
-    if isinstance(n_groups, str) and n_groups == "auto":
-        return GROUPS if terms == OURS and A.shape[0] > LARGEST_WHOLE else None
-    if n_groups is None:
-        return None
-    if terms != OURS:
-        validation.refuse("n_groups is known for loss='kl', cone='conditional' and metric='degree' only; leave it out.")
-    return min(validation.integer("n_groups", n_groups, minimum=2), int(np.count_nonzero(np.diff(A.indptr))))
-
-
-def _choose_clusters(found: int, A: sp.csr_array, groups: int | None) -> int:
-    """The number of clusters when nobody asked for one: directions above the noise and one, or as many as there are parts."""
-    k = int(min(max(found, _separate_parts(A)), A.shape[0]))
-    if groups is None or k <= MOST_DIRECTIONS:
-        return k
-    warnings.warn(
-        f"More than {MOST_DIRECTIONS} directions or parts of the graph stand out; it is divided into {MOST_DIRECTIONS} clusters. "
-        "Give n_clusters to have another number.",
-        stacklevel=3,
-    )
-    return MOST_DIRECTIONS
-
-
 def _require_room(n: int, k: int) -> None:
     """Refuse memberships that this machine cannot hold."""
     needed, present = MEMBERSHIP_ARRAYS * 8.0 * n * k, validation.physical_memory()
@@ -214,46 +171,96 @@ def _require_room(n: int, k: int) -> None:
         )
 
 
-def _separate_parts(A: sp.csr_array) -> int:
-    """Number of connected components with a cycle: noise leaves trees apart, but hardly ever more than that."""
-    count, component = connected_components(A, directed=False)
-    nodes = np.bincount(component, minlength=count)
-    entries = A.tocoo()
-    upper = entries.row < entries.col
-    return int(np.count_nonzero(np.bincount(component[entries.row[upper]], minlength=count) >= np.maximum(nodes, 3)))
+def _divide(A: sp.csr_array, asked: int | None) -> Division:
+    """The clusters of a graph, found in an order of the nodes that does not depend on their numbers."""
+    order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
+    ordered = in_order(A, order)
+    found = find_clusters(ordered) if asked is None else divide_into(ordered, asked)
+    labels = np.empty(len(order), dtype=np.intp)
+    labels[order] = found.labels
+    return found._replace(labels=labels, memberships=partial(_in_first_order, found.memberships, order))
 
 
-def _describe(
-    nodes: tuple[Any, ...],
-    A: sp.csr_array,
-    embedding: Embedding,
-    k: int,
-    asked: bool,
-    refinement: Refinement,
-    solution: Solution,
-) -> Partition:
-    """The partition that a solution gives, with its measures; clusters that nobody asked for and that stay empty are dropped."""
-    clusters = embedding.clusters(solution, k, refinement)
-    while clusters.n_filled and not asked:
-        k -= clusters.n_filled
-        clusters = embedding.clusters(solution, k, refinement)
-    labels, memberships, _ = clusters
+def _in_first_order(memberships: Callable[[], FloatArray], order: Labels) -> FloatArray:
+    q = memberships()
+    first = np.empty_like(q)
+    first[order] = q
+    return first
+
+
+def _by_positions(nodes: tuple[Any, ...], model: ConvexModel, asked: int | None, refinement: Refinement) -> Partition:
+    """The clusters of the positions of the convex model; those that nobody asked for and that stay empty are dropped."""
+    model = model.with_clusters(asked or int(_divide(model.A, None).labels.max()) + 1)
+
+    def describe(refinement: Refinement, solution: Solution) -> Partition:
+        k = model.k
+        clusters = model.embedding.clusters(solution, k, refinement)
+        while clusters.n_filled and not asked:
+            k -= clusters.n_filled
+            clusters = model.embedding.clusters(solution, k, refinement)
+        division = Division(clusters.labels, lambda: clusters.memberships)
+        return _outcome(nodes, model, division).with_changes(memberships=clusters.memberships, solution=solution)
+
+    with keep_best(lambda solution: solution and describe(Refinement.QUICK, solution)):
+        solution = model.solution
+    with keep_best(lambda _: describe(Refinement.QUICK, solution)):
+        return describe(refinement, solution)
+
+
+def _outcome(nodes: tuple[Any, ...], model: ConvexModel, division: Division) -> Partition:
+    """The partition of a division; measures and proofs are computed when they are looked at."""
     return Partition(
         nodes=nodes,
-        labels=labels,
-        memberships=memberships,
-        performance=performance(A, labels),
-        off_diagonal_performance=performance(A, labels, diagonal=False),
-        modularity=modularity(A, labels),
-        order=np.lexsort((-memberships[np.arange(len(labels)), labels], labels)).astype(np.intp),
-        solution=solution,
-        A=A,
-        spectrum=embedding.spectrum,
-        noise_edge=embedding.noise.edge,
-        factors=partial(factors_of, A, memberships),
-        label_proof=partial(label_certificate_of, A, labels, MODULARITY),
+        A=model.A,
+        **_measures(model.A, division.labels, division.memberships),
+        solution=model.solve,
+        spectrum=model.spectrum,
+        noise_edge=model.noise_edge,
+        label_proof=partial(label_certificate_of, model.A, division.labels, MODULARITY),
         label_statement=MODULARITY,
+        alternatives=division.alternatives,
     )
+
+
+def _measures(A: sp.csr_array, labels: Labels, memberships: Callable[[], FloatArray]) -> dict[str, Any]:
+    """The fields of a partition that follow from its labels and memberships."""
+    held = Memberships(A.shape[0], int(labels.max()) + 1, memberships)
+    return {
+        "labels": labels,
+        "memberships": held,
+        "performance": partial(performance, A, labels),
+        "off_diagonal_performance": partial(performance, A, labels, diagonal=False),
+        "modularity": partial(modularity, A, labels),
+        "order": partial(_order, labels, held),
+        "hierarchy": partial(hierarchy_of, A, labels),
+        "factors": partial(_factors, A, held),
+    }
+
+
+class Memberships:
+    """Memberships of n nodes in k clusters that are computed once, if this machine can hold them."""
+
+    def __init__(self, n: int, k: int, compute: Callable[[], FloatArray]) -> None:
+        self.n, self.k, self.compute = n, k, compute
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Shares of each node in the clusters."""
+        _require_room(self.n, self.k)
+        return self.compute()
+
+    def __call__(self) -> FloatArray:
+        """The same, for who must call something."""
+        return self.shares
+
+
+def _order(labels: Labels, memberships: Callable[[], FloatArray]) -> NDArray[np.intp]:
+    """Nodes cluster by cluster, within a cluster by decreasing membership."""
+    return np.lexsort((-memberships()[np.arange(len(labels)), labels], labels)).astype(np.intp)
+
+
+def _factors(A: sp.csr_array, memberships: Callable[[], FloatArray]) -> Factorization:
+    return factors_of(A, memberships())
 
 
 class _LabelAim(NamedTuple):
@@ -291,15 +298,15 @@ class _LabelAim(NamedTuple):
     def _prove(self, found: Partition, objective: PairObjective) -> Partition:
         """The same partition with its proof, or a better one that the proof met."""
         labels = found.labels.astype(np.int64)
-        with keep_best(lambda certificate: certificate and replace(found, proved_labels=certificate)):
+        with keep_best(lambda certificate: certificate and found.with_changes(proved_labels=certificate)):
             proved = prove_labels(found.A, labels, self.statement, self.effort, self.callback, improve=not self.likelihood)
         if not self.likelihood and not np.array_equal(proved.better, labels):
             found = _relabel(found, proved.better, self.statement, self.effort)
-        found = replace(found, proved_labels=proved.certificate)
+        found = found.with_changes(proved_labels=proved.certificate)
         if proved.certificate.gap:
             return found
         unique = decide_uniqueness(objective, found.labels.astype(np.int64), self.statement.n_clusters, proved.search)
-        return replace(found, several_optimal=unique.several, other_optimum=unique.other)
+        return found.with_changes(several_optimal=unique.several, other_optimum=unique.other)
 
 
 def label_certificate_of(A: sp.csr_array, labels: Any, statement: LabelStatement, effort: float = 1.0) -> Certificate:
@@ -313,20 +320,15 @@ def _relabel(found: Partition, labels: Labels, statement: LabelStatement, effort
     sizes = np.bincount(numbers)
     rank = np.empty(len(sizes), dtype=np.intp)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    ordered = rank[numbers]
-    memberships, A = np.eye(len(sizes))[ordered], found.A
-    return replace(
-        found,
-        labels=ordered,
-        memberships=memberships,
-        performance=performance(A, ordered),
-        off_diagonal_performance=performance(A, ordered, diagonal=False),
-        modularity=modularity(A, ordered),
-        order=np.argsort(ordered, kind="stable").astype(np.intp),
-        factors=partial(factors_of, A, memberships),
-        label_proof=partial(label_certificate_of, A, ordered, statement, effort),
-        label_statement=statement,
-    )
+    ordered, A = rank[numbers], found.A
+    proof = partial(label_certificate_of, A, ordered, statement, effort)
+    measures = _measures(A, ordered, partial(_certain, ordered, len(sizes)))
+    return found.with_changes(**measures, label_proof=proof, label_statement=statement, alternatives=())
+
+
+def _certain(labels: Labels, k: int) -> FloatArray:
+    """Memberships of 0 and 1."""
+    return np.eye(k)[labels]
 
 
 def factors_of(A: sp.csr_array, memberships: FloatArray) -> Factorization:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg as sl
-import scipy.sparse as sp
 
 from cvxnmf.graphs.block_model import fill_empty_clusters
-from cvxnmf.graphs.local_moves import Labels
+from cvxnmf.graphs.moves import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
 
@@ -17,21 +16,6 @@ HEAVIER = 1e-3
 QUICK_ROUNDS = 5
 #: Nodes, evenly spaced, that may become first centres by how many others they are near to; more if clusters are many.
 CANDIDATES = 300
-
-
-def canonical_order(A: sp.csr_array, degrees: FloatArray, W: FloatArray) -> Labels:
-    """An order of the nodes that does not depend on their names, but for nodes that the graph cannot tell apart.
-
-    They are sorted by degree, by the length of their row of W, and by four rounds of sums of roots over their neighbours.
-    """
-    energy = np.sum(W * W, axis=1)
-    largest = max(float(degrees.max()), 1e-300)
-    keys, x = [degrees, energy], degrees / largest + energy / max(float(energy.max(initial=0.0)), 1e-300)
-    for _ in range(4):
-        x = A @ np.sqrt(x) / largest
-        keys.append(x)
-    rounded = [np.round(key / max(float(key.max(initial=0.0)), 1e-300), 9) for key in keys]
-    return np.lexsort(rounded[::-1]).astype(np.intp)
 
 
 def quick_seed(W: FloatArray, k: int) -> Labels:

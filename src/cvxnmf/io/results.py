@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement, parse_statement
 from cvxnmf.graphs import quality
+from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.partition import MODULARITY, factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
 from cvxnmf.io.source import FileError, Source
@@ -330,7 +331,8 @@ def _read_partition(parts: Parts) -> Partition:
     kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
     factors = partial(factors_of, A, memberships)
     kept |= _read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels)
-    found = Partition(nodes=tuple(nodes), **kept, **numbers, solution=solution, A=A, factors=factors)
+    kept |= numbers | {"solution": solution, "hierarchy": partial(hierarchy_of, A, labels)}
+    found = Partition(nodes=tuple(nodes), A=A, **kept, factors=factors)
     if "factorization" in parts.facts:
         factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
         _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")

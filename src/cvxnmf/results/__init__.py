@@ -1,6 +1,7 @@
 """What the package hands back: status, iterates, solutions, factors and partitions; data and small accessors."""
 
 from cvxnmf.results.factorization import CPFactor, Factorization, Level
+from cvxnmf.results.hierarchy import Hierarchy
 from cvxnmf.results.partition import Partition
 from cvxnmf.results.points import AnyPoint, FactorPoint, MatrixPoint, PairedPoint, Point
 from cvxnmf.results.solution import Solution
@@ -11,6 +12,7 @@ __all__ = [
     "CPFactor",
     "FactorPoint",
     "Factorization",
+    "Hierarchy",
     "Interrupted",
     "Iterate",
     "Level",

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results.factorization import Factorization, Level
+from cvxnmf.results.factorization import Factorization, Level, OnDemand
+from cvxnmf.results.hierarchy import Hierarchy
 from cvxnmf.results.solution import Solution
 from cvxnmf.results.status import Status
 
@@ -29,7 +30,6 @@ UNIQUENESS = {
     None: "Whether other partitions are optimal too is not decided.",
 }
 
-
 @dataclass(frozen=True, eq=False)
 class Partition:
     """A partition of a graph: clusters of its nodes, how good they are, and what is proved.
@@ -40,6 +40,8 @@ class Partition:
         Names of the nodes, in the order of everything below.
     labels : ndarray of int, shape (n,)
         The cluster of each node, from 0, by decreasing size: where its row of the memberships is largest.
+    A : scipy.sparse.csr_array of shape (n, n)
+        The symmetric adjacency matrix that was partitioned.
     memberships : ndarray of shape (n, n_clusters)
         Shares of each node in the clusters; rows sum to 1.
     performance, off_diagonal_performance : float
@@ -49,19 +51,22 @@ class Partition:
     order : ndarray of int, shape (n,)
         Nodes cluster by cluster, within a cluster by decreasing membership: ``A[order][:, order]`` shows the blocks.
     solution : Solution
-        The solved convex problem.
-    A : scipy.sparse.csr_array of shape (n, n)
-        The symmetric adjacency matrix that was partitioned.
+        The solved convex problem; without a callback it is solved when it, or the certificate, is first looked at.
     spectrum : ndarray
         Largest eigenvalues of the modularity matrix in the metric, decreasing.
     noise_edge : float
         What noise alone can reach in that spectrum.
+    hierarchy : Hierarchy
+        The nested divisions that merging clusters gives, with description lengths, and what each cluster saves.
     factors : callable
         Computes `factorization`.
     label_proof : callable
         Computes `label_certificate`.
     label_statement : LabelStatement
         What `label_certificate` is about: the objective that was asked for, and modularity otherwise.
+    alternatives : tuple of (int, float)
+        Numbers of clusters of the candidates that were compared and the description length of the best of each, in nats less
+        that of a single cluster, shortest first; empty if there was nothing to compare.
     proved_labels : Certificate, optional
         The label certificate, if it was asked for with the partition.
     several_optimal : bool or None
@@ -69,30 +74,40 @@ class Partition:
         one, None if that is not decided.
     other_optimum : ndarray of int, shape (n,), optional
         The labels of another optimal partition, where `several_optimal` is True.
+
+    Notes
+    -----
+    All from the memberships to the hierarchy is computed when it is first looked at.
     """
 
     nodes: tuple[Any, ...]
     labels: NDArray[np.intp]
-    memberships: FloatArray
-    performance: float
-    off_diagonal_performance: float
-    modularity: float
-    order: NDArray[np.intp]
-    solution: Solution
     A: Any
-    spectrum: FloatArray
-    noise_edge: float
-    factors: Callable[[], Factorization] = field(repr=False)
-    label_proof: Callable[[], Certificate] = field(repr=False)
-    label_statement: LabelStatement = field(repr=False)
+    memberships: OnDemand[FloatArray] = OnDemand()
+    performance: OnDemand[float] = OnDemand()
+    off_diagonal_performance: OnDemand[float] = OnDemand()
+    modularity: OnDemand[float] = OnDemand()
+    order: OnDemand[NDArray[np.intp]] = OnDemand()
+    solution: OnDemand[Solution] = OnDemand()
+    spectrum: OnDemand[FloatArray] = OnDemand()
+    noise_edge: OnDemand[float] = OnDemand()
+    hierarchy: OnDemand[Hierarchy] = OnDemand()
+    factors: Callable[[], Factorization] = field(repr=False)  # type: ignore[misc]  # the fields before have no defaults
+    label_proof: Callable[[], Certificate] = field(repr=False)  # type: ignore[misc]
+    label_statement: LabelStatement = field(repr=False)  # type: ignore[misc]
+    alternatives: tuple[tuple[int, float], ...] = ()
     proved_labels: Certificate | None = field(default=None, repr=False)
     several_optimal: bool | None = None
     other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
 
+    def with_changes(self, **changes: Any) -> Partition:
+        """The same partition with other fields; what was not computed yet is computed by neither."""
+        return Partition(**{name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
+
     @property
     def n_clusters(self) -> int:
         """Number of clusters."""
-        return int(self.memberships.shape[1])
+        return int(self.labels.max()) + 1
 
     @property
     def certificate(self) -> Certificate:
@@ -148,6 +163,23 @@ class Partition:
         """The label certificate if it has been computed."""
         return vars(self).get("label_certificate", self.proved_labels)
 
+    def at(self, n_clusters: int) -> NDArray[np.intp]:
+        """Labels of the nested division into fewer clusters, see `hierarchy`."""
+        return self.hierarchy.at(n_clusters)
+
+    def communities(self) -> list[set[Any]]:
+        """The clusters as sets of nodes, by decreasing size: networkx's convention."""
+        members: list[set[Any]] = [set() for _ in range(self.n_clusters)]
+        for node, label in zip(self.nodes, self.labels.tolist(), strict=True):
+            members[label].add(node)
+        return members
+
+    def to_igraph(self) -> Any:
+        """Return a ``VertexClustering`` of igraph; its graph has ``name``, ``cluster`` and ``membership`` of every node."""
+        from cvxnmf.display import frames
+
+        return frames.igraph_clustering(self)
+
     def to_dict(self) -> dict[Any, int]:
         """The cluster of each node by its name."""
         return dict(zip(self.nodes, self.labels.tolist(), strict=True))
@@ -165,11 +197,13 @@ class Partition:
         return frames.networkx_graph(self)
 
     def __repr__(self) -> str:
-        """Return one line."""
-        return (
-            f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, modularity {self.modularity:.3f}, "
-            f"performance {self.performance:.3f}, gap {self.certificate.relative_gap:.1e}, {self.status.name}>"
+        """Return one line, without computing a proof."""
+        at_hand = vars(self)["solution"]
+        proof = (
+            "proof when asked for" if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
         )
+        quality = f"modularity {self.modularity:.3f}, performance {self.performance:.3f}"
+        return f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, {quality}, {proof}>"
 
     def __str__(self) -> str:
         """Return a summary of a few lines."""
@@ -181,8 +215,15 @@ class Partition:
             f"Partition of {len(self.nodes)} nodes into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
+            f"{self._alternatives_line()}the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
         )
+
+    def _alternatives_line(self) -> str:
+        """Description lengths of the numbers of clusters that were compared."""
+        if not self.alternatives:
+            return ""
+        some = ", ".join(f"{length:.1f} with {k}" for k, length in self.alternatives[:4])
+        return f"  description length in nats, less that of one cluster: {some}\n"
 
     def _label_lines(self) -> str:
         """What is proved about the labels, if it is at hand."""

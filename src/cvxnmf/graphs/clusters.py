@@ -1,0 +1,147 @@
+"""The clusters of a graph whose nodes are in canonical order, their number found or given.
+
+Left open, the number is that of the candidate with the shortest description; where no division makes it shorter, as many as
+directions stand above the noise, and one more. Given, candidates with that many clusters compete by description length: those of
+the leading directions, in which positions of the convex model grow first, and merged ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.convex.coarsening import LARGEST_WHOLE
+from cvxnmf.graphs.block_model import Clusters, RateModel
+from cvxnmf.graphs.candidates import affordable, best_candidates, merged_candidates
+from cvxnmf.graphs.components import separate_parts
+from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
+from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
+from cvxnmf.graphs.moves import Labels, renumber
+from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.threads import single_thread
+
+#: Settled clusters may lengthen the description by this share: the likeliest cluster of each node is not the likeliest division.
+SETTLING = 0.02
+
+
+class Division(NamedTuple):
+    """Labels of all nodes by decreasing size of the clusters, memberships, and numbers of clusters with their lengths."""
+
+    labels: Labels
+    memberships: Callable[[], FloatArray]
+    alternatives: tuple[tuple[int, float], ...] = ()
+
+
+def find_clusters(A: sp.csr_array) -> Division:
+    """The division that describes the graph shortest."""
+    kept = np.flatnonzero(np.diff(A.indptr))
+    part = _subgraph(A, kept)
+    with single_thread():
+        parts = separate_parts(part)
+        core = np.flatnonzero(parts >= 0)
+        start = describe_graph(_subgraph(part, core))
+        graph, found = best_candidates(start, renumber(parts[core]))
+        if found[0].n_clusters == 1 and (above := directions_above_noise(A)):
+            return divide_into(A, 1 + above)  # on all nodes with edges: what is beside a giant component counts as well
+        best = _settle(graph, found[0])
+    return _on_all_nodes(A, kept[core], graph, best, _alternatives(found))
+
+
+def divide_into(A: sp.csr_array, k: int) -> Division:
+    """The best division into exactly k clusters that is found."""
+    if k == 1:
+        return Division(np.zeros(A.shape[0], dtype=np.int64), partial(np.ones, (A.shape[0], 1)))
+    kept = np.flatnonzero(np.diff(A.indptr))
+    with single_thread():
+        start = describe_graph(_subgraph(A, kept))
+        graph, found = best_candidates(start, np.zeros(len(kept), dtype=np.int64))
+        graph = start if start.simple else graph
+        merged = [_settle(graph, candidate) for candidate in merged_candidates(graph, found, k)]
+        best = min(merged, key=lambda clusters: graph.candidate(clusters.labels).length, default=None)
+        if best is None or A.shape[0] <= LARGEST_WHOLE:
+            length = np.inf if best is None else graph.candidate(best.labels).length
+            spectral = _by_directions(A, kept, graph, k)
+            if length >= min(0.0, graph.candidate(spectral.labels[kept]).length):
+                return _ordered(spectral.labels, spectral.memberships, _alternatives(found))
+    assert best is not None
+    return _on_all_nodes(A, kept, graph, best, _alternatives(found))
+
+
+def _by_directions(A: sp.csr_array, kept: Labels, graph: DescribedGraph, k: int) -> Clusters:
+    """Clusters of all nodes by their positions in the leading directions: k - 1 of them, or all above the noise up to 2k."""
+    embedding = NodeEmbedding(A, k)
+    whole = graph if len(kept) == A.shape[0] else describe_graph(A).with_dispersion(graph.dispersion)
+    above = embedding.above_noise
+    found = [
+        cluster_positions(whole, embedding.directions[:, :count], k, above, Refinement.LIKELIHOOD)
+        for count in dict.fromkeys((k - 1, min(2 * k, max(k - 1, above))))
+    ]
+    return min(found, key=lambda clusters: graph.candidate(clusters.labels[kept]).length)
+
+
+def _settle(graph: DescribedGraph, best: Candidate) -> Clusters:
+    """The candidate with memberships from mean field, if that can be afforded and the description stays about as short."""
+    k = best.n_clusters
+    if k == 1 or not affordable(graph, k):
+        return Clusters(best.labels, np.empty((0, k)))
+    settled = refine_seeds(graph, [best.labels], k, RateModel.PER_CLUSTER, compete=False)
+    length = graph.candidate(settled.labels).length
+    if settled.n_filled or length > best.length + SETTLING * abs(best.length):
+        return Clusters(best.labels, np.empty((0, k)))
+    return settled
+
+
+def _alternatives(found: list[Candidate]) -> tuple[tuple[int, float], ...]:
+    """Of each number of clusters among the candidates the shortest length, by rising length."""
+    shortest: dict[int, float] = {}
+    for candidate in found:
+        shortest.setdefault(candidate.n_clusters, candidate.length)
+    return tuple(shortest.items())
+
+
+def _on_all_nodes(
+    A: sp.csr_array, core: Labels, graph: DescribedGraph, found: Clusters, alternatives: tuple[tuple[int, float], ...]
+) -> Division:
+    """Clusters of all nodes: those outside the core go with the largest, and belong to all in proportion to their sizes."""
+    k = int(found.labels.max()) + 1
+    sizes = np.bincount(found.labels, minlength=k)
+    labels = np.full(A.shape[0], int(np.argmax(sizes)), dtype=np.int64)
+    labels[core] = found.labels
+    memberships = partial(_spread_memberships, A.shape[0], core, graph, found, sizes)
+    rank = _by_size(labels)
+    return Division(np.argsort(rank)[labels], partial(_columns, memberships, rank), alternatives)
+
+
+def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clusters, sizes: Labels) -> FloatArray:
+    q = np.tile(sizes / sizes.sum(), (n, 1))
+    settled = len(found.memberships) > 0
+    own = found if settled else graph.model.with_posterior(found.labels, len(sizes), RateModel.PER_CLUSTER)
+    q[core] = own.memberships
+    return q
+
+
+def _ordered(labels: Labels, memberships: FloatArray, alternatives: tuple[tuple[int, float], ...]) -> Division:
+    rank = _by_size(labels)
+    return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1), alternatives)
+
+
+def _columns(memberships: Callable[[], FloatArray], rank: Labels) -> FloatArray:
+    return memberships()[:, rank]
+
+
+def _by_size(labels: Labels) -> Labels:
+    """Clusters by decreasing size."""
+    return np.argsort(-np.bincount(labels), kind="stable").astype(np.int64)
+
+
+def _subgraph(A: sp.csr_array, nodes: Labels) -> sp.csr_array:
+    if len(nodes) == A.shape[0]:
+        return A
+    B = sp.csr_array(A[nodes][:, nodes])
+    B.sort_indices()
+    return B

@@ -1,0 +1,240 @@
+"""How many nats it takes to describe a graph by clusters: the likelihood of a planted partition, and what labels and rates cost.
+
+With E_r twice the weight inside cluster r, D_r its degree sum, n_r its size, T the sum of degrees and phi the dispersion,
+
+    -LL/phi + log(n! / prod n_r!) + log C(n-1, k-1) + log n + (number of rates)/2 log m,
+
+less the same for a single cluster. LL is the degree-corrected likelihood at its best rates, one inside all clusters or one for
+each; of graphs whose edges are all alike every pair is joined once at most. Weights enter as their square roots, whose variance
+does not grow with them (docs/mathematics.md).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.graphs.block_model import PlantedPartition, RateModel
+from cvxnmf.graphs.moves import Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
+from cvxnmf.graphs.multilevel import Ascent
+from cvxnmf.graphs.score import EXACT, Score, once_at_most
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
+
+#: A common rate inside must be this much above the one across to be worth moving for.
+LEAST_RATIO = 1.01
+#: Gains below this many nats are rounding.
+LEAST_GAIN = 1e-9
+#: Edges that one brings along per neighbour, for every wedge that is closed beyond what degrees explain.
+TIED = 0.5
+#: Nodes at which wedges are looked at, and neighbours of each.
+WEDGE_NODES, WEDGE_NEIGHBOURS = 20_000, 30
+
+
+class Candidate(NamedTuple):
+    """Labels, how many rates the model has, and the description length in nats, less that of a single cluster."""
+
+    labels: Labels
+    rates: RateModel
+    length: float
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.labels.max()) + 1
+
+
+class DescribedGraph:
+    """A graph under the code; A is a symmetric csr_array without empty rows, as it enters the likelihood."""
+
+    def __init__(self, A: sp.csr_array, simple: bool, dispersion: float) -> None:
+        self.A, self.simple, self.dispersion = A, simple, dispersion
+        self.model = PlantedPartition(A, dispersion)
+
+    @cached_property
+    def level(self) -> Level:
+        """The graph for local moves."""
+        return level_of(self.A, self.model.degrees)
+
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Logarithms of factorials."""
+        return log_factorials(self.A.shape[0])
+
+    @cached_property
+    def log_edges(self) -> float:
+        """Logarithm of the number of edges."""
+        return log(max(self.A.nnz / 2.0, 2.0))
+
+    def with_dispersion(self, dispersion: float) -> DescribedGraph:
+        """The same graph under another dispersion."""
+        other = DescribedGraph(self.A, self.simple, dispersion)
+        vars(other).update({name: getattr(self, name) for name in ("level", "logs")})
+        return other
+
+    def sums(self, labels: Labels) -> Sums:
+        """What lies inside the clusters 0, 1, ... of these labels."""
+        return cluster_sums(self.level, np.ascontiguousarray(labels, dtype=np.int64), int(labels.max()) + 1)
+
+    def candidate(self, labels: Any, rates: RateModel | None = None) -> Candidate:
+        """Labels with their description length, under the model of the two that makes it shorter."""
+        labels = renumber(np.ascontiguousarray(labels, dtype=np.int64))
+        return Candidate(labels, *self.shortest(self.sums(labels), rates))
+
+    def shortest(self, sums: Sums, rates: RateModel | None = None) -> tuple[RateModel, float]:
+        """The model of the two, unless one is given, that makes the description of clusters shorter, and its length."""
+        both = RateModel if rates is None else (rates,)
+        return min(((model, self._length(sums, model)) for model in both), key=lambda found: found[1])
+
+    def _length(self, sums: Sums, rates: RateModel) -> float:
+        own, facts = rates is RateModel.PER_CLUSTER, (self.model.total, self.dispersion, self.log_edges)
+        return float(_length(sums, self.logs, *facts, own, self.simple)) if len(sums.masses) > 1 else 0.0
+
+    def score(self, labels: Labels, rates: RateModel) -> Score | None:
+        """What moves raise to shorten the description, at the rates of these labels; None if clusters are not denser inside."""
+        sums, T = self.sums(labels), self.model.total
+        k, inside, pairs = len(sums.masses), float(sums.edges.sum()), float(np.sum(sums.masses**2))
+        across = max(T - inside, 0.5 * self.unit) / max(T * T - pairs, 1e-12 * T * T)
+        charge = log(max(self.A.shape[0] - k, 1) / k)
+        simple = float(self.simple) / self.dispersion
+        if rates is RateModel.PER_CLUSTER:
+            return Score(0.0, 0.0, 1.0 / self.dispersion, across, 1.0, charge + 0.5 * self.log_edges, simple)
+        within = inside / pairs
+        if within <= LEAST_RATIO * across:
+            return None
+        half = 0.5 / self.dispersion
+        return Score(half * log(within / across), half * (within - across), 0.0, 1.0, 1.0, charge, simple)
+
+    @cached_property
+    def unit(self) -> float:
+        """Mean weight of an edge."""
+        return self.model.total / max(int(self.A.nnz), 1)
+
+    def first_score(self) -> Score:
+        """A rate for each cluster, from single nodes: as if all weight lay across."""
+        charge = log(5.0) + 0.5 * self.log_edges
+        return Score(0.0, 0.0, 1.0 / self.dispersion, 1.0 / self.model.total, 1.0, charge, float(self.simple) / self.dispersion)
+
+    def modularity_score(self, resolution: float) -> Score:
+        """Modularity, in units of the mean weight."""
+        return Score(1.0 / self.unit, resolution / (self.model.total * self.unit))
+
+    def ascent(self, score: Score) -> Ascent:
+        """Ascents of a score on this graph."""
+        return Ascent(self.level, score, self.logs, LEAST_GAIN)
+
+    def tied_edges(self, labels: Labels) -> float:
+        """How many edges hang together in the clusters: what closed triangles multiply the dispersion with.
+
+        If wedges inside clusters are closed more often than their degrees explain, by the share c of those that could be more,
+        an edge brings ``c (d - 1) / 2`` others along, d being the mean degree inside: independent facts are fewer than edges.
+        """
+        observed, expected, wedges = map(float, _closure(self.level, labels, int(labels.max()) + 1))
+        excess = (observed - expected) / (wedges - expected) if wedges > expected * (1.0 + 1e-9) else 0.0
+        degree = self._entries_inside(labels) / float(self.A.shape[0])
+        return 1.0 + TIED * max(excess, 0.0) * max(degree - 1.0, 0.0)
+
+    def _entries_inside(self, labels: Labels) -> int:
+        return int(np.count_nonzero(labels[self.model.rows] == labels[self.A.indices]))
+
+    def weight_dispersion(self, labels: Labels) -> float:
+        """``sum (A - M)_ij^2 / sum M_ij`` with the model M of a rate for each cluster; 1 for graphs whose edges are alike."""
+        if self.simple:
+            return 1.0
+        sums, T, degrees = self.sums(labels), self.model.total, self.model.degrees
+        across = max(T - float(sums.edges.sum()), 0.0) / max(T * T - float(np.sum(sums.masses**2)), 1e-12 * T * T)
+        within = sums.edges / np.maximum(sums.masses**2, 1e-300)
+        rows, own = self.model.rows, labels[self.model.rows]
+        rates = np.where(own == labels[self.A.indices], within[own], across)
+        squares = np.bincount(labels, degrees**2, len(within))
+        model = float(np.sum((within * squares) ** 2) + across**2 * (float(squares.sum()) ** 2 - float(np.sum(squares**2))))
+        cross = float(np.sum(self.A.data * rates * degrees[rows] * degrees[self.A.indices]))
+        return max(float(np.sum(self.A.data**2)) - 2.0 * cross + model, 1e-9 * T * self.unit) / T
+
+
+def describe_graph(A: sp.csr_array) -> DescribedGraph:
+    """A graph without empty rows under the code: edges that are all alike as they are, other weights as their square roots."""
+    off = A.data[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) != A.indices]
+    simple = len(off) > 0 and float(off.min()) == float(off.max())
+    view = sp.csr_array((A.data / off[0] if simple else np.sqrt(A.data), A.indices, A.indptr), shape=A.shape)
+    graph = DescribedGraph(view, simple, 1.0)
+    one = np.zeros(A.shape[0], dtype=np.int64)
+    return graph if simple else graph.with_dispersion(graph.weight_dispersion(one))
+
+
+@compile_with(**EXACT)
+def _length(sums: Sums, logs: Any, total: float, dispersion: float, log_edges: float, own: bool, simple: bool) -> float:
+    """The description length of at least two clusters."""
+    k, n = len(sums.masses), int(np.sum(sums.sizes))
+    inside, pairs = np.sum(sums.edges), np.sum(sums.masses * sums.masses)
+    cost = logs[n] + logs[n - 1] - logs[k - 1] - logs[n - k] + np.log(n) + 0.5 * log_edges * (k if own else 1)
+    likelihood = _entropy(total - inside, total - pairs / total)
+    if own:
+        for r in range(k):
+            likelihood += _entropy(sums.edges[r], sums.masses[r] ** 2 / total)
+    else:
+        likelihood = likelihood + _entropy(inside, pairs / total) if inside * total > pairs else 0.0
+    likelihood, places = 0.5 * likelihood, 0.5 * n * (n - 1.0)
+    once = -once_at_most(total, places)
+    for r in range(k):
+        cost -= logs[sums.sizes[r]]
+        within = 0.5 * sums.sizes[r] * (sums.sizes[r] - 1.0)
+        once += once_at_most(sums.edges[r], within)
+        places -= within
+    once += once_at_most(total - inside, places)
+    return float(cost - (likelihood + (once if simple else 0.0)) / dispersion)
+
+
+@compile_with(**EXACT)
+def _entropy(x: float, y: float) -> float:
+    """``x log(x / y)``, 0 where either is not positive."""
+    return float(x * np.log(x / y)) if x > 0.0 and y > 0.0 else 0.0
+
+
+@compile_with(**EXACT)
+def _degrees_inside(level: Level, labels: Any, count: int) -> Any:
+    """Numbers of neighbours in the own cluster; of each cluster the rate at which such neighbours are joined, per degrees."""
+    n = len(labels)
+    inside, total, squares = np.zeros(n), np.zeros(count), np.zeros(count)
+    for i in range(n):
+        for p in range(level.indptr[i], level.indptr[i + 1]):
+            if labels[level.indices[p]] == labels[i]:
+                inside[i] += 1.0
+        total[labels[i]] += inside[i]
+        squares[labels[i]] += inside[i] ** 2
+    rates = np.zeros(count)
+    for c in range(count):
+        free = total[c] ** 2 - squares[c]
+        rates[c] = total[c] / free if free > 0 else 0.0
+    return inside, rates
+
+
+@compile_with(**EXACT)
+def _closure(level: Level, labels: Any, count: int) -> Any:
+    """Of wedges inside clusters, how many are closed, how many their degrees explain, and how many there are, on a sample."""
+    n = len(labels)
+    inside, rates = _degrees_inside(level, labels, count)
+    observed, expected, wedges = 0.0, 0.0, 0.0
+    near, mark = np.empty(WEDGE_NEIGHBOURS, np.int64), np.full(n, -1)
+    for i in range(0, n, max(1, n // WEDGE_NODES)):
+        found, stride = 0, max(1, -(-int(inside[i]) // WEDGE_NEIGHBOURS))
+        place = 0
+        for p in range(level.indptr[i], level.indptr[i + 1]):
+            if labels[level.indices[p]] == labels[i]:
+                if place % stride == 0:
+                    near[found] = level.indices[p]
+                    found += 1
+                place += 1
+        for a in range(found):
+            j = near[a]
+            for p in range(level.indptr[j], level.indptr[j + 1]):
+                mark[level.indices[p]] = j
+            for b in range(a + 1, found):
+                wedges += 1.0
+                expected += min(1.0, rates[labels[i]] * inside[j] * inside[near[b]])
+                observed += 1.0 if mark[near[b]] == j else 0.0
+    return observed, expected, wedges

@@ -1,0 +1,53 @@
+"""Nested divisions of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.linalg.arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Nested divisions: the clusters of a partition merged two by two, those first that lengthen the description least.
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (n,)
+        The division that merges begin with.
+    pairs : ndarray of int, shape (n_clusters - 1, 2)
+        The merges in their order: the cluster that stays, and the one that goes into it.
+    lengths : ndarray of shape (n_clusters,)
+        Description length in nats, less that of a single cluster, before the first merge and after each.
+    savings : ndarray of shape (n_clusters,)
+        By how many nats the description grows when a cluster is merged with the one nearest to it; NaN for a single one.
+    """
+
+    labels: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    lengths: FloatArray
+    savings: FloatArray
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters that merges begin with."""
+        return len(self.lengths)
+
+    def at(self, n_clusters: int) -> NDArray[np.intp]:
+        """Labels of the division into so many clusters, by decreasing size."""
+        if not 1 <= n_clusters <= self.n_clusters:
+            raise ValueError(
+                f"The hierarchy has divisions into 1 to {self.n_clusters} clusters, not {n_clusters}; "
+                f"for more, call partition with n_clusters={n_clusters}."
+            )
+        names = np.arange(self.n_clusters)
+        for kept, gone in self.pairs[: self.n_clusters - n_clusters][::-1]:  # what is merged last has its final name first
+            names[gone] = names[kept]
+        labels = np.unique(names[self.labels], return_inverse=True)[1]
+        return np.argsort(np.argsort(-np.bincount(labels), kind="stable"), kind="stable")[labels].astype(np.intp)
+
+    def __repr__(self) -> str:
+        return f"<Hierarchy: 1 to {self.n_clusters} clusters, {self.lengths[0]:.6g} nats at {self.n_clusters}>"

@@ -1,0 +1,112 @@
+"""Description lengths: the formula, the number of clusters that they choose, merges and hierarchies."""
+
+from math import comb, lgamma, log
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from builders import planted_graph
+from cvxnmf.graphs.block_model import RateModel
+from cvxnmf.graphs.candidates import best_candidates, merged_candidates
+from cvxnmf.graphs.description_length import describe_graph
+from cvxnmf.graphs.hierarchy import hierarchy_of
+from cvxnmf.graphs.merges import merge_clusters
+from cvxnmf.graphs.score import Score
+from naive import naive_block_likelihood, naive_score
+
+
+def csr(graph):
+    return sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=float))
+
+
+@pytest.mark.parametrize("rates", RateModel)
+def test_the_length_is_that_of_the_formula(rates):
+    A, labels = planted_graph(60, 3, 12, 0.2, connected=True)
+    graph, common = describe_graph(sp.csr_array(A)), rates is RateModel.COMMON
+    sizes, n, edges = np.bincount(labels), len(A), A.sum() / 2
+    once = lambda e, N: e + (N - e) * np.log1p(-e / N)  # noqa: E731
+    inside = [A[labels == r][:, labels == r].sum() / 2 for r in range(3)]
+    pairs = sizes * (sizes - 1) / 2
+    likelihood = naive_block_likelihood(A, labels, 3, common) - naive_block_likelihood(A, 0 * labels, 1, common)
+    likelihood += (
+        sum(map(once, inside, pairs)) + once(edges - sum(inside), n * (n - 1) / 2 - pairs.sum()) - once(edges, n * (n - 1) / 2)
+    )
+    cost = lgamma(n + 1) - sum(lgamma(size + 1) for size in sizes) + log(comb(n - 1, 2)) + log(n)
+    cost += (1 if common else 3) / 2 * log(edges)
+    found = graph.candidate(labels, rates)
+    assert found.length == pytest.approx(cost - likelihood)
+    assert graph.candidate(0 * labels).length == 0.0
+
+
+@pytest.mark.parametrize("rates", RateModel)
+def test_moves_raise_what_shortens_the_description(rates):
+    """At given rates and number of clusters, differences of the score are differences of the length."""
+    A, labels = planted_graph(80, 4, 12, 0.3, connected=True)
+    graph = describe_graph(sp.csr_array(A))
+    before, score = graph.candidate(labels, rates), graph.score(labels, rates)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        other = before.labels.copy()
+        other[rng.integers(80)] = rng.integers(4)
+        gained = naive_score(A, other, score) - naive_score(A, before.labels, score)
+        shorter = before.length - graph.candidate(other, rates).length
+        assert shorter == pytest.approx(
+            gained, rel=0.1, abs=1.0
+        )  # the rest is the change of the best rates, and of the pairs across
+
+
+@pytest.mark.parametrize(("count", "size"), [(30, 5), (100, 5), (200, 4)])
+def test_rings_of_cliques_are_found(count, size):
+    A = csr(nx.ring_of_cliques(count, size))
+    _, found = best_candidates(describe_graph(A), np.zeros(A.shape[0], dtype=np.int64))
+    assert found[0].n_clusters == count
+    assert len(set(zip(found[0].labels.tolist(), (np.arange(A.shape[0]) // size).tolist(), strict=True))) == count
+
+
+def test_edges_that_hang_together_in_triangles_count_less():
+    points = np.random.default_rng(0).random((400, 2))
+    near = (((points[:, None] - points[None]) ** 2).sum(axis=-1) < 0.005).astype(float) - np.eye(400)
+    independent, labels = planted_graph(400, 4, 12, 0.2, connected=True)
+    assert describe_graph(sp.csr_array(independent)).tied_edges(labels) < 1.1
+    graph = describe_graph(sp.csr_array(near[near.sum(axis=1) > 0][:, near.sum(axis=1) > 0]))
+    assert graph.tied_edges(np.zeros(graph.A.shape[0], dtype=np.int64)) > 2.0
+    assert describe_graph(csr(nx.ring_of_cliques(5, 5))).tied_edges(np.arange(25) // 5) == 1.0
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_best_merge_is_made_at_every_step(k):
+    A, labels = planted_graph(30, 5, 10, 0.3, connected=True)
+    graph = describe_graph(sp.csr_array(A))
+    score = Score(1.0, 1.0 / A.sum())
+    merged = merge_clusters(graph.level, score, graph.logs, labels, k)
+    current = np.unique(labels, return_inverse=True)[1]
+    while current.max() + 1 > k:
+        pairs = [(a, b) for a in range(current.max() + 1) for b in range(a)]
+        unions = [np.unique(np.where(current == a, b, current), return_inverse=True)[1] for a, b in pairs]
+        current = max(unions, key=lambda division: naive_score(A, division, score))
+    assert len(set(zip(merged.tolist(), current.tolist(), strict=True))) == k
+
+
+def test_divisions_into_a_given_number_are_merged_from_finer_ones():
+    A, labels = planted_graph(200, 4, 16, 0.15, connected=True)
+    graph = describe_graph(sp.csr_array(A))
+    graph, found = best_candidates(graph, np.zeros(200, dtype=np.int64))
+    assert {candidate.n_clusters for candidate in merged_candidates(graph, found, 3)} == {3}
+    assert merged_candidates(graph, found, 4)[0].length == pytest.approx(graph.candidate(labels).length, rel=0.05)
+
+
+def test_a_hierarchy_is_nested_and_has_its_lengths():
+    A = csr(nx.ring_of_cliques(6, 5))
+    labels = np.arange(30) // 5
+    found, graph = hierarchy_of(A, labels), describe_graph(A)
+    assert found.n_clusters == 6
+    for k in range(1, 7):
+        division = found.at(k)
+        assert len(set(division.tolist())) == k
+        assert found.lengths[6 - k] == pytest.approx(graph.candidate(division).length)
+        assert len(set(zip(labels.tolist(), division.tolist(), strict=True))) == 6
+    assert (found.savings > 0).all()
+    with pytest.raises(ValueError, match="1 to 6 clusters, not 7"):
+        found.at(7)
