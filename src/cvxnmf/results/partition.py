@@ -30,6 +30,7 @@ UNIQUENESS = {
     None: "Whether other partitions are optimal too is not decided.",
 }
 
+
 @dataclass(frozen=True, eq=False)
 class Partition:
     """A partition of a graph: clusters of its nodes, how good they are, and what is proved.
