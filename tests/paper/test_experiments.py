@@ -84,6 +84,14 @@ def test_paired_differences_are_those_of_the_rows(tmp_path):
         assert line["wins"] + line["ties"] + line["losses"] == pytest.approx(1.0)
 
 
+def test_no_method_is_above_the_proved_bound_and_clear_clusters_meet_it():
+    rows = rows_of("figure2-right", size=24, repeats=2, deltas=(-0.4, 0.0, 0.8))
+    bounds = {(row["delta"], row["seed"]): row["performance"] for row in rows if row["method"] == methods.BOUND}
+    assert all(row["performance"] <= bounds[row["delta"], row["seed"]] for row in rows)
+    clear = [row["performance"] == bounds[0.8, row["seed"]] for row in rows if row["delta"] == 0.8]
+    assert all(clear)
+
+
 def test_figure_1_orders_every_node_once():
     rows = rows_of("figure1", size=20, deltas=(0.6,))
     for name in {row["setting"] for row in rows}:
@@ -129,7 +137,7 @@ def test_a_run_that_is_broken_off_leaves_its_rows(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         reproduce("figure2-right", tmp_path, progress=stop, **SMALL["figure2-right"])
-    assert len(table(tmp_path / "figure2-right.csv")) == 2 * (len(methods.CONVEX) + len(methods.SPECTRAL))
+    assert len(table(tmp_path / "figure2-right.csv")) == 2 * (len(methods.CONVEX) + len(methods.SPECTRAL) + 1)
     assert not (tmp_path / "figure2-right.png").exists()
 
 
@@ -171,7 +179,7 @@ def test_the_command_prints_the_files(tmp_path, capsys):
     assert not err
     assert facts["certified"]
     assert facts["options"]["repeats"] == 2
-    assert len(facts["means"]) == 2 * (len(methods.CONVEX) + len(methods.SPECTRAL))
+    assert len(facts["means"]) == 2 * (len(methods.CONVEX) + len(methods.SPECTRAL) + 1)
 
 
 def test_the_command_refuses_an_option_of_another_figure(tmp_path, capsys):

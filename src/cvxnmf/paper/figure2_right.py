@@ -20,23 +20,26 @@ LOOKS = {
     methods.MIN_MAX: (style.BLACK, "--"),
     methods.SPLIT: (style.GREY, ":"),
     methods.NORMALISED: (style.RED, "--"),
+    methods.BOUND: (style.ORANGE, "-."),
 }
 
 
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
-    """The performance of every method on one graph."""
+    """The performance of every method on one graph, and what no partition into two clusters exceeds."""
     _, delta, repeat = task
     seed, tol = options["seed"] + repeat, options["tol"]
     A = methods.draw_graph(options["size"], delta, seed)
     graph = {"delta": delta, "seed": seed}
+    unproved: Row = {"relative_gap": None, "tol": None}
     rows: list[Row] = []
     for method in methods.CONVEX:
         found = methods.partition_in_two(A, method, tol)
         proof = {"relative_gap": found.certificate.relative_gap, "tol": tol}
         rows.append({**graph, "method": method, "performance": performance(A, found.labels), **proof})
     for method, labels in methods.SPECTRAL.items():
-        rows.append({**graph, "method": method, "performance": performance(A, labels(A)), "relative_gap": None, "tol": None})
-    return rows
+        rows.append({**graph, "method": method, "performance": performance(A, labels(A)), **unproved})
+    bound = methods.performance_bound(A, found.labels)
+    return [*rows, {**graph, "method": methods.BOUND, "performance": bound, **unproved}]
 
 
 def _scores(rows: Sequence[Row]) -> dict[tuple[float, str], FloatArray]:
