@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from cvxnmf.linalg.logarithm import weighted_logarithms
-from cvxnmf.linalg.products import product_entries, thin_product
+from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_thin_products(k):
-    A, H = np.random.default_rng(0).random((23, 17)), np.random.default_rng(1).random((k, 17))
-    np.testing.assert_allclose(thin_product(A, H), A @ H.T, rtol=1e-13)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 16, 17])
+@pytest.mark.parametrize("m", [3, 8, 9])
+def test_thin_products(m, k):
+    rng = np.random.default_rng(k)
+    A, X, Y = rng.random((m, 30)), rng.random((30, k)), rng.random((m, k))
+    np.testing.assert_allclose(dense_times(A, X), A @ X, rtol=1e-13)
+    np.testing.assert_allclose(dense_transposed_times(A, Y), A.T @ Y, rtol=1e-13)
+    np.testing.assert_allclose(dense_times(A.T, Y), A.T @ Y, rtol=1e-13)
 
 
 def test_single_entries_of_a_product():

@@ -14,6 +14,7 @@ from cvxnmf import validation
 from cvxnmf.chunked.memory import DEFAULTS, Settings, gram_fits
 from cvxnmf.chunked.row_chunks import Maximum, RowChunks
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.products import dense_transposed_times
 
 
 class ChunkedMatrix:
@@ -134,5 +135,5 @@ def chunk_gram_times(chunk: Any, state: Any, X: FloatArray) -> tuple[None, tuple
 
 
 def transposed_product(chunk: Any, U: FloatArray) -> FloatArray:
-    """``A_c' U``, of a dense chunk as ``(U' A_c)'``, which libraries do up to three times as fast."""
-    return np.asarray(chunk.T @ U) if sp.issparse(chunk) else np.ascontiguousarray((U.T @ chunk).T)
+    """``A_c' U``."""
+    return np.asarray(chunk.T @ U) if sp.issparse(chunk) else dense_transposed_times(chunk, U)

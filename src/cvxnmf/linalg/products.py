@@ -6,44 +6,78 @@ from typing import Any
 
 import numpy as np
 
+from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled
 
-#: Columns up to which the compiled loop beats the library's matrix product.
-THIN = 4
+#: Columns up to which the compiled loops beat the library's matrix product.
+THIN = 16
+
+
+def dense_times(A: FloatArray, X: FloatArray) -> FloatArray:
+    """``A X`` for a dense A; with few columns in one pass over A."""
+    if X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64:
+        return np.asarray(thin_product(A, np.ascontiguousarray(X.T)))
+    return np.ascontiguousarray(A @ X)
+
+
+def dense_transposed_times(A: FloatArray, X: FloatArray) -> FloatArray:
+    """``A' X`` for a dense A; with few columns in one pass over A, else as ``(X' A)'``, which libraries do faster."""
+    if X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64:
+        return np.ascontiguousarray(thin_transposed_product(A, np.ascontiguousarray(X)).T)
+    return np.ascontiguousarray((X.T @ A).T)
 
 
 @compiled
 def thin_product(A: Any, H: Any) -> Any:
-    """``A H'`` for H with at most four rows, in one pass over A; library products are slow at such shapes."""
-    m, n = A.shape
-    k = H.shape[0]
+    """``A H'``: four rows and two columns at a time, whose sums stay in registers."""
+    (m, n), k = A.shape, H.shape[0]
     result = np.empty((m, k))
-    h0, h1, h2, h3 = H[0], H[min(1, k - 1)], H[min(2, k - 1)], H[min(3, k - 1)]
+    rows, columns = m - m % 4, k - k % 2
+    for i in range(0, rows, 4):
+        a, b, c, d = A[i], A[i + 1], A[i + 2], A[i + 3]
+        for r in range(0, columns, 2):
+            x, y = H[r], H[r + 1]
+            ax, ay, bx, by, cx, cy, dx, dy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for j in range(n):
+                ax += a[j] * x[j]
+                ay += a[j] * y[j]
+                bx += b[j] * x[j]
+                by += b[j] * y[j]
+                cx += c[j] * x[j]
+                cy += c[j] * y[j]
+                dx += d[j] * x[j]
+                dy += d[j] * y[j]
+            result[i, r], result[i + 1, r], result[i + 2, r], result[i + 3, r] = ax, bx, cx, dx
+            result[i, r + 1], result[i + 1, r + 1], result[i + 2, r + 1], result[i + 3, r + 1] = ay, by, cy, dy
     for i in range(m):
-        a = A[i]
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        if k == 4:
+        for r in range(columns if i < rows else 0, k):  # what is left over
+            total = 0.0
             for j in range(n):
-                s0 += a[j] * h0[j]
-                s1 += a[j] * h1[j]
-                s2 += a[j] * h2[j]
-                s3 += a[j] * h3[j]
-        elif k == 3:
+                total += A[i, j] * H[r, j]
+            result[i, r] = total
+    return result
+
+
+@compiled
+def thin_transposed_product(A: Any, X: Any) -> Any:
+    """``X' A``: four rows and two columns at a time, so that a row of the result is loaded and stored once for four."""
+    (m, n), k = A.shape, X.shape[1]
+    result = np.zeros((k, n))
+    rows, columns = m - m % 4, k - k % 2
+    for i in range(0, rows, 4):
+        a, b, c, d = A[i], A[i + 1], A[i + 2], A[i + 3]
+        for r in range(0, columns, 2):
+            first, second = result[r], result[r + 1]
+            ax, bx, cx, dx = X[i, r], X[i + 1, r], X[i + 2, r], X[i + 3, r]
+            ay, by, cy, dy = X[i, r + 1], X[i + 1, r + 1], X[i + 2, r + 1], X[i + 3, r + 1]
             for j in range(n):
-                s0 += a[j] * h0[j]
-                s1 += a[j] * h1[j]
-                s2 += a[j] * h2[j]
-        else:
+                first[j] += (ax * a[j] + bx * b[j]) + (cx * c[j] + dx * d[j])
+                second[j] += (ay * a[j] + by * b[j]) + (cy * c[j] + dy * d[j])
+    for i in range(m):
+        for r in range(columns if i < rows else 0, k):  # what is left over
+            x, row = X[i, r], result[r]
             for j in range(n):
-                s0 += a[j] * h0[j]
-                s1 += a[j] * h1[j]
-        result[i, 0] = s0
-        if k > 1:
-            result[i, 1] = s1
-        if k > 2:
-            result[i, 2] = s2
-        if k > 3:
-            result[i, 3] = s3
+                row[j] += x * A[i, j]
     return result
 
 

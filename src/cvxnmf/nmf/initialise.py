@@ -20,6 +20,7 @@ from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
 from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
+from cvxnmf.linalg.products import dense_times, dense_transposed_times
 from cvxnmf.linalg.sparse import csr_times, csr_transposed_times
 from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
 from cvxnmf.results import Solution
@@ -213,12 +214,12 @@ def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
 
 def _times(A: Any, X: FloatArray) -> FloatArray:
     """``A X``."""
-    return csr_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A @ X)
+    return csr_times(A, X) if sp.issparse(A) else dense_times(A, X) if isinstance(A, np.ndarray) else np.asarray(A @ X)
 
 
 def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
     """``A' X``."""
-    return csr_transposed_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A.T @ X)
+    return csr_transposed_times(A, X) if sp.issparse(A) else dense_transposed_times(A, X)
 
 
 def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:

@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.chunked import transposed_product
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
-from cvxnmf.linalg.products import THIN, thin_product
+from cvxnmf.linalg.products import dense_times, dense_transposed_times
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.sparse import csr_product_entries, csr_times, csr_transposed_times, ratio_product, row_shares
 
@@ -89,14 +88,12 @@ class DenseRows:
         return list(zip(cuts, cuts[1:], strict=False))
 
     def times(self, V: FloatArray) -> FloatArray:
-        """``A V``; with few columns in one pass over A."""
-        if V.shape[1] <= THIN:
-            return np.asarray(thin_product(self.A, np.ascontiguousarray(V.T)))
-        return np.asarray(self.A @ V)
+        """``A V``."""
+        return dense_times(self.A, V)
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """``A' U``."""
-        return transposed_product(self.A, U)
+        return dense_transposed_times(self.A, U)
 
     def _ratio(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``A / UV'`` and ``sum A log(UV')``."""
@@ -112,7 +109,7 @@ class DenseRows:
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``(A / UV')' U`` and ``sum A log(UV')``."""
         ratio, logarithms = self._ratio(U, V)
-        return transposed_product(ratio, U), logarithms
+        return dense_transposed_times(ratio, U), logarithms
 
     def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Row chunks of A and of ``UV'``."""
