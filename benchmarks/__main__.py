@@ -37,7 +37,7 @@ TABLES: dict[str, Callable[[Scale], list[Table]]] = {
     "planted-quality": communities.planted_quality,
     "families": families.families,
     "small-graphs": convex.real_graphs,
-    "without-penalty": convex.without_penalty,
+    "hard-problems": convex.hard_problems,
     "nonsymmetric": convex.nonsymmetric,
     "doubly-nonnegative": convex.doubly_nonnegative,
     "exp-factor": convex.factors,

@@ -70,7 +70,17 @@ def labelled_gml(name: str) -> Labelled | None:
 def from_file(name: str) -> np.ndarray | None:
     """The adjacency matrix alone."""
     found = labelled_gml(name)
-    return None if found is None else found[0]
+    if found is not None:
+        return found[0]
+    path = data_file(f"{name}_edges.csv")
+    return None if path is None else _from_edges(_integers(path))
+
+
+def _from_edges(edges: np.ndarray) -> np.ndarray:
+    """The adjacency matrix of pairs of nodes."""
+    A = np.zeros((edges.max() + 1,) * 2)
+    A[edges[:, 0], edges[:, 1]] = A[edges[:, 1], edges[:, 0]] = 1.0
+    return A
 
 
 def karate_labelled() -> Labelled:
@@ -257,6 +267,14 @@ def dense_counts() -> np.ndarray:
     """Counts 400 by 150 with twelve planted components."""
     rng = np.random.default_rng(5)
     return rng.poisson(rng.gamma(0.5, 1.0, (400, 12)) @ rng.gamma(0.5, 1.0, (12, 150))).astype(float)
+
+
+def zipf_counts(rows: int, columns: int) -> np.ndarray:
+    """Counts whose margins fall as those of words do: their means span the square of the sizes."""
+    rng = np.random.default_rng(3)
+    mean = 900.0 * np.outer(1.0 / np.arange(1, rows + 1), 1.0 / np.arange(1, columns + 1))
+    counts = rng.poisson(mean * rng.gamma(2.0, 0.5, (rows, columns))).astype(float)
+    return counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
 
 
 def topic_counts(rows: int, columns: int, topics: int, words: int, seed: int) -> sp.csr_array:

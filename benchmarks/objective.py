@@ -79,18 +79,19 @@ def exponent(sizes: Any, spent: Any) -> float:
 
 
 def eigendecompositions(A: Any) -> dict[str, Callable[[], Any]]:
-    """One full ``scipy.linalg.eigh`` of A, eigenvectors included, on all threads and on one.
+    """One full ``scipy.linalg.eigh`` of A, eigenvectors included, or a thin SVD of a rectangle, on all threads and on one.
 
     On a busy machine threads may wait for each other so long that one is several times faster; what is compared with the unit
     would then look better than it is.
     """
     dense = A.toarray() if sp.issparse(A) else A
+    decompose = (lambda: sl.eigh(dense)) if dense.shape[0] == dense.shape[1] else thin_svd(dense)
 
     def on_one_thread() -> Any:
         with threadpool_limits(1):
-            return sl.eigh(dense)
+            return decompose()
 
-    return {"eigh": lambda: sl.eigh(dense), "eigh on one thread": on_one_thread}
+    return {"eigh": decompose, "eigh on one thread": on_one_thread}
 
 
 def faster(times: dict[str, Timing]) -> str:
