@@ -54,8 +54,9 @@ def _symmetric(rng):
 
 def _nonsymmetric(rng):
     A, loss = random_table(rng, False), str(rng.choice(["kl", "mse"]))
-    trace = float(rng.choice([0.05, 0.5, 2.0]))
-    return _solved(cvxnmf.nonsymmetric(A, loss=loss, trace=trace, effects=bool(rng.random() < 0.6)), A)
+    trace, penalty = float(rng.choice([0.05, 0.5, 2.0])), "paper" if loss == "kl" and rng.random() < 0.3 else "nuclear"
+    effects = penalty == "nuclear" and bool(rng.random() < 0.6)
+    return _solved(cvxnmf.nonsymmetric(A, loss=loss, trace=trace, effects=effects, penalty=penalty), A)
 
 
 def _sparse(rng):

@@ -1,0 +1,173 @@
+"""Certificates and forgeries of every form whose verdicts are known: from exact arithmetic, or because they must be refused.
+
+`make_cases` uses the whole library and the exact twin; `verdicts` only the trusted kernel, so that a mutant of it is judged fast.
+"""
+
+import dataclasses
+from decimal import Decimal, getcontext
+
+import numpy as np
+import scipy.sparse as sp
+
+getcontext().prec = 50
+FACTS = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale", "probable")
+
+
+@dataclasses.dataclass
+class Case:
+    """Data, the contents of a certificate, and the bound of exact arithmetic as digits; None if it must be refused."""
+
+    name: str
+    A: object
+    facts: dict
+    statement: dict
+    witness: dict
+    exact: str | None
+    margin: float = 0.0
+    seal: bool = True
+
+
+def make_cases(kinds_wanted=60, last_seed=400):
+    """Honest certificates of every form, and forgeries of each."""
+    import mpmath as mp
+
+    from campaigns import exact
+    from campaigns.cases import random_certificate
+
+    cases, seed, kinds = [], 0, {}
+    while len(kinds) < kinds_wanted and seed < last_seed:
+        seed += 1
+        found = random_certificate(np.random.default_rng(seed))
+        if found is None or not found[1].rigorous:
+            continue
+        A, certificate = found
+        kind = (certificate.kind, *(str(value) for value in dict(certificate.statement).values() if not isinstance(value, float)))
+        if kinds.get(kind, 0) >= 2 or (certificate.kind == "zero" and len(kinds) > 10):
+            continue
+        kinds[kind] = kinds.get(kind, 0) + 1
+        proof = certificate.statement.prove(A, certificate.kind, certificate.witness)
+        bound = exact.exact_bound(A, certificate.statement, certificate.kind, certificate.witness)
+        cases.append(_case(f"{seed} {'/'.join(kind)}", A, certificate, mp.nstr(max(mp.mpf(0), bound), 40), proof.spare))
+    return [*cases, *(forgery for case in cases for forgery in forgeries(case))]
+
+
+def _case(name, A, certificate, bound, margin):
+    facts = {fact: getattr(certificate, fact) for fact in FACTS}
+    return Case(name, A, facts, dict(certificate.statement), dict(certificate.witness), bound, margin)
+
+
+def forgeries(case):
+    """What a check must refuse, whatever the certificate."""
+
+    def forge(why, A=None, seal=True, statement=None, witness=None, **facts):
+        data = case.A if A is None else A
+        return dataclasses.replace(
+            case,
+            name=f"{case.name}: {why}",
+            A=data,
+            facts=case.facts | facts,
+            statement=case.statement | (statement or {}),
+            witness=case.witness if witness is None else witness,
+            exact=None,
+            seal=seal,
+        )
+
+    bound, scale, margin = case.facts["bound"], case.facts["scale"], case.margin
+    row = np.full((1, case.A.shape[1]), 1.0 + np.nanmax(case.A))
+    above = bound + 4 * max(margin, 1e-13 * scale)
+    yield forge("bound raised", bound=above, value=max(above, case.facts["value"]))
+    yield forge("bound lowered", bound=bound - 1e-8 * max(scale, bound))
+    yield forge("value below the bound", value=bound - 1e-8 * max(scale, bound))
+    yield forge("value is NaN", value=float("nan"))
+    yield forge("scale doubled", scale=2 * scale)
+    yield forge("scale moved", scale=scale * (1 + 1e-8))
+    yield forge("other scope", scope="labels")
+    yield forge("unknown kind", kind="hearsay")
+    yield forge("not sealed", seal=False, value=case.facts["value"] + 1.0)
+    yield forge("negative data", A=np.where(np.arange(case.A.size).reshape(case.A.shape) == 0, -1.0, case.A))
+    yield forge("infinite data", A=np.where(np.arange(case.A.size).reshape(case.A.shape) == 1, np.inf, case.A))
+    yield forge("complex data", A=case.A * 1j)
+    yield forge("masked data", A=np.ma.masked_array(case.A, case.A > 1e300))
+    yield forge("a vector", A=case.A.ravel())
+    yield forge("nothing", A=np.zeros((0, 0)))
+    yield forge("huge data", A=case.A * 1e200)
+    yield forge("tiny data", A=case.A * 1e-200)
+    yield forge("a row more", A=np.vstack([case.A, row]))
+    yield forge("sparse data of a row more", A=sp.csr_array(np.vstack([np.nan_to_num(case.A), row])))
+    yield from _forged_statements(case, forge)
+    if case.facts["kind"] == "dual":
+        yield from _forged_witnesses(case, forge)
+
+
+def _forged_statements(case, forge):
+    for name, value in case.statement.items():
+        yield forge(f"{name} is nonsense", statement={name: "nonsense"})
+        yield forge(f"{name} is an array", statement={name: np.ones(2)})
+        if isinstance(value, float):
+            yield forge(f"{name} is negative", statement={name: -1.0})
+            yield forge(f"{name} is infinite", statement={name: float("inf")})
+            yield forge(f"{name} is NaN", statement={name: float("nan")})
+        if isinstance(value, int) and not isinstance(value, bool):
+            yield forge(f"{name} is 0", statement={name: 0})
+            yield forge(f"{name} is True", statement={name: True})
+    yield forge("a term too many", statement={"colour": "red"})
+
+
+def _forged_witnesses(case, forge):
+    for name, part in case.witness.items():
+        rest = {other: array for other, array in case.witness.items() if other != name}
+        yield forge(f"without {name}", witness=rest) if name not in ("N",) or "S" in rest else forge("x", kind="x")
+        for what, array in (
+            ("whole numbers", part.astype(int)),
+            ("infinite", np.where(np.arange(part.size).reshape(part.shape) == 0, np.inf, part)),
+            ("NaN", np.where(np.arange(part.size).reshape(part.shape) == 0, np.nan, part)),
+            ("a row less", part[:-1]),
+            ("a dimension more", part[None]),
+            ("negative", -part - 1.0),
+        ):
+            yield forge(f"{name} {what}", witness=rest | {name: array})
+    if "Z" in case.witness:
+        Z = np.array(case.witness["Z"])
+        moved = Z.copy()
+        moved[0, -1] += 1e-3 * (1 + abs(Z).max())
+        yield forge("Z not symmetric or of other sums", witness=dict(case.witness) | {"Z": moved})
+    if "metric" in case.witness and case.statement.get("metric") != "own":
+        yield forge("another metric", witness=dict(case.witness) | {"metric": case.witness["metric"] * (1 + 1e-11)})
+
+
+def verdicts(cases):
+    """Names of the cases on which the kernel is wrong: a bound that is not proved, a forgery accepted, an honest one refused."""
+    from cvxnmf.certificates import Certificate, CertificateError, parse_statement
+
+    for case in cases:
+        try:
+            certificate = Certificate(**case.facts, statement=parse_statement(case.statement), witness=case.witness)
+            if not case.seal:
+                object.__setattr__(certificate, "digest", "0" * 64)
+            proof = certificate.statement.prove(case.A, certificate.kind, certificate.witness)
+            certificate.check(case.A)
+        except CertificateError:
+            if case.exact is not None:
+                yield f"refused: {case.name}"
+            continue
+        except Exception as error:
+            yield f"{type(error).__name__}: {case.name}"
+            continue
+        if case.exact is None:
+            yield f"accepted: {case.name}"
+        else:
+            yield from _wrong_proofs(case, proof)
+
+
+def _wrong_proofs(case, proof):
+    """What is wrong with the proof of an honest certificate: it claims too much, or gives away far more than rounding."""
+    exact = Decimal(case.exact)
+    if Decimal(proof.bound) + Decimal(proof.spare) > exact:
+        yield f"too high: {case.name}"
+    lost = exact - Decimal(proof.bound)
+    if lost > Decimal(4 * case.margin) + Decimal(1e-12 * case.facts["scale"]):
+        yield f"too low: {case.name}"
+    if not case.margin / 1.5 <= proof.spare <= 1.5 * case.margin:
+        yield f"another margin: {case.name}"
+    if not proof.rigorous:
+        yield f"not rigorous: {case.name}"

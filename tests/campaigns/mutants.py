@@ -1,0 +1,175 @@
+"""Mutation testing of the trusted kernel: ``python -m campaigns.mutants --seconds 600 [modules]``, from the folder `tests`.
+
+Every comparison, sign, factor, number, condition and refusal of the kernel is changed in turn; a mutant that gives the same
+verdicts on the battery survives, and is shown. Mutants run in forked processes, which share the imports of numpy and scipy.
+"""
+
+import argparse
+import ast
+import copy
+import importlib.abc
+import importlib.util
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy  # noqa: F401, ICN001
+import scipy.linalg
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+import scipy.special  # noqa: F401
+
+TESTS = Path(__file__).parents[1]
+sys.path.insert(0, str(TESTS))
+KERNEL = Path(importlib.util.find_spec("cvxnmf").origin).parent / "certificates"
+SWAPS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+}
+TWINS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
+#: A mutant may take this many seconds.
+PATIENCE = 30
+
+
+def mutations(tree):
+    """Functions that each change a tree in one place, with the line and what is changed."""
+    for number, node in enumerate(ast.walk(tree)):
+        for change in _changes(node):
+            yield number, change, getattr(node, "lineno", 0)
+
+
+def _changes(node):
+    """The ways in which a node can be changed."""
+    if isinstance(node, ast.Compare):
+        return [f"compare {index}" for index, op in enumerate(node.ops) if type(op) in SWAPS]
+    if isinstance(node, ast.BoolOp | ast.BinOp | ast.AugAssign) and type(node.op) in SWAPS:
+        return ["operator"]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        return ["drop"]
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        return ["zero" if node.value else "one"]
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return ["negate"]
+    if isinstance(node, ast.Name | ast.Attribute) and (node.id if isinstance(node, ast.Name) else node.attr) in TWINS:
+        return ["twin"]
+    return ["skip"] if isinstance(node, ast.Raise) else []
+
+
+def mutate(tree, number, change):
+    """A copy of the tree with one change."""
+    tree = copy.deepcopy(tree)
+    node = list(ast.walk(tree))[number]
+    if change.startswith("compare"):
+        index = int(change.split()[1])
+        node.ops[index] = SWAPS[type(node.ops[index])]()
+    elif change == "operator":
+        node.op = SWAPS[type(node.op)]()
+    elif change == "drop":
+        node.op = ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()
+        if isinstance(node.op, ast.Not):
+            node.operand = ast.UnaryOp(ast.Not(), node.operand, lineno=node.lineno, col_offset=0)
+    elif change in ("zero", "one"):
+        node.value = type(node.value)(change == "one")
+    elif change == "negate":
+        node.value = not node.value
+    elif change == "twin":
+        name = "id" if isinstance(node, ast.Name) else "attr"
+        setattr(node, name, TWINS[getattr(node, name)])
+    elif change == "skip":
+        for parent in ast.walk(tree):
+            for field in ("body", "orelse", "handlers"):
+                block = getattr(parent, field, None)
+                if isinstance(block, list) and node in block:
+                    block[block.index(node)] = ast.Pass(lineno=node.lineno, col_offset=0)
+    return ast.fix_missing_locations(tree)
+
+
+class Loader(importlib.abc.Loader, importlib.abc.MetaPathFinder):
+    """Imports one module of the kernel from a changed tree."""
+
+    def __init__(self, module, tree):
+        self.module, self.tree = module, tree
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self) if name == self.module else None
+
+    def exec_module(self, module):
+        exec(compile(self.tree, self.module, "exec"), module.__dict__)
+
+
+def survives(module, tree, cases):
+    """Whether a mutant gives all the right verdicts, judged in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            from campaigns.battery import verdicts
+
+            sys.meta_path.insert(0, Loader(module, tree))
+            os._exit(0 if next(verdicts(cases), None) is None else 1)
+        except BaseException:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m campaigns.mutants", description=__doc__)
+    parser.add_argument("modules", nargs="*", help="of the kernel; left out, all but those of labels")
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    cases = load_cases()
+    names = options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if not path.stem.startswith(SKIPPED)]
+    trees = {name: ast.parse((KERNEL / f"{name}.py").read_text()) for name in names}
+    jobs = [(name, *mutation) for name, tree in trees.items() for mutation in mutations(tree)]
+    random.Random(options.seed).shuffle(jobs)
+    until, tried, left = time.monotonic() + options.seconds, 0, []
+    for name, number, change, line in jobs:
+        if time.monotonic() > until:
+            break
+        tried += 1
+        if survives(f"cvxnmf.certificates.{name}", mutate(trees[name], number, change), cases):
+            text = (KERNEL / f"{name}.py").read_text().splitlines()[line - 1].strip() if line else ""
+            left.append(name)
+            print(f"{name}:{line} {change}: {text}", flush=True)  # noqa: T201
+    print(f"{tried} of {len(jobs)} mutants tried, {len(left)} survive")  # noqa: T201
+    return 0
+
+
+#: Parts of the kernel that are judged elsewhere: labels, data in row chunks, and bounds that hold with a probability.
+SKIPPED = ("label", "pair_", "__init__", "krylov", "leading", "row_chunks", "matrix_free", "grouped")
+
+
+def load_cases():
+    """The battery, made by another process so that this one never imports the kernel."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cases.pickle"
+        code = "import pickle, sys; from campaigns.battery import make_cases; pickle.dump(make_cases(), open(sys.argv[1], 'wb'))"
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
+        return pickle.loads(path.read_bytes())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
