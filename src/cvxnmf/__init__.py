@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cvxnmf.cp.recursion import recursive
     from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF
     from cvxnmf.graphs.block_graph import block_graph
+    from cvxnmf.graphs.cocluster import cocluster
     from cvxnmf.graphs.label_bounds.verify import verify_labels
     from cvxnmf.graphs.partition import partition
     from cvxnmf.graphs.quality import performance
@@ -26,7 +27,18 @@ if TYPE_CHECKING:
     from cvxnmf.nmf.descent import classical_nmf
     from cvxnmf.nmf.factorize import factorize
     from cvxnmf.nmf.verify import verify
-    from cvxnmf.results import CPFactor, Factorization, Interrupted, Iterate, Level, Partition, Solution, Status
+    from cvxnmf.results import (
+        CoClusters,
+        CPFactor,
+        Factorization,
+        Hierarchy,
+        Interrupted,
+        Iterate,
+        Level,
+        Partition,
+        Solution,
+        Status,
+    )
 
 __version__ = "0.1.0"
 
@@ -34,8 +46,10 @@ __all__ = [
     "CPFactor",
     "Certificate",
     "CertificateError",
+    "CoClusters",
     "Factorization",
     "GraphPartitioner",
+    "Hierarchy",
     "Interrupted",
     "Iterate",
     "Level",
@@ -48,6 +62,7 @@ __all__ = [
     "block_graph",
     "certify",
     "classical_nmf",
+    "cocluster",
     "exp_factor",
     "factor_rank_two",
     "factorize",
@@ -68,7 +83,18 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "results": ("CPFactor", "Factorization", "Interrupted", "Iterate", "Level", "Partition", "Solution", "Status"),
+    "results": (
+        "CPFactor",
+        "CoClusters",
+        "Factorization",
+        "Hierarchy",
+        "Interrupted",
+        "Iterate",
+        "Level",
+        "Partition",
+        "Solution",
+        "Status",
+    ),
     "certificates": ("Certificate", "CertificateError"),
     "convex.problem": ("Problem",),
     "convex.symmetric": ("symmetric",),
@@ -84,6 +110,7 @@ _ROOMS = {
     "nmf.factorize": ("factorize",),
     "io.results": ("load", "save"),
     "graphs.block_graph": ("block_graph",),
+    "graphs.cocluster": ("cocluster",),
     "graphs.label_bounds.verify": ("verify_labels",),
     "graphs.partition": ("partition",),
     "graphs.quality": ("performance",),

@@ -14,6 +14,12 @@ from builders import planted_graph, stored_graph
 from cvxnmf.paper.spectral import min_max_cut
 
 
+def half_normal(n):
+    """Dense noise."""
+    A = np.triu(np.abs(np.random.default_rng(0).standard_normal((n, n))), 1)
+    return A + A.T
+
+
 def consistent(found, A):
     """What holds for every partition."""
     n, k = len(found.nodes), found.n_clusters
@@ -91,6 +97,11 @@ def test_the_number_of_planted_groups_is_found(k, tail):
         (lambda: nx.caveman_graph(3, 4), 3),
         (lambda: nx.disjoint_union(nx.complete_graph(3), nx.complete_graph(3)), 2),
         (lambda: nx.connected_caveman_graph(6, 10), 6),
+        (lambda: nx.ring_of_cliques(200, 4), 200),
+        (lambda: nx.disjoint_union_all([nx.path_graph(2)] * 50), 50),
+        (lambda: nx.disjoint_union_all([nx.star_graph(5), nx.path_graph(9), nx.balanced_tree(2, 3)] * 5), 15),
+        (lambda: nx.gnp_random_graph(500, 0.004, seed=0), 1),
+        (lambda: half_normal(100), 1),
         (lambda: nx.random_regular_graph(4, 200, seed=0), 1),
         (lambda: nx.gnp_random_graph(200, 0.05, seed=0), 1),
         (lambda: nx.barabasi_albert_graph(200, 4, seed=0), 1),
@@ -101,6 +112,24 @@ def test_the_number_of_planted_groups_is_found(k, tail):
 )
 def test_obvious_numbers_of_clusters(make, k):
     assert cvxnmf.partition(make()).n_clusters == k
+
+
+def test_small_groups_beside_a_large_one_are_found():
+    sizes = [500, *[20] * 5]
+    rates = np.full((6, 6), 0.01) + 0.29 * np.eye(6)
+    graph = nx.stochastic_block_model(sizes, rates, seed=0)
+    truth = np.repeat(np.arange(6), sizes)
+    for k in (None, 6):
+        assert adjusted_rand_score(truth, cvxnmf.partition(graph, k).labels) >= 0.95
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_groups_are_found_though_weights_vary(heavy):
+    A, groups = planted_graph(300, 5, 14, 0.2, seed=0)
+    W = np.triu(np.random.default_rng(0).lognormal(0.0, 1.5 if heavy else 0.5, A.shape), 1)
+    found = cvxnmf.partition(A * (W + W.T))
+    assert found.n_clusters == 5
+    assert adjusted_rand_score(groups, found.labels) >= 0.9
 
 
 def test_smooth_similarities_are_divided_at_the_widest_gap():
@@ -195,6 +224,18 @@ def test_other_names_and_another_order_give_the_same_clusters(seed):
     np.testing.assert_allclose(first.memberships[order], second.memberships, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "make", [nx.les_miserables_graph, lambda: nx.ring_of_cliques(12, 5), lambda: planted_graph(200, 5, 12, 0.35)[0]]
+)
+def test_the_number_found_does_not_depend_on_the_order_of_the_nodes(make):
+    A = cvxnmf.partition(make(), 2).A
+    first = cvxnmf.partition(A)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(A.shape[0])
+        again = cvxnmf.partition(A[order][:, order])
+        assert adjusted_rand_score(first.labels[order], again.labels) == 1.0
+
+
 def test_weights_in_another_unit_change_nothing():
     A, _ = planted_graph(150, 3, 15, 0.35, seed=1)
     A *= (
@@ -273,6 +314,30 @@ def test_results_explain_themselves_and_can_be_pickled():
     assert again.rank_certificate.bound == found.rank_certificate.bound
     assert "2 clusters" in repr(found)
     assert "without the diagonal" in str(found)
+
+
+def test_labels_do_not_wait_for_the_proof():
+    found = cvxnmf.partition(planted_graph(100, 3, 12, 0.3)[0])
+    assert "proof when asked for" in repr(found)
+    assert callable(vars(found)["solution"])
+    assert found.alternatives[0][0] == found.n_clusters
+    assert found.certificate.relative_gap <= 1e-4
+    assert "gap" in repr(found)
+
+
+def test_clusters_can_be_handed_on_and_merged():
+    igraph = pytest.importorskip("igraph")
+    found = cvxnmf.partition(nx.ring_of_cliques(6, 5))
+    sets = found.communities()
+    assert nx.community.is_partition(nx.ring_of_cliques(6, 5), sets)
+    assert sorted(map(len, sets)) == [5] * 6
+    other = found.to_igraph()
+    assert isinstance(other, igraph.VertexClustering)
+    assert other.membership == found.labels.tolist()
+    assert len(set(found.at(3))) == 3
+    assert found.hierarchy.lengths[0] == pytest.approx(found.alternatives[0][1], rel=1e-6)
+    with pytest.raises(ValueError, match="1 to 6 clusters"):
+        found.at(9)
 
 
 def test_factors_are_those_of_the_certificate():

@@ -21,6 +21,7 @@ from cvxnmf.graphs.components import separate_parts
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
 from cvxnmf.graphs.moves import Labels, renumber
+from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
@@ -37,8 +38,28 @@ class Division(NamedTuple):
     alternatives: tuple[tuple[int, float], ...] = ()
 
 
-def find_clusters(A: sp.csr_array) -> Division:
-    """The division that describes the graph shortest."""
+def in_any_order(A: sp.csr_array, find: Callable[[sp.csr_array], Division]) -> Division:
+    """What is found on a graph whose nodes are put into an order that does not depend on their numbers, in their first order."""
+    order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
+    found = find(in_order(A, order))
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = found.labels
+    return found._replace(labels=labels, memberships=partial(_in_first_order, found.memberships, order))
+
+
+def _in_first_order(memberships: Callable[[], FloatArray], order: Labels) -> FloatArray:
+    q = memberships()
+    first = np.empty_like(q)
+    first[order] = q
+    return first
+
+
+def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None) -> Division:
+    """The division that describes the graph shortest.
+
+    Where none is shorter than a single cluster, `above_noise` says in how many directions the graph differs from noise.
+    """
+    above_noise = above_noise or partial(directions_above_noise, A)
     kept = np.flatnonzero(np.diff(A.indptr))
     part = _subgraph(A, kept)
     with single_thread():
@@ -46,7 +67,7 @@ def find_clusters(A: sp.csr_array) -> Division:
         core = np.flatnonzero(parts >= 0)
         start = describe_graph(_subgraph(part, core))
         graph, found = best_candidates(start, renumber(parts[core]))
-        if found[0].n_clusters == 1 and (above := directions_above_noise(A)):
+        if found[0].n_clusters == 1 and (above := above_noise()):
             return divide_into(A, 1 + above)  # on all nodes with edges: what is beside a giant component counts as well
         best = _settle(graph, found[0])
     return _on_all_nodes(A, kept[core], graph, best, _alternatives(found))

@@ -15,13 +15,12 @@ from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.adapters import named_graph
-from cvxnmf.graphs.clusters import Division, divide_into, find_clusters
+from cvxnmf.graphs.clusters import Division, divide_into, find_clusters, in_any_order
 from cvxnmf.graphs.convex_model import ConvexModel, convex_model
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
 from cvxnmf.graphs.label_bounds.verify import label_statement, prove_labels
 from cvxnmf.graphs.multilevel import Labels, best_labels
-from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.quality import modularity, performance
 from cvxnmf.graphs.refinement import Refinement
 from cvxnmf.linalg.arrays import FloatArray
@@ -172,20 +171,8 @@ def _require_room(n: int, k: int) -> None:
 
 
 def _divide(A: sp.csr_array, asked: int | None) -> Division:
-    """The clusters of a graph, found in an order of the nodes that does not depend on their numbers."""
-    order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
-    ordered = in_order(A, order)
-    found = find_clusters(ordered) if asked is None else divide_into(ordered, asked)
-    labels = np.empty(len(order), dtype=np.intp)
-    labels[order] = found.labels
-    return found._replace(labels=labels, memberships=partial(_in_first_order, found.memberships, order))
-
-
-def _in_first_order(memberships: Callable[[], FloatArray], order: Labels) -> FloatArray:
-    q = memberships()
-    first = np.empty_like(q)
-    first[order] = q
-    return first
+    """The clusters of a graph, whatever the order of its nodes."""
+    return in_any_order(A, find_clusters if asked is None else partial(divide_into, k=asked))
 
 
 def _by_positions(nodes: tuple[Any, ...], model: ConvexModel, asked: int | None, refinement: Refinement) -> Partition:

@@ -1,5 +1,6 @@
 """What the package hands back: status, iterates, solutions, factors and partitions; data and small accessors."""
 
+from cvxnmf.results.coclusters import CoClusters
 from cvxnmf.results.factorization import CPFactor, Factorization, Level
 from cvxnmf.results.hierarchy import Hierarchy
 from cvxnmf.results.partition import Partition
@@ -10,6 +11,7 @@ from cvxnmf.results.status import Interrupted, Iterate, Status
 __all__ = [
     "AnyPoint",
     "CPFactor",
+    "CoClusters",
     "FactorPoint",
     "Factorization",
     "Hierarchy",

@@ -1,0 +1,78 @@
+"""Clusters of rows and columns of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.results.factorization import OnDemand
+from cvxnmf.results.solution import Solution
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class CoClusters:
+    """Clusters of rows and columns of a table, or of the two sides of a graph, found together.
+
+    Attributes
+    ----------
+    rows, columns : tuple
+        Names of rows and columns; of a directed graph both are its nodes, as sources and as targets of edges.
+    row_labels, column_labels : ndarray of int
+        The cluster of each row and of each column: the same number belongs together, the cluster with most of both is 0.
+    A : scipy.sparse.csr_array of shape (m, n)
+        The table.
+    row_memberships, column_memberships : ndarray of shape (m, n_clusters) and (n, n_clusters)
+        Shares in the clusters; rows sum to 1.
+    solution : Solution
+        The solved convex problem :func:`nonsymmetric`, solved when it, or the certificate, is first looked at.
+    alternatives : tuple of (int, float)
+        Numbers of clusters of the candidates and their description lengths in nats, less that of one cluster, shortest first.
+    """
+
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+    row_labels: NDArray[np.intp]
+    column_labels: NDArray[np.intp]
+    A: Any
+    row_memberships: OnDemand[FloatArray] = OnDemand()
+    column_memberships: OnDemand[FloatArray] = OnDemand()
+    solution: OnDemand[Solution] = OnDemand()
+    alternatives: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(max(self.row_labels.max(), self.column_labels.max())) + 1
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of scope "model"; no model of the form of :func:`nonsymmetric` fits the table better than the bound."""
+        return self.solution.certificate
+
+    def communities(self) -> list[tuple[set[Any], set[Any]]]:
+        """Of each cluster its rows and its columns, by name."""
+        sides = [(self.rows, self.row_labels), (self.columns, self.column_labels)]
+        return [
+            (first, second)
+            for first, second in zip(*(_members(names, labels, self.n_clusters) for names, labels in sides), strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        """Return one line, without computing a proof."""
+        at_hand = vars(self)["solution"]
+        proof = "proof when asked for" if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}"
+        return f"<CoClusters: {len(self.rows)} rows and {len(self.columns)} columns, {self.n_clusters} clusters, {proof}>"
+
+
+def _members(names: tuple[Any, ...], labels: NDArray[np.intp], count: int) -> list[set[Any]]:
+    members: list[set[Any]] = [set() for _ in range(count)]
+    for name, label in zip(names, labels.tolist(), strict=True):
+        members[label].add(name)
+    return members
