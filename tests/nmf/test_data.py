@@ -12,9 +12,8 @@ from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import LOSSES
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
 from cvxnmf.nmf.updates.hals import HALS
-from cvxnmf.nmf.updates.least_squares import LeastSquares
+from cvxnmf.nmf.updates.least_squares import LeastSquares, QuasiNewton
 from cvxnmf.nmf.updates.multiplicative import Multiplicative
-from cvxnmf.nmf.updates.quasi_newton import QuasiNewton
 from row_chunk_builders import dask_chunks, in_chunks, sparse_counts
 
 A = sparse_counts(90).toarray()

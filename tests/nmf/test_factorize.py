@@ -271,3 +271,13 @@ def test_sparse_data_are_not_made_dense_for_a_proof_that_nobody_asked_for():
     result = factorize(A, 3)
     assert result.certificate.kind == "lanczos"
     assert 0 < result.certificate.bound <= result.value
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_single_precision_goes_out_as_it_came_in(symmetric):
+    A = (DIGITS.T @ DIGITS if symmetric else DIGITS).astype(np.float32)
+    result = factorize(A, 3, symmetric=symmetric)
+    assert result.U.dtype == result.V.dtype == np.float32
+    assert result.value == pytest.approx(np.sum((A - result.U.astype(float) @ result.V.T.astype(float)) ** 2), rel=1e-9)
+    assert result.certificate.check(A) <= result.value
+    assert cvxnmf.verify(A, result).value == pytest.approx(result.value, rel=1e-9)

@@ -10,8 +10,9 @@ import numpy as np
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.data import DataMatrix, FactorRows, MemoryMatrix, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import CANCELLING, NMFLoss
+from cvxnmf.nmf.losses import CANCELLING, NMFLoss, VObjective
 from cvxnmf.nmf.methods import Rules
+from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.symmetric import SymmetricRule, SymmetricTerms
 
 #: Smallest share of its step that the multiplicative symmetric rule is asked for.
@@ -33,7 +34,7 @@ class Objective:
         """The objective, computed entry by entry where affordable."""
         return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1)
 
-    def value(self, in_V: Any, U: FactorRows, V: FloatArray) -> float:
+    def value(self, in_V: VObjective, U: FactorRows, V: FloatArray) -> float:
         """The objective from its form in V at hand, entry by entry only where that would cancel."""
         value = in_V.value(V) - self.data.filled_loss(self.loss, U, V)
         if value - self.penalty.value(V, 1) < CANCELLING * max(self.scale, abs(in_V.constant)):
@@ -75,7 +76,7 @@ class Alternating:
             U, V, value = self._update(self.rules.safe, None)
         self.U, self.V, self.value = U, V, value
 
-    def _update(self, rules: Any, ahead: Extrapolation | None) -> tuple[FactorRows, FloatArray, float]:
+    def _update(self, rules: tuple[Rule[Any], Rule[Any]], ahead: Extrapolation | None) -> tuple[FactorRows, FloatArray, float]:
         """The next point and its value, for Kullback-Leibler in row chunks the one before V is updated."""
         objective = self.objective
         U, in_V = objective.data.update_rows(rules[0], objective.loss, objective.penalty, self.U, self.next_V, ahead)

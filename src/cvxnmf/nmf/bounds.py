@@ -18,6 +18,7 @@ from cvxnmf.certificates.leading import EXCESS, ritz_tail
 from cvxnmf.certificates.rank import chunked_tail, gram_tail
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.linalg.fingerprint import fingerprint
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, krylov_pairs
 from cvxnmf.linalg.threads import single_thread
@@ -26,6 +27,8 @@ from cvxnmf.nmf.losses import LOSSES
 
 #: Up to this relative gap a result is called globally optimal.
 GLOBAL = 1e-6
+#: A gap that the singular values leave, relative to the value, which is not narrowed further without being asked.
+NEARLY_CLOSED = 1e-3
 #: A bound may exceed the value by this share of the data's scale, which is rounding.
 ROUNDING = 1e-12
 
@@ -159,8 +162,16 @@ def _squared_error_candidates(A: Any, k: int, value: float, symmetric: bool, eff
     k, left = min(k, *part.A.shape), limits.decompositions(part.A.shape, effort)
     if k == 1 or left == 0:  # of rank one, the best approximation is nonnegative
         return [("tail", part.witness)]
+    if effort is None and not part.witness and value - _tail(part.A, k, symmetric) <= NEARLY_CLOSED * value:
+        return [("tail", part.witness)]
     N = best_dual_matrix(part.A, k, symmetric, value, left)
     return [("tail", part.witness), ("dual", part.witness | {"N": N})]
+
+
+def _tail(A: FloatArray, k: int, symmetric: bool) -> float:
+    """What the best approximation of rank k leaves, up to rounding."""
+    with single_thread(min(A.shape)):
+        return float(np.vdot(A, A)) - best_low_rank(A, k, symmetric)[1]
 
 
 def _divergence_candidates(A: Any, k: int, value: float, symmetric: bool, effort: int | None, limits: Limits) -> Candidates:

@@ -20,8 +20,9 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import product_entries
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, entropy, penalty_value
+from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
 from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Storage, stored
+from cvxnmf.nmf.updates.rule import Rule
 
 
 class Penalty(NamedTuple):
@@ -57,7 +58,7 @@ class FactorRows(NamedTuple):
 class RowStep(NamedTuple):
     """How the rows of U are updated, wherever they are."""
 
-    rule: Any
+    rule: Rule[Any]
     loss: NMFLoss
     l1: float
     l2: float
@@ -93,8 +94,8 @@ class DataMatrix(Totals, Protocol):
         """The factor as one array."""
 
     def update_rows(
-        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
-    ) -> tuple[FactorRows, Any]:
+        self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, VObjective]:
         """U after its rule, and the objective in V that follows from it."""
 
     def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
@@ -221,8 +222,8 @@ class MemoryMatrix:
         return np.asarray(U.state[0])
 
     def update_rows(
-        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
-    ) -> tuple[FactorRows, Any]:
+        self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, VObjective]:
         """U by its rule on the rows, and the objective in V from the columns, or in one pass over the rows."""
         if self.complete and loss.one_pass and rule.by_rows:
             return self._update_in_one_pass(rule, loss, penalty, U, V, extrapolation)
@@ -233,8 +234,8 @@ class MemoryMatrix:
         return FactorRows(state, None, penalty.value(state[0], 0)), self.column_objective(loss, penalty, state[0])
 
     def _update_in_one_pass(
-        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
-    ) -> tuple[FactorRows, Any]:
+        self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, VObjective]:
         """U block by block, and sums over the blocks for the objective in V while a block is in the cache."""
         current, last = U.state
         step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, 0.0, float(current.max()), V.T @ V)
@@ -254,7 +255,7 @@ class MemoryMatrix:
         objective = QuadraticObjective(products, gram, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
         return FactorRows((ahead, new), None, penalty.value(ahead, 0)), objective
 
-    def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> Any:
+    def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
         """The objective in V with U fixed, missing entries as they are filled."""
         return loss.objective(self.transposed, U, penalty.l1[1], penalty.l2[1], loss.constant(self, self.filled))
 
@@ -289,8 +290,8 @@ class ChunkedData:
         return np.asarray(self.chunks.gather(U.state))
 
     def update_rows(
-        self, rule: Any, loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
-    ) -> tuple[FactorRows, Any]:
+        self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
+    ) -> tuple[FactorRows, VObjective]:
         """U and the sums for the objective in V in one pass."""
         step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, largest=U.largest)
         state, total = self.chunks.map_reduce(update_chunk, U.state, V, step)

@@ -123,7 +123,7 @@ def factorize(
     given = None if start is None else _given(start, twofold)
     if n_components is None and given is not None:
         n_components = np.shape(given if twofold else given[0])[-1]
-    data = checked_matrix(raw, twofold, LOSSES[loss])
+    data = checked_matrix(raw, twofold, LOSSES[loss], getattr(A, "dtype", None) in (np.float32, np.float16))
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
     return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort, now)
 

@@ -9,7 +9,7 @@ point: every descent on the former is one on the latter (expectation maximisatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class ColumnSums(NamedTuple):
     logarithms: float
 
 
-class FactorObjective(Protocol):
-    """The objective in one factor X, the other fixed; penalties on the other left out."""
+class VObjective(Protocol):
+    """The objective in V with U fixed, as much of it as a pass over row chunks tells."""
 
     constant: float
     #: Largest entry of the whole factor, where X is a part of its rows.
@@ -61,11 +61,15 @@ class FactorObjective(Protocol):
     def value(self, X: FloatArray) -> float:
         """The objective."""
 
-    def gradient(self, X: FloatArray) -> FloatArray:
-        """Its gradient."""
-
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Negative and positive part of the gradient, up to a common factor."""
+
+
+class FactorObjective(VObjective, Protocol):
+    """The objective in one factor X, the other fixed; penalties on the other left out."""
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """Its gradient."""
 
 
 class QuadraticObjective:
@@ -173,7 +177,9 @@ class NMFLoss(ABC):
         """The part of the loss that the factors cannot change, with values filled in for missing entries."""
 
     @abstractmethod
-    def objective(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None) -> Any:
+    def objective(
+        self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
+    ) -> FactorObjective:
         """The objective in a factor of the rows of A with V fixed; `gram` is ``V'V`` where it is at hand."""
 
     @abstractmethod
@@ -181,7 +187,7 @@ class NMFLoss(ABC):
         """What a row chunk contributes to the objective in V: products and logarithms of :class:`ColumnSums`."""
 
     @abstractmethod
-    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> Any:
+    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> VObjective:
         """The objective in V after a pass over row chunks."""
 
     @abstractmethod
@@ -277,7 +283,9 @@ class KullbackLeibler(NMFLoss):
         """``(A / UV')'U`` and ``sum A log(UV')``."""
         return A.ratio_transposed_times(U, V)
 
-    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> Any:
+    def objective_from_sums(
+        self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float
+    ) -> DivergenceObjectiveAtV:
         """At V, the only place where a pass tells of it."""
         return DivergenceObjectiveAtV(sums, V, l1, l2, constant)
 

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 from cvxnmf import validation
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.updates.gradient import Gradient, PositiveGradient
+from cvxnmf.nmf.updates.gradient import Gradient, PositiveGradient, Sparseness
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.kl_newton import KLNewton
-from cvxnmf.nmf.updates.least_squares import LeastSquares
+from cvxnmf.nmf.updates.least_squares import LeastSquares, QuasiNewton
 from cvxnmf.nmf.updates.multiplicative import Multiplicative
-from cvxnmf.nmf.updates.quasi_newton import QuasiNewton
 from cvxnmf.nmf.updates.rule import Rule
-from cvxnmf.nmf.updates.sparseness import Sparseness
 from cvxnmf.nmf.updates.symmetric import SymmetricRule, symmetric_coordinates, symmetric_expectation, symmetric_multiplicative
 
 
@@ -25,11 +23,11 @@ class Rules(NamedTuple):
     `later` ones come with extrapolation; `safe` ones step in where the others may let the value rise.
     """
 
-    U: Rule
-    V: Rule
+    U: Rule[Any]
+    V: Rule[Any]
     extrapolation: Extrapolation | None = None
-    later: tuple[Rule, Rule] | None = None
-    safe: tuple[Rule, Rule] | None = None
+    later: tuple[Rule[Any], Rule[Any]] | None = None
+    safe: tuple[Rule[Any], Rule[Any]] | None = None
 
 
 class Needs(NamedTuple):
@@ -53,7 +51,7 @@ class Method:
     constrained: bool = False
 
 
-def _both(rule: Callable[[], Rule]) -> Callable[[Needs], Rules]:
+def _both(rule: Callable[[], Rule[Any]]) -> Callable[[Needs], Rules]:
     return lambda needs: Rules(rule(), rule())
 
 

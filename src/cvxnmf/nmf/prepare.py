@@ -39,11 +39,14 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
     return data
 
 
-def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
-    """Data in memory from what :func:`cvxnmf.validation.partial_matrix` returned; initialisations see its dense form."""
+def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss, single: bool = False) -> MemoryMatrix:
+    """Data in memory from what :func:`cvxnmf.validation.partial_matrix` returned; initialisations see its dense form.
+
+    `single` tells that the data were of single precision, as the factors shall be.
+    """
     missing = np.zeros((0, 0), dtype=bool) if sp.issparse(A) else np.isnan(A)
     rows, columns = np.nonzero(missing)
-    checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, False)
+    checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, single)
     if symmetric:
         checked = checked._replace(A=_symmetric_part(checked))
     return _fill_missing(checked, symmetric, loss, keep_dense=True)

@@ -67,7 +67,7 @@ class Effort:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
         flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
         seconds = 1e-4 + flops / 1.2e10  # of a step, about, on any machine
-        self.limit = max(loss.race_steps * (1.0 + 0.01 * k), 0.17 / seconds) * min(1.0, max_iter / 200)
+        self.limit = max(loss.race_steps * (1.0 + 0.005 * k), 0.17 / seconds) * min(1.0, max_iter / 200)
         self.spent = 0.0
 
     def exhausted(self, share: float = 1.0) -> bool:

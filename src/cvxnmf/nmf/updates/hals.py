@@ -21,7 +21,7 @@ ROWS_AT_A_TIME = 2048
 SETTLED = 0.01
 
 
-class HALS(Rule):
+class HALS(Rule[QuadraticObjective]):
     """Columns one after the other, in up to `sweeps` sweeps per row."""
 
     def __init__(self, sweeps: int = 1) -> None:

@@ -17,7 +17,7 @@ from cvxnmf.nmf.updates.rule import Rule, lifted_entry
 ENTRIES_PER_THREAD = 10_000
 
 
-class KLNewton(Rule):
+class KLNewton(Rule[DivergenceObjective]):
     """One Newton step per coordinate; with `count` the value of the objective comes along for free.
 
     A step may pass the minimum on its way down, so that the caller has to look at the value.

@@ -1,6 +1,9 @@
-"""Alternating nonnegative least squares (Kim & Park 2011)."""
+"""Alternating nonnegative least squares (Kim & Park 2011), and quasi-Newton steps on them (Zdunek & Cichocki 2007)."""
 
 from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.nnls import nnls_rows
@@ -8,7 +11,7 @@ from cvxnmf.nmf.losses import QuadraticObjective
 from cvxnmf.nmf.updates.rule import Rule, row_values
 
 
-class LeastSquares(Rule):
+class LeastSquares(Rule[QuadraticObjective]):
     """The exact minimiser by block principal pivoting; rows that rounding would make worse stay as they are."""
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
@@ -17,3 +20,31 @@ class LeastSquares(Rule):
         worse = ~(row_values(objective, new) <= row_values(objective, X))
         new[worse] = X[worse]
         return new
+
+
+class QuasiNewton(Rule[QuadraticObjective]):
+    """``X - t G (Q + lambda I)^-1`` projected, zeros that stay left out, t by row; or a gradient step."""
+
+    def __init__(self, steps: int = 2, regularisation: float = 1e-3) -> None:
+        self.steps, self.regularisation = steps, regularisation
+
+    def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
+        """A few steps."""
+        Q, k = objective.Q, len(objective.Q)
+        curvature = float(np.trace(Q))
+        if not curvature > 0:
+            return X
+        factor = sl.cho_factor(Q + self.regularisation * curvature / k * np.eye(k), check_finite=False)
+        for _ in range(self.steps):
+            G = X @ Q - objective.P
+            G[(X <= 0) & (G > 0)] = 0.0
+            step = sl.cho_solve(factor, G.T, check_finite=False).T
+            best = np.maximum(X - G / curvature, 0.0)  # the trace bounds the largest eigenvalue: always a descent
+            values = row_values(objective, best)
+            for t in (1.0, 0.5, 0.25, 0.1):
+                new = np.maximum(X - t * step, 0.0)
+                new_values = row_values(objective, new)
+                better = new_values < values
+                best[better], values[better] = new[better], new_values[better]
+            X = best
+        return X

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.losses import FactorObjective
+from cvxnmf.nmf.losses import VObjective
 from cvxnmf.nmf.updates.rule import Rule, lifted_entry
 
 
-class Multiplicative(Rule):
+class Multiplicative(Rule[VObjective]):
     """``X * negative / positive`` part of the gradient; entries near zero with a negative gradient are lifted."""
 
-    def update(self, objective: FactorObjective, X: FloatArray) -> FloatArray:
+    def update(self, objective: VObjective, X: FloatArray) -> FloatArray:
         """One multiplication."""
         negative, positive = objective.gradient_parts(X)
         lift = lifted_entry(objective, X)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, NMFLoss, QuadraticObjective
+from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, NMFLoss, QuadraticObjective, VObjective
+
+Objective = TypeVar("Objective", bound=VObjective)
 
 
-class Rule(ABC):
-    """One update of one factor."""
+class Rule(ABC, Generic[Objective]):
+    """One update of one factor, for objectives of one kind."""
 
     #: Whether rows are treated on their own.
     by_rows = True
 
     @abstractmethod
-    def update(self, objective: Any, X: FloatArray) -> FloatArray:
+    def update(self, objective: Objective, X: FloatArray) -> FloatArray:
         """A new factor at which the objective is not larger."""
 
     def feasible_start(self, X: FloatArray, loss: NMFLoss) -> FloatArray:
@@ -26,7 +28,7 @@ class Rule(ABC):
         return loss.lift_zeros(X)
 
 
-def lifted_entry(objective: Any, X: FloatArray) -> float:
+def lifted_entry(objective: VObjective, X: FloatArray) -> float:
     """What entries near zero are lifted to, in units of the whole factor."""
     return NEGLIGIBLE_ENTRY * (float(X.max()) if objective.largest is None else objective.largest)
 
