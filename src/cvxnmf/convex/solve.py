@@ -44,9 +44,9 @@ def solve(
     problem : Problem
         Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
     method : {"auto", "projected-gradient", "accelerated", "factored", "adaptive", "splitting"}
-        "splitting" is for ``loss="mse-paper"`` and for :func:`sparse`, and only for them. "auto" takes the first of
-        ``problem.methods``: "factored" on the conditional cone, "accelerated" on the psd cone, and for rectangular
-        data "adaptive", which is "accelerated" for some steps and then "factored".
+        "auto" takes the first of ``problem.methods``, which lists what can solve the problem: "adaptive", which finds out in its
+        first steps what fits, on the conditional cone, for rectangular data and for :func:`sparse`; "accelerated" on the psd cone;
+        "factored" for large sparse data and for ``loss="mse-paper"``. docs/solving.md tells what each of them does.
     tol : float
         Stop when the certified relative gap ``(value - bound) / value`` is at or below it; values below a billionth
         of the data's scale count as that much.
