@@ -69,7 +69,7 @@ class Adaptive(Method):
 
 
 class SymmetricAdaptive(Adaptive):
-    """Accelerated steps where the residuals of their projections soon are dual points: on dense data, and under a penalty.
+    """Without a penalty accelerated steps while the residuals of their projections soon are dual points, as on dense data.
 
     Elsewhere one descent over factors, and if that does not reach the end, descents in the metric of the model's Laplacian.
     """
@@ -78,7 +78,9 @@ class SymmetricAdaptive(Adaptive):
     longest = 60  # accelerated steps in all
 
     def __init__(self, component: DenseComponent[Any], point: Any) -> None:
-        super().__init__(component, Accelerated(component, point))
+        super().__init__(component, Factored(component, point) if component.trace else Accelerated(component, point))
+        if component.trace:
+            self.check_every = Factored.check_every
 
     def _following(self) -> Method | None:
         work = self.at_work
@@ -102,6 +104,9 @@ class PairedAdaptive(SymmetricAdaptive):
     """The same on the psd cone, whose effects are not free: accelerated steps, then descents over factors."""
 
     trial = longest = 60
+
+    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+        Adaptive.__init__(self, component, Accelerated(component, point))
 
     def _after_descent(self) -> Method | None:
         return None
