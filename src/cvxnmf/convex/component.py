@@ -224,7 +224,10 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         if dual is None:  # too far off
             return None
         step = ProjectedGradient(self, self.cone.project(point.dense()) if isinstance(point, MatrixPoint) else point)
-        step.step()
+        try:
+            step.step()
+        except np.linalg.LinAlgError:  # from an absurd point it overflows
+            return dual
         residual = step.dual_candidate()
         other = None if residual is None else self.dual_point(step.point, residual)
         return dual if other is None or other.bound <= dual.bound else other
