@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.certificates import Certificate
+from cvxnmf.nmf.bounds import rank_certificate
 
 
 def random_table(rng, symmetric):
@@ -27,6 +28,9 @@ def random_table(rng, symmetric):
     A = A + A.T if symmetric else A
     if not A.any():
         A[0, -1] = A[-1, 0] = 1.0
+    if symmetric and m > 2 and rng.random() < 0.15:
+        A[0] = A[:, 0] = 0.0  # a node without data
+        A[1, 2] = A[2, 1] = 1.0
     return A * 10.0 ** rng.integers(-3, 4) if rng.random() < 0.3 else A
 
 
@@ -75,7 +79,12 @@ def _rank(rng):
     return A, cvxnmf.verify(given, U, None if symmetric else V, loss=loss, effort=int(rng.integers(0, 20)))
 
 
-MAKERS = [_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank]
+def _scaled(rng):
+    A, k = random_table(rng, True), int(rng.integers(1, 4))
+    return A, rank_certificate(sp.csr_array(A), k, 1e6, "mse", symmetric=True, effort=int(rng.integers(0, 20)), scaling="degree")
+
+
+MAKERS = [_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank, _scaled]
 
 
 def reseal(certificate, **changes):

@@ -31,6 +31,18 @@ def test_what_is_called_positive_semidefinite_is(seed):
         assert exact.eigenvalues(exact.matrix(M))[-1] >= 0
 
 
+def test_what_rounding_acted_on_counts():
+    """With sums of absolute values s a matrix of two rows is off by 8 s units from forming it, and by 36 s from summing."""
+    for share, verdict in ((40, False), (50, True)):
+        size = np.array([1.0, 1.0 / (share * rounding.UNIT)])
+        assert rounding.is_psd(np.eye(2), size) is verdict
+        assert rounding.is_psd(np.eye(2), size[::-1]) is verdict
+    assert rounding.is_psd(np.eye(2), np.ones(2), slack=0.4)
+    assert not rounding.is_psd(np.eye(2), np.ones(2), slack=0.6)
+    assert not rounding.is_psd(np.full((2, 2), np.nan), np.ones(2))
+    assert not rounding.is_psd(np.array([[1.0, np.inf], [np.inf, 1.0]]), np.ones(2))
+
+
 def test_positive_definite_matrices_are_called_so():
     for n in (1, 3, 30):
         B = np.random.default_rng(n).standard_normal((n, n))

@@ -99,6 +99,7 @@ def _degree_scaled(A: Any) -> Any:
 
     Each entry is off by the roundings of a row sum, a root, a quotient and two products, which `scaling_error` allows for.
     """
+    require_moderate_size(A.data if sp.issparse(A) else A, KL)
     sums = np.asarray(A.sum(axis=1)).ravel()
     if not (is_finite(sums) and sums.max(initial=0.0) > 0):
         raise CertificateError("The row sums of the data must be finite, with some of them positive.")
