@@ -1,0 +1,55 @@
+"""A backend of networkx: ``nx.community.leiden_communities(G, backend="cvxnmf")``, and Louvain's function alike.
+
+Both raise the modularity; here it is raised by deterministic moves, refinement, aggregation and recombination, so that the same
+graph has the same communities for every seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cvxnmf.graphs.partition import partition
+
+#: The functions that the backend knows.
+FUNCTIONS = ("leiden_communities", "louvain_communities")
+
+
+class Backend:
+    """What networkx asks for: conversions, which leave graphs as they are, and functions under networkx's own names."""
+
+    @staticmethod
+    def convert_from_nx(graph: Any, *args: Any, **options: Any) -> Any:
+        """Graphs of networkx are understood as they are."""
+        return graph
+
+    @staticmethod
+    def convert_to_nx(result: Any, *args: Any, **options: Any) -> Any:
+        """Results are sets of nodes, as networkx has them."""
+        return result
+
+    @staticmethod
+    def leiden_communities(
+        G: Any, weight: str | None = "weight", resolution: float = 1, max_level: int | None = None, seed: Any = None
+    ) -> list[set[Any]]:
+        """Communities of high modularity, by decreasing size; levels and seeds mean nothing here."""
+        if not G.number_of_edges():
+            return [{node} for node in G]
+        return partition(G, objective="modularity", resolution=float(resolution), weight=weight).communities()
+
+    @staticmethod
+    def louvain_communities(
+        G: Any,
+        weight: str | None = "weight",
+        resolution: float = 1,
+        threshold: float = 1e-7,
+        max_level: int | None = None,
+        seed: Any = None,
+    ) -> list[set[Any]]:
+        """The same under Louvain's name."""
+        return Backend.leiden_communities(G, weight, resolution)
+
+
+def backend_info() -> dict[str, Any]:
+    """What networkx tells about the backend."""
+    functions = {name: {"additional_docs": "Deterministic; the seed means nothing."} for name in FUNCTIONS}
+    return {"backend_name": "cvxnmf", "project": "cvxnmf", "package": "cvxnmf", "functions": functions}
