@@ -66,6 +66,7 @@ def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any
         "rank_certificate": certificate_facts(partition.rank_certificate) if factors else None,
         "label_certificate": certificate_facts(proof) if (proof := partition.label_certificate_at_hand) is not None else None,
         "several_optimal": partition.several_optimal,
+        "alternatives": [{"clusters": k, "description_length": length} for k, length in partition.alternatives],
         "trace": partition.certificate.statement.get("trace"),
         "iterations": partition.solution.n_iter,
         "seconds": partition.solution.seconds,

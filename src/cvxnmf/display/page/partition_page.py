@@ -56,11 +56,22 @@ def _tiles(partition: Partition, edges: EdgeList) -> list[tuple[str, str, str]]:
     return [
         ("Nodes", f"{len(partition.nodes):,}", f"{alone:,} without neighbours" if alone else ""),
         ("Edges", f"{len(edges.weights):,}", ", ".join(filter(None, remarks))),
-        ("Clusters", f"{partition.n_clusters:,}", ""),
+        ("Clusters", f"{partition.n_clusters:,}", _next_best(partition)),
         ("Modularity", f"{partition.modularity:.4f}", ""),
         ("Performance", f"{partition.performance:.4f}", "pairs that are right"),
         ("Without diagonal", f"{partition.off_diagonal_performance:.4f}", "pairs of different nodes"),
     ]
+
+
+def _next_best(partition: Partition) -> str:
+    """Return by how many nats the description with the next best number of clusters is longer."""
+    found = dict(partition.alternatives)
+    others = [(length, k) for k, length in found.items() if k != partition.n_clusters]
+    if partition.n_clusters not in found or not others:
+        return ""
+    length, k = min(others)
+    longer = length - found[partition.n_clusters]
+    return f"{k:,} would take {longer:,.0f} nats more" if longer >= 0 else f"{k:,} would take {-longer:,.0f} nats less"
 
 
 def _matrix_lead(partition: Partition, edges: EdgeList) -> str:
