@@ -64,7 +64,7 @@ class LabelStatement(Statement):
         return pair_objective(A, self.objective, self.resolution)
 
 
-def rounded_up(exact: Fraction) -> float:
+def round_up(exact: Fraction) -> float:
     """The least floating-point number that is not below."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
@@ -82,7 +82,7 @@ def _proof(
     if objective.exact and bound < value:
         raise CertificateError("The labels of the certificate are better than its bound allows.")
     at_value = objective.exact and bound == value
-    highest = float(value) if at_value else max(rounded_up(bound), float(value))
+    highest = float(value) if at_value else max(round_up(bound), float(value))
     return Proof(highest, True, objective.magnitude(), spare * objective.magnitude(), float(value))
 
 

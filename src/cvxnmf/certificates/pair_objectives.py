@@ -179,7 +179,7 @@ def pair_objective(A: Any, objective: str, resolution: float) -> PairObjective:
         exact = OBJECTIVES[objective](n, rows, columns, whole, decimal(resolution), 2**doublings)
         if _fits(exact):
             return exact
-    return _rounded_up(OBJECTIVES[objective](n, rows, columns, upper.data, decimal(resolution), 1))
+    return _round_up(OBJECTIVES[objective](n, rows, columns, upper.data, decimal(resolution), 1))
 
 
 def _upper_triangle(A: Any, signed: bool) -> Any:
@@ -210,7 +210,7 @@ def _fits(exact: PairObjective) -> bool:
     return max(largest) < LARGEST_PAIR and total < LARGEST_SUM
 
 
-def _rounded_up(terms: PairObjective) -> PairObjective:
+def _round_up(terms: PairObjective) -> PairObjective:
     """The same objective in floating point, with a scale for its integers."""
     numbers: dict[str, Any] = {name: float(getattr(terms, name)) for name in ("alpha", "beta", "offset", "unit")}
     largest = numbers["alpha"] * np.abs(terms.weights).max(initial=0.0) + numbers["beta"] * float(terms.sizes.max()) ** 2

@@ -7,6 +7,7 @@ in coordinates scaled by the square roots of the sizes (``C_ij / e_i e_j``, ``X_
     minimise  sum e^2 y + sum side lam - e'S e / k,   S = Diag(y) - C - N + G(lam) positive semidefinite, N >= 0, lam >= 0.
 
 One step minimises the augmented Lagrangian over (y, N, lam), lam by coordinate descent, and then over S by an eigendecomposition.
+The multiplier X then makes a step of length 1.6. `linalg.splitting` relaxes the primal point instead, another method.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class _Dual:
     bound: float = np.inf
 
 
-class Splitting:
+class DoublyNonnegativeBound:
     """Alternating directions on the scaled problem; the best dual point so far stays at hand.
 
     Parameters

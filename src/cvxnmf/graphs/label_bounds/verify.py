@@ -18,7 +18,7 @@ from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.label_bounds.currents import CurrentBound
 from cvxnmf.graphs.label_bounds.routing import Router
-from cvxnmf.graphs.label_bounds.semidefinite import Splitting
+from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
 from cvxnmf.graphs.multilevel import Labels, best_labels
 from cvxnmf.results import Iterate
 from cvxnmf.results.status import keep_best
@@ -93,7 +93,7 @@ def verify_labels(
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
     statement = label_statement(name, resolution, n_clusters, len(nodes))
-    return prove_labels(A, checked_labels(labels, nodes, statement.n_clusters), statement, effort, callback).certificate
+    return prove_labels(A, read_labels(labels, nodes, statement.n_clusters), statement, effort, callback).certificate
 
 
 def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) -> LabelStatement:
@@ -108,7 +108,7 @@ def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) ->
         validation.refuse(f"resolution must be a number of at least 0 and of moderate size, not {resolution!r}.")
 
 
-def checked_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
+def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
     """Labels of all nodes as numbers from 0, from an array, a dictionary by node, or a Partition."""
     if hasattr(labels, "to_dict") and hasattr(labels, "memberships"):
         labels = labels.to_dict()
@@ -241,7 +241,9 @@ class LabelBounds:
     def by_semidefinite(self) -> None:
         """Doubly nonnegative program with cuts."""
         self.stage = "semidefinite program"
-        splitting = Splitting(self.objective, self.better, self.statement.n_clusters, self.budget(1.0 - LINEAR_SHARE))
+        splitting = DoublyNonnegativeBound(
+            self.objective, self.better, self.statement.n_clusters, self.budget(1.0 - LINEAR_SHARE)
+        )
 
         def witnesses() -> Iterator[tuple[str, dict[str, Any]]]:
             proved = splitting.collect_proof()
