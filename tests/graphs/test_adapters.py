@@ -192,3 +192,20 @@ def test_rounding_of_single_precision_is_no_direction():
 def test_what_cannot_be_read_is_refused_in_a_sentence(graph, sentence):
     with pytest.raises(ValueError, match=sentence):
         named_graph(graph)
+
+
+@pytest.mark.parametrize(
+    ("graph", "origin"),
+    [
+        (nx.path_graph(4), "a networkx graph"),
+        (nx.to_numpy_array(nx.path_graph(4)), "an adjacency matrix"),
+        (nx.to_pandas_adjacency(nx.path_graph(4)), "an adjacency matrix"),
+        ([(0, 1), (1, 2), (2, 3)], "a list of edges"),
+        (np.array([[0, 1], [1, 2], [2, 3]]), "a list of edges"),
+        (nx.to_pandas_edgelist(nx.path_graph(4)), "a data frame of edges in the columns 'source' and 'target'"),
+    ],
+)
+def test_a_partition_says_what_was_read(graph, origin):
+    found = cvxnmf.partition(graph, 2)
+    assert (len(found.nodes), found.origin) == (4, origin)
+    assert f"Partition of 4 nodes of {origin} into" in str(found)

@@ -24,11 +24,12 @@ HOW_TO_PASS = 'name two columns of it "source" and "target", and one of weights 
 
 
 class NamedGraph(NamedTuple):
-    """Names of the nodes, their symmetric adjacency matrix in compressed rows, and what a person should know of it."""
+    """Names of the nodes, their symmetric adjacency matrix in compressed rows, what to know of it, and what it was read from."""
 
     nodes: tuple[Any, ...]
     A: Any
     note: str | None = None
+    origin: str = "an adjacency matrix"
 
 
 def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False) -> NamedGraph:
@@ -38,9 +39,9 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
     repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
     """
     if hasattr(graph, "adj") and hasattr(graph, "is_directed"):
-        return _from_networkx(graph, weight, signed)
+        return _from_networkx(graph, weight, signed)._replace(origin="a networkx graph")
     if hasattr(graph, "get_edgelist") and hasattr(graph, "vs"):
-        return _from_igraph(graph, weight, signed)
+        return _from_igraph(graph, weight, signed)._replace(origin="an igraph graph")
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):
         return _from_frame(graph, weight, signed)
     if isinstance(graph, str | bytes):
@@ -83,7 +84,9 @@ def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     first, second = (list(frame[name]) for name in ends)
     if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
-    return _from_edges(tuple(dict.fromkeys([*first, *second])), list(zip(first, second, weights, strict=True)), False, signed)
+    edges = list(zip(first, second, weights, strict=True))
+    found = _from_edges(tuple(dict.fromkeys([*first, *second])), edges, False, signed)
+    return found._replace(origin=f"a data frame of edges in the columns {ends[0]!r} and {ends[1]!r}")
 
 
 def _edge_columns(kinds: dict[Any, str], weight: str | None, n_rows: int) -> tuple[list[Any], Any]:
@@ -133,7 +136,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
     weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
     names = dict.fromkeys(name for edge in weighted for name in edge[:2])
     whole = all(isinstance(name, Integral) for name in names)  # of numbered nodes, labels are in the order of the numbers
-    return _from_edges(tuple(sorted(names) if whole else names), weighted, False, signed)
+    return _from_edges(tuple(sorted(names) if whole else names), weighted, False, signed)._replace(origin="a list of edges")
 
 
 def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:

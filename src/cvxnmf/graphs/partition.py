@@ -129,7 +129,7 @@ def partition(
     >>> found.n_clusters, found.certificate.relative_gap < 1e-4
     (2, True)
     """
-    nodes, A, note = named_graph(graph, weight)
+    nodes, A, note, origin = named_graph(graph, weight)
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
     _require_edges(A)
@@ -148,7 +148,7 @@ def partition(
         if callback is not None:  # somebody watches: the convex problem is solved at once
             with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
                 found = found.with_changes(solution=model.solution)
-    return aim.apply(found)
+    return aim.apply(found.with_changes(origin=origin))
 
 
 def _require_edges(A: sp.csr_array) -> None:

@@ -76,6 +76,9 @@ class Partition:
     other_optimum : ndarray of int, shape (n,), optional
         The labels of another optimal partition, where `several_optimal` is True.
 
+    origin : str
+        What the graph was read from, such as "a list of edges"; empty for a partition that was loaded.
+
     Notes
     -----
     All from the memberships to the hierarchy is computed when it is first looked at.
@@ -100,6 +103,7 @@ class Partition:
     proved_labels: Certificate | None = field(default=None, repr=False)
     several_optimal: bool | None = None
     other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
+    origin: str = ""
 
     def with_changes(self, **changes: Any) -> Partition:
         """The same partition with other fields; what was not computed yet is computed by neither."""
@@ -213,7 +217,7 @@ class Partition:
         factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
         proof = str(self.rank_certificate) if self._proves_factors() else "  proved when rank_certificate is asked for"
         return (
-            f"Partition of {len(self.nodes)} nodes into {clusters} of {sizes}\n"
+            f"Partition of {len(self.nodes)} nodes{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
             f"{self._alternatives_line()}the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
