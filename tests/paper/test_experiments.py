@@ -87,9 +87,8 @@ def test_paired_differences_are_those_of_the_rows(tmp_path):
 def test_no_method_is_above_the_proved_bound_and_clear_clusters_meet_it():
     rows = rows_of("figure2-right", size=24, repeats=2, deltas=(-0.4, 0.0, 0.8))
     bounds = {(row["delta"], row["seed"]): row["performance"] for row in rows if row["method"] == methods.BOUND}
-    assert all(row["performance"] <= bounds[row["delta"], row["seed"]] for row in rows)
-    clear = [row["performance"] == bounds[0.8, row["seed"]] for row in rows if row["delta"] == 0.8]
-    assert all(clear)
+    assert all(row["performance"] <= bounds[row["delta"], row["seed"]] + 1e-12 for row in rows)
+    assert all(row["performance"] > bounds[0.8, row["seed"]] - 1e-12 for row in rows if row["delta"] == 0.8)
 
 
 def test_figure_1_orders_every_node_once():
