@@ -42,21 +42,27 @@ class HALS(Rule[QuadraticObjective]):
 
 @inlined
 def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
-    """``p - q x`` of one column for the rows that are swept together, four components at a time."""
+    """``p - q x`` of one column for the rows that are swept together, eight components at a time."""
     k = len(q)
     for i in range(ROWS_TOGETHER):
         slope[i] = p[i]
     s = 0
-    while s + 3 < k:
-        q0, q1, q2, q3 = q[s], q[s + 1], q[s + 2], q[s + 3]
+    while s + 7 < k:
+        q0, q1, q2, q3, q4, q5, q6, q7 = q[s], q[s + 1], q[s + 2], q[s + 3], q[s + 4], q[s + 5], q[s + 6], q[s + 7]
         for i in range(ROWS_TOGETHER):
-            slope[i] -= (q0 * x[s, i] + q1 * x[s + 1, i]) + (q2 * x[s + 2, i] + q3 * x[s + 3, i])
-        s += 4
-    while s < k:
+            first = (q0 * x[s, i] + q1 * x[s + 1, i]) + (q2 * x[s + 2, i] + q3 * x[s + 3, i])
+            second = (q4 * x[s + 4, i] + q5 * x[s + 5, i]) + (q6 * x[s + 6, i] + q7 * x[s + 7, i])
+            slope[i] -= first + second
+        s += 8
+    while s + 1 < k:
+        q0, q1 = q[s], q[s + 1]
+        for i in range(ROWS_TOGETHER):
+            slope[i] -= q0 * x[s, i] + q1 * x[s + 1, i]
+        s += 2
+    if s < k:
         q0 = q[s]
         for i in range(ROWS_TOGETHER):
             slope[i] -= q0 * x[s, i]
-        s += 1
 
 
 @compiled
