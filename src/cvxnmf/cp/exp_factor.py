@@ -131,7 +131,10 @@ def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
     """What is to be factored, and the components of its rows and columns (-1: nothing but zeros)."""
     if isinstance(X, Solution):
         return _solution_and_groups(X)
-    matrix = validation.log_matrix(X, np.shape(X)[0] if np.ndim(X) == 2 else 0)
+    rows = X.shape[0] if getattr(X, "ndim", 0) == 2 else len(X) if isinstance(X, list | tuple) else 0
+    matrix = validation.log_matrix(X, rows)
+    if not matrix.size:
+        validation.refuse("X is empty; give a matrix with at least one row.")
     if not np.isfinite(matrix).all():
         validation.refuse("X has -inf entries; factor a Solution, or each finite block of X on its own.")
     if float(matrix.max()) > LARGEST_LOG:

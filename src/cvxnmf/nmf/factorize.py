@@ -122,7 +122,7 @@ def factorize(
     twofold = _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
     given = None if start is None else _given(start, twofold)
     if n_components is None and given is not None:
-        n_components = np.shape(given if twofold else given[0])[-1]
+        n_components = _columns(given, twofold)
     data = checked_matrix(raw, twofold, LOSSES[loss], getattr(A, "dtype", None) in (np.float32, np.float16))
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
     return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort, now)
@@ -231,6 +231,14 @@ def _given(start: Any, twofold: bool) -> Any:
     if twofold and isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 2:
         return start[0]
     return start
+
+
+def _columns(given: Any, twofold: bool) -> int:
+    """How many columns a user's start has."""
+    try:
+        return int(np.shape(given if twofold else given[0])[1])
+    except (IndexError, KeyError, TypeError, ValueError):
+        validation.refuse("start must be a Factorization, a pair of matrices (U, V), or for symmetric factors a matrix U.")
 
 
 def _found_components(A: Any, twofold: bool) -> int:

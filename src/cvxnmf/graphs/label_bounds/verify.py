@@ -118,8 +118,12 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
             validation.refuse(f"labels has no entry for the node {missing!r}.")
         labels = [labels[node] for node in nodes]
     given = labels if hasattr(labels, "shape") else list(labels) if hasattr(labels, "__iter__") else [labels]
-    if np.shape(given) != (len(nodes),):
-        validation.refuse(f"labels must name a cluster for each of the {len(nodes)} nodes, not be of shape {np.shape(given)}.")
+    try:
+        shape = np.shape(given)
+    except ValueError:  # lists of several lengths
+        shape = ()
+    if shape != (len(nodes),):
+        validation.refuse(f"labels must name a cluster for each of the {len(nodes)} nodes, not be of shape {shape}.")
     if any(label is None or label != label for label in given):
         validation.refuse("labels must name a cluster for every node; some are missing.")
     numbers: dict[Any, int] = {}
