@@ -67,7 +67,7 @@ def partition(
         array of whole numbers with two columns, or a data frame with columns "source", "target" and perhaps "weight" (without
         such headings two columns of names and perhaps one of weights). A data frame whose rows and columns have the same names
         is an adjacency matrix. What could be read in several ways is refused. A directed graph is made undirected with a
-        warning: joined where either direction is, weights averaged.
+        warning: joined where either direction is, weights averaged; :func:`cocluster` keeps directions.
     n_clusters : int, optional
         Number of clusters, each of which gets at least one node. Left out, it is that of the division with the shortest
         description length. Connected components are clusters of their own, but for small trees beside a giant component that its
