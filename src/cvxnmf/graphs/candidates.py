@@ -13,7 +13,7 @@ from cvxnmf.graphs.block_model import RateModel, Stopping
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.moves import Labels, renumber
-from cvxnmf.graphs.multilevel import recombine
+from cvxnmf.graphs.multilevel import common_parts, recombine
 
 #: Resolutions of the modularity at which first partitions are looked for; those of large graphs.
 RESOLUTIONS, FEWER_RESOLUTIONS = (1.0, 1.5, 2.5, 4.0), (1.0, 4.0)
@@ -70,7 +70,11 @@ def _mean_fields(graph: DescribedGraph, first: list[Labels]) -> list[Labels]:
 
 
 def _improve(graph: DescribedGraph, starts: list[Labels], baseline: Labels) -> list[Candidate]:
-    """The starts shortened by moves, the best of them until nothing moves, and recombined with the others."""
+    """The starts shortened by moves, the best of them until nothing moves, and recombined with the others.
+
+    No cluster reaches over several clusters of the baseline: mean field alone could join what no edge does.
+    """
+    starts = [common_parts(labels, baseline) for labels in starts]
     if graph.A.nnz > LARGE:
         starts = sorted(starts, key=lambda labels: graph.candidate(labels).length)[:IMPROVED]
     found = [shorten(graph, labels, rates, 1) for labels in starts for rates in RateModel]

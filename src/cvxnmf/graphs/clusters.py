@@ -21,6 +21,7 @@ from cvxnmf.graphs.components import separate_parts
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
 from cvxnmf.graphs.moves import Labels, renumber
+from cvxnmf.graphs.multilevel import common_parts
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
 from cvxnmf.linalg.arrays import FloatArray
@@ -70,6 +71,8 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None)
         if found[0].n_clusters == 1 and (above := above_noise()):
             return divide_into(A, 1 + above)  # on all nodes with edges: what is beside a giant component counts as well
         best = _settle(graph, found[0])
+        if len(np.unique(common_parts(best.labels, parts[core]))) > found[0].n_clusters:  # parts that no edge joins
+            best = Clusters(found[0].labels, np.empty((0, found[0].n_clusters)))
     return _on_all_nodes(A, kept[core], graph, best, _alternatives(found))
 
 

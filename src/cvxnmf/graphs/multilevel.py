@@ -49,9 +49,14 @@ class Ascent(NamedTuple):
 
     def on_common_parts(self, first: Labels, second: Labels, rounds: int) -> Labels:
         """An ascent that begins with the parts that two partitions have in common as nodes."""
-        common = renumber(np.unique(first * (len(first) + 1) + second, return_inverse=True)[1].astype(np.int64))
+        common = common_parts(first, second)
         smaller = self._replace(level=aggregate(self.level, common))
         return np.asarray(smaller(smaller.alone(), rounds)[common])
+
+
+def common_parts(first: Labels, second: Labels) -> Labels:
+    """The clusters that nodes share in both of two partitions, numbered in the order of their first nodes."""
+    return np.asarray(renumber(np.unique(first * (len(first) + 1) + second, return_inverse=True)[1].astype(np.int64)))
 
 
 def recombine(ascent: Ascent, found: list[Labels], value: Callable[[Labels], float], passes: int, rounds: int) -> Labels:
