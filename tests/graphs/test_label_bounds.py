@@ -4,6 +4,7 @@ import os
 from itertools import product
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -240,3 +241,14 @@ def test_what_is_wrong_is_said_in_a_sentence(change, message):
 def test_graphs_without_edges_or_with_one_node():
     assert cvxnmf.verify_labels(np.zeros((3, 3)), [0, 1, 2]).gap == 0
     assert cvxnmf.verify_labels(np.ones((1, 1)), [0]).gap == 0
+
+
+def test_communities_of_networkx_are_labels():
+    graph = nx.karate_club_graph()
+    groups = [{node for node in graph if graph.nodes[node]["club"] == club} for club in ("Officer", "Mr. Hi")]
+    by_node = {node: data["club"] for node, data in graph.nodes(data=True)}
+    assert cvxnmf.verify_labels(graph, groups).value == cvxnmf.verify_labels(graph, by_node).value
+    with pytest.raises(ValueError, match="in two sets"):
+        cvxnmf.verify_labels(graph, [*groups, {0}])
+    with pytest.raises(ValueError, match="no entry for the node"):
+        cvxnmf.verify_labels(graph, groups[:1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ def verify_labels(
     ----------
     graph : networkx or igraph graph, scipy.sparse matrix, array-like, list of tuples, or data frame
         As :func:`partition` takes it. For ``objective="correlation"`` weights may be negative.
-    labels : array-like of shape (n,), dict, or Partition
+    labels : array-like of shape (n,), dict, list of sets of nodes, or Partition
         The cluster of each node, under any names: in the order of the nodes, or by the node's name.
     objective : str
         What is to be large, always over ordered pairs of nodes in one cluster, a node with itself included:
@@ -109,9 +109,11 @@ def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) ->
 
 
 def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
-    """Labels of all nodes as numbers from 0, from an array, a dictionary by node, or a Partition."""
+    """Labels of all nodes as numbers from 0, from an array, a dictionary by node, sets of nodes, or a Partition."""
     if hasattr(labels, "to_dict") and hasattr(labels, "memberships"):
         labels = labels.to_dict()
+    if isinstance(labels, list | tuple) and labels and all(isinstance(group, set | frozenset) for group in labels):
+        labels = _labels_of_communities(labels)
     if isinstance(labels, Mapping):
         missing = next((node for node in nodes if node not in labels), None)
         if any(node not in labels for node in nodes):
@@ -131,6 +133,14 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
     if n_clusters is not None and len(numbers) > n_clusters:
         validation.refuse(f"labels has {len(numbers)} clusters, more than n_clusters={n_clusters}.")
     return found
+
+
+def _labels_of_communities(groups: Sequence[Set[Any]]) -> dict[Any, int]:
+    """The number of its group for every node, from groups that share none: networkx's convention."""
+    labels = {node: number for number, group in enumerate(groups) for node in group}
+    if len(labels) < sum(map(len, groups)):
+        validation.refuse("labels has a node in two sets; give every node one cluster.")
+    return labels
 
 
 class ProvedLabels(NamedTuple):
