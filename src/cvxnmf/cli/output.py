@@ -88,8 +88,9 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
     terminal.show(f"{name}: {nodes}, {edges}, {count(k, 'cluster')}", "bold")
     print(
         f"modularity {partition.modularity:.4f}, performance {partition.performance:.4f} "
-        f"({partition.off_diagonal_performance:.4f} without the diagonal)\n"
+        f"({partition.off_diagonal_performance:.4f} without the diagonal)"
     )
+    print(f"{partition.comparison}\n" if partition.comparison else "")
     _print_clusters(partition)
     if k == 1 and len(partition.spectrum) and partition.spectrum[0] <= partition.noise_edge:
         found = f"largest eigenvalue {partition.spectrum[0]:.3g}, noise edge {partition.noise_edge:.3g}"

@@ -65,6 +65,8 @@ def partition_card(partition: Partition, with_factors: bool) -> str:
         _paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."),
         _table(rows, ("cluster", "nodes", "members, the surest first")),
     ]
+    if partition.comparison:
+        parts.insert(1, _paragraph(f"{partition.comparison.capitalize()}."))
     if k > CLUSTERS:
         parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
     parts += [_paragraph("The model behind the clusters:"), certificate_card(partition.certificate)]

@@ -216,19 +216,21 @@ class Partition:
         clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
         factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
         proof = str(self.rank_certificate) if self._proves_factors() else "  proved when rank_certificate is asked for"
+        lengths = f"  {self.comparison}\n" if self.comparison else ""
         return (
             f"Partition of {len(self.nodes)} nodes{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"{self._alternatives_line()}the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
+            f"{lengths}the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
         )
 
-    def _alternatives_line(self) -> str:
-        """Description lengths of the numbers of clusters that were compared."""
-        if not self.alternatives:
+    @property
+    def comparison(self) -> str:
+        """Description lengths of the best numbers of clusters, in a line; empty if there was nothing to compare."""
+        if len(self.alternatives) < 2:
             return ""
         some = ", ".join(f"{length:.1f} with {k}" for k, length in self.alternatives[:4])
-        return f"  description length in nats, less that of one cluster: {some}\n"
+        return f"description length in nats, less that of one cluster: {some}"
 
     def _label_lines(self) -> str:
         """What is proved about the labels, if it is at hand."""
