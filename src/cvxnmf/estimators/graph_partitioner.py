@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cvxnmf.estimators.affinity import AffinityEstimator
 from cvxnmf.estimators.conventions import progress_reporter
+from cvxnmf.linalg.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
 
 
 class GraphPartitioner(AffinityEstimator):
@@ -14,7 +18,7 @@ class GraphPartitioner(AffinityEstimator):
     Parameters
     ----------
     n_clusters : int or None
-        Number of clusters; None takes it from the spectrum above the noise.
+        Number of clusters; None takes that of the shortest description, see :func:`partition`.
     affinity : {"precomputed", "rbf", "nearest_neighbors"}
         "precomputed": `fit` takes an adjacency matrix. "rbf": it takes features x, and nodes are joined with the weights
         ``exp(-gamma |x_i - x_j|²)``. "nearest_neighbors": nodes are joined if one is among the nearest of the other.
@@ -44,9 +48,9 @@ class GraphPartitioner(AffinityEstimator):
     partition_ : Partition
         The whole result.
     certificate_ : Certificate
-        That no model of the kind fits better than the bound.
+        That no model of the kind fits better than the bound; proved when it is first looked at, unless `verbose`.
     n_iter_ : int
-        Steps taken.
+        Steps taken for that.
     n_features_in_ : int
         Number of columns of the data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -89,6 +93,20 @@ class GraphPartitioner(AffinityEstimator):
 
         callback = progress_reporter(self)
         found = partition(A, self.n_clusters, self.trace, tol=self.tol, max_iter=self.max_iter, callback=callback)
-        self.partition_, self.certificate_, self.affinity_matrix_ = found, found.certificate, found.A
-        self.labels_, self.memberships_, self.n_clusters_ = found.labels, found.memberships, found.n_clusters
-        self.n_iter_ = max(1, found.solution.n_iter)
+        self.partition_, self.affinity_matrix_ = found, found.A
+        self.labels_, self.n_clusters_ = found.labels, found.n_clusters
+
+    @property
+    def memberships_(self) -> FloatArray:
+        """Shares of each node in the clusters."""
+        return self.partition_.memberships
+
+    @property
+    def certificate_(self) -> Certificate:
+        """That no model of the kind fits better than the bound."""
+        return self.partition_.certificate
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps taken for the certificate."""
+        return max(1, self.partition_.solution.n_iter)
