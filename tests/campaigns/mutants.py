@@ -48,7 +48,9 @@ SWAPS = {
 }
 TWINS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
 #: A mutant may take this many seconds.
-PATIENCE = 30
+PATIENCE = 120
+#: Tests of the kernel beside those of its battery.
+TEST_FILES = ("test_rank_bounds.py", "test_nonsymmetric_bounds.py", "test_statement.py", "test_certificate.py")
 
 
 def mutations(tree):
@@ -117,20 +119,27 @@ class Loader(importlib.abc.Loader, importlib.abc.MetaPathFinder):
         exec(compile(self.tree, self.module, "exec"), module.__dict__)
 
 
-def survives(module, tree, cases):
-    """Whether a mutant gives all the right verdicts, judged in a process of its own."""
+def survives(module, tree, judge):
+    """Whether a judge finds nothing wrong with a mutant, in a process of its own."""
     child = os.fork()
     if child == 0:
         signal.alarm(PATIENCE)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         try:
-            from campaigns.battery import verdicts
-
             sys.meta_path.insert(0, Loader(module, tree))
-            os._exit(0 if next(verdicts(cases), None) is None else 1)
+            os._exit(0 if judge() else 1)
         except BaseException:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def passes_tests():
+    """Whether the tests of the kernel pass."""
+    import pytest
+
+    files = [TESTS / "campaigns" / "test_kernel.py", *(TESTS / "certificates" / name for name in TEST_FILES)]
+    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "", *map(str, files)]) == 0
 
 
 def main():
@@ -139,17 +148,24 @@ def main():
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    from campaigns.battery import verdicts  # which imports the kernel in the processes of mutants only
+
     cases = load_cases()
     names = options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if not path.stem.startswith(SKIPPED)]
     trees = {name: ast.parse((KERNEL / f"{name}.py").read_text()) for name in names}
     jobs = [(name, *mutation) for name, tree in trees.items() for mutation in mutations(tree)]
     random.Random(options.seed).shuffle(jobs)
+    name = names[0]
+    judges = [lambda: next(verdicts(cases), None) is None, passes_tests]  # the fast one first
+    if not all(survives(f"cvxnmf.certificates.{name}", trees[name], judge) for judge in judges):
+        raise SystemExit("The kernel as it is fails the battery, or its tests; run tests/campaigns/test_kernel.py first.")
     until, tried, left = time.monotonic() + options.seconds, 0, []
     for name, number, change, line in jobs:
         if time.monotonic() > until:
             break
         tried += 1
-        if survives(f"cvxnmf.certificates.{name}", mutate(trees[name], number, change), cases):
+        mutant = mutate(trees[name], number, change)
+        if all(survives(f"cvxnmf.certificates.{name}", mutant, judge) for judge in judges):
             text = (KERNEL / f"{name}.py").read_text().splitlines()[line - 1].strip() if line else ""
             left.append(name)
             print(f"{name}:{line} {change}: {text}", flush=True)  # noqa: T201

@@ -5,8 +5,10 @@ import pytest
 
 mp = pytest.importorskip("mpmath")
 
+import cvxnmf  # noqa: E402
 from campaigns import exact  # noqa: E402
 from campaigns.battery import make_cases, verdicts  # noqa: E402
+from cvxnmf import certificates  # noqa: E402
 from cvxnmf.certificates import rounding  # noqa: E402
 
 
@@ -110,3 +112,131 @@ def test_bounds_that_are_not_numbers_are_no_proofs():
     assert (proof.bound, proof.spare, proof.scale) == (3.5, 0.75, 3.0)
     assert rounding.safe_proof(-5.0, 1.0, 3.0) == (0.0, True, 3.0, 0.0, None, False, -np.inf)
     assert rounding.safe_proof(0.9, 1.0, 3.0).spare == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("loss", ["kl", "mse"])
+@pytest.mark.parametrize("seed", range(12))
+def test_margins_that_are_put_right_are_paid_for(loss, seed):
+    """Margins off by hundreds of units, far more than the rounding of sums, are put right at the expense of the bound."""
+    rng = np.random.default_rng(seed)
+    A = rng.random((4, 3)) * 10.0 ** rng.integers(-3, 4)
+    certificate = cvxnmf.solve(cvxnmf.nonsymmetric(A, loss=loss, trace=float(A.mean())), max_iter=60).certificate
+    if certificate.kind != "dual":
+        pytest.skip("nothing is proved")
+    signs = rng.choice([-1.0, 1.0], (4, 1))
+    Z = certificate.witness["Z"] * (1.0 + rng.choice([50, 200, 400]) * rounding.UNIT * signs)
+    statement = certificate.statement
+    try:
+        proof = statement.prove(A, "dual", {"Z": Z})
+    except ValueError:  # larger than the penalty allows
+        Z = 0.999 * Z + 0.001 * _edge(A, loss)
+        proof = statement.prove(A, "dual", {"Z": Z})
+    true = exact.exact_bound(A, statement, "dual", {"Z": Z})
+    assert mp.mpf(proof.bound) + mp.mpf(proof.spare) <= max(mp.mpf(0), true)
+
+
+def _edge(A, loss):
+    return A if loss == "kl" else 0.5 * A * A
+
+
+# Mutants that the battery let live ------------------------------------------------------------------------------------------
+
+
+def refused(A, statement, kind, witness):
+    with pytest.raises(cvxnmf.CertificateError):
+        statement.prove(A, kind, witness)
+
+
+def test_a_single_entry_of_the_wrong_sign_is_refused():
+    A = np.random.default_rng(0).random((4, 4))
+    A = A + A.T
+    N = np.zeros((4, 4))
+    N[1, 2] = N[2, 1] = -1e-12
+    refused(A, certificates.DoublyNonnegativeStatement(0.0, 0.0), "dual", {"S": np.zeros((4, 4)), "N": N})
+    refused(A, certificates.RankStatement("mse", 2, True), "dual", {"N": N})
+    refused(A, certificates.RankStatement("mse", 2, False), "dual", {"N": N})
+
+
+def test_either_part_that_is_not_symmetric_is_refused():
+    A, skew = np.ones((3, 3)), np.triu(np.ones((3, 3)))
+    statement = certificates.DoublyNonnegativeStatement(0.0, 0.0)
+    refused(A, statement, "dual", {"S": np.eye(3), "N": skew})
+    refused(A, statement, "dual", {"S": skew, "N": np.eye(3)})
+    plain = certificates.SymmetricStatement("kl", "psd", "fit", 0.1, "uniform")
+    refused(A, plain, "dual", {"Z": A + np.triu(A, 1), "metric": np.ones(3)})
+    refused(A, plain, "dual", {"Z": np.full((3, 3), np.inf), "metric": np.ones(3)})
+
+
+@pytest.mark.parametrize(("loss", "limit"), [("kl", 1e100), ("mse", 1e50)])
+def test_data_up_to_the_edges_of_the_safe_range(loss, limit):
+    statement = certificates.SymmetricStatement(loss, "psd", "fit", 0.0, "uniform")
+    for largest, safe in ((limit, True), (1 / limit, True), (limit * 1.01, False), (0.99 / limit, False)):
+        A = np.full((2, 2), largest)
+        Z = A if loss == "kl" else 0.5 * A * A
+        Z = Z + np.diag(Z.sum(axis=1))
+        if safe:
+            assert statement.prove(A, "dual", {"Z": Z, "metric": np.ones(2)}).bound >= 0.0
+        else:
+            refused(A, statement, "dual", {"Z": Z, "metric": np.ones(2)})
+
+
+def test_values_that_are_not_finite():
+    assert certificates.relative_gap(np.inf, 0.0, 1.0) == np.inf
+    assert certificates.relative_gap(2.0, 1.0, 1.0) == 0.5
+    assert certificates.relative_gap(0.0, 0.0, 1.0) == 0.0
+    for bad in (np.nan, np.inf):
+        with pytest.raises(cvxnmf.CertificateError, match="too large"):
+            rounding.largest_eigenvalues(np.full((2, 2), bad), 1)
+
+
+def test_wide_and_tall_contractions_are_the_same():
+    Y = np.zeros((5, 2))
+    Y[:, 0] = 1.0
+    for part in (Y, Y.T):
+        assert rounding.is_contraction(part, 2.2361, 0.0)
+        assert not rounding.is_contraction(part, 2.2360, 0.0)
+
+
+def test_a_block_matrix_that_is_not_positive_semidefinite_is_refused():
+    A = np.random.default_rng(0).random((4, 3)) + 0.1
+    problem = cvxnmf.nonsymmetric(A, penalty="paper", effects=False, trace=0.3)
+    certificate = cvxnmf.solve(problem, max_iter=60).certificate
+    witness = dict(certificate.witness)
+    assert certificate.statement.prove(A, "dual", witness).bound == certificate.bound
+    for name in ("p", "q"):
+        refused(A, certificate.statement, "dual", witness | {name: 0.9 * witness[name]})
+        refused(A, certificate.statement, "dual", witness | {name: 0.0 * witness[name]})
+
+
+def test_a_dual_point_must_vanish_on_a_diagonal_that_is_ignored():
+    A = np.random.default_rng(0).random((5, 5))
+    A = A + A.T
+    for cone in ("psd", "conditional"):
+        problem = cvxnmf.symmetric(A, cone=cone, metric="uniform", diagonal="ignore", trace=1.0)
+        certificate = cvxnmf.solve(problem, max_iter=60).certificate
+        witness = dict(certificate.witness)
+        raised = witness["Z"] + np.diag([1e-3, 0.0, 0.0, 0.0, 0.0])
+        refused(A, certificate.statement, "dual", witness | {"Z": raised})
+
+
+def test_entries_as_small_as_rounding_are_not_called_rigorous_where_the_diagonal_is_ignored():
+    n = 6
+    A = np.ones((n, n)) - np.eye(n)
+    statement = certificates.SymmetricStatement("kl", "conditional", "ignore", 5.0, "uniform")
+    Z = A.copy()
+    metric = np.ones(n)
+    assert statement.prove(A, "dual", {"Z": Z, "metric": metric}).rigorous
+    Z[0, 1] = Z[1, 0] = Z[2, 3] = Z[3, 2] = 0.0  # a rectangle 0-1-2-3 keeps the row sums
+    Z[1, 2] = Z[2, 1] = Z[0, 3] = Z[3, 0] = 2.0
+    assert not statement.prove(A, "dual", {"Z": Z, "metric": metric}).rigorous
+
+
+def test_penalties_are_weights():
+    for trace, understood in ((0.0, True), (1e120, True), (1.1e120, False), (-1e-300, False)):
+        if understood:
+            certificates.SymmetricStatement("kl", "psd", "fit", trace, "uniform")
+        else:
+            with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+                certificates.SymmetricStatement("kl", "psd", "fit", trace, "uniform")
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        certificates.NonsymmetricStatement("kl", "nuclear", True, 0.0)
