@@ -240,3 +240,13 @@ def test_penalties_are_weights():
                 certificates.SymmetricStatement("kl", "psd", "fit", trace, "uniform")
     with pytest.raises(cvxnmf.CertificateError, match="not understood"):
         certificates.NonsymmetricStatement("kl", "nuclear", True, 0.0)
+
+
+@pytest.mark.parametrize("loss", ["kl", "mse", "mse-paper"])
+def test_a_dual_point_outside_its_domain_is_refused(loss):
+    A = np.array([[1.0, 0.0], [0.0, 1.0]])
+    statement = certificates.SymmetricStatement(loss, "psd", "fit", 1.0, "uniform")
+    Z = np.diag([3.0, 3.0])
+    assert statement.prove(A, "dual", {"Z": Z, "metric": np.ones(2)}).rigorous
+    Z[0, 1] = Z[1, 0] = -1e-9
+    refused(A, statement, "dual", {"Z": Z, "metric": np.ones(2)})

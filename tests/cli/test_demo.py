@@ -15,7 +15,7 @@ def test_the_demo_shows_clusters_a_certified_table_and_a_page(capsys, tmp_path, 
     assert "proved bound" in out
     assert out.count("karate club ") >= 3
     assert out.count(" yes") == 6
-    assert "977.07" in out
+    assert "977.0" in out  # the optimum is 977.07, and the tolerance 1e-4
     assert "solving: karate club" in err
     assert str(tmp_path / "cvxnmf-demo.html") in out
     assert "<html" in (tmp_path / "cvxnmf-demo.html").read_text(encoding="utf8")
