@@ -250,3 +250,20 @@ def test_a_dual_point_outside_its_domain_is_refused(loss):
     assert statement.prove(A, "dual", {"Z": Z, "metric": np.ones(2)}).rigorous
     Z[0, 1] = Z[1, 0] = -1e-9
     refused(A, statement, "dual", {"Z": Z, "metric": np.ones(2)})
+
+
+def test_rows_and_columns_of_a_symmetric_part_agree():
+    witness = {"rows": np.array([1.0, 1.0, 1.0, 0.0]), "columns": np.array([1.0, 1.0, 0.0, 1.0])}
+    with pytest.raises(cvxnmf.CertificateError, match="must agree"):
+        certificates.RankStatement("mse", 1, True).prove(np.ones((4, 4)), "tail", witness)
+    assert certificates.RankStatement("mse", 1, False).prove(np.ones((4, 4)), "tail", witness).bound == 0.0
+
+
+def test_a_single_row_that_does_not_sum_to_zero_is_refused():
+    A = np.ones((4, 4))
+    statement = certificates.SymmetricStatement("kl", "conditional", "fit", 1.0, "uniform")
+    witness = {"Z": A.copy(), "metric": np.ones(4)}
+    assert statement.prove(A, "dual", witness).rigorous
+    witness["Z"][0, 0] += 1e-9
+    with pytest.raises(cvxnmf.CertificateError, match="sum to zero"):
+        statement.prove(A, "dual", witness)
