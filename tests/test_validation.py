@@ -113,8 +113,8 @@ def test_bad_solver_options(options, sentence):
         cvxnmf.solve(cvxnmf.symmetric(A6), **options)
 
 
-def test_only_splitting_meets_the_papers_constraint():
-    with pytest.raises(ValueError, match="choose 'splitting'"):
+def test_not_every_method_meets_the_papers_constraint():
+    with pytest.raises(ValueError, match="choose 'factored' or 'splitting'"):
         cvxnmf.solve(cvxnmf.symmetric(A6, loss="mse-paper"), method="accelerated")
 
 

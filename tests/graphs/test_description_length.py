@@ -110,3 +110,10 @@ def test_a_hierarchy_is_nested_and_has_its_lengths():
     assert (found.savings > 0).all()
     with pytest.raises(ValueError, match="1 to 6 clusters, not 7"):
         found.at(7)
+
+
+@pytest.mark.parametrize("sides", [(6, 6), (10, 10), (5, 20)])
+def test_sides_of_a_bipartite_graph_are_no_clusters(sides):
+    graph = nx.complete_bipartite_graph(*sides)
+    assert cvxnmf.partition(graph).n_clusters == 1
+    assert cvxnmf.partition(graph, 2).modularity >= 0.0

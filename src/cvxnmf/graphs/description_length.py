@@ -172,16 +172,19 @@ def _length(sums: Sums, logs: Any, total: float, dispersion: float, log_edges: f
     k, n = len(sums.masses), int(np.sum(sums.sizes))
     inside, pairs = np.sum(sums.edges), np.sum(sums.masses * sums.masses)
     cost = logs[n] + logs[n - 1] - logs[k - 1] - logs[n - k] + np.log(n) + 0.5 * log_edges * (k if own else 1)
+    for r in range(k):
+        cost -= logs[sums.sizes[r]]
+    if inside * total <= pairs:  # clusters that are no denser inside explain nothing
+        return float(cost)
     likelihood = _entropy(total - inside, total - pairs / total)
     if own:
         for r in range(k):
             likelihood += _entropy(sums.edges[r], sums.masses[r] ** 2 / total)
     else:
-        likelihood = likelihood + _entropy(inside, pairs / total) if inside * total > pairs else 0.0
+        likelihood += _entropy(inside, pairs / total)
     likelihood, places = 0.5 * likelihood, 0.5 * n * (n - 1.0)
     once = -once_at_most(total, places)
     for r in range(k):
-        cost -= logs[sums.sizes[r]]
         within = 0.5 * sums.sizes[r] * (sums.sizes[r] - 1.0)
         once += once_at_most(sums.edges[r], within)
         places -= within
