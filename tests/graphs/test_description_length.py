@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import cvxnmf
 from builders import planted_graph
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.candidates import best_candidates, merged_candidates
