@@ -26,8 +26,9 @@ def test_residuals_prove_what_they_promise(loss, form):
     proved = []
     for _ in range(80):
         method.step()
-        if method.dual_candidate() is not None:
-            dual = component.dual_point(method.point, method.dual_candidate())
+        candidate = method.dual_candidate()
+        if candidate is not None:
+            dual = component.dual_point(method.point, candidate)
             assert dual.bound == pytest.approx(method.expected_bound, rel=1e-9)
             assert dual.bound <= method.value
             proved.append((method.value - dual.bound) / method.value)

@@ -157,7 +157,10 @@ class KullbackLeibler(Loss):
     def dual_value(self, w: FloatArray) -> float:
         """``sum Z - Z log Z`` and the constant, with ``Z = A + w``."""
         Z = self.A + w
-        return float(Z.sum() + entr(Z).sum() + self.constant) if Z.min() >= 0 else -np.inf
+        if not Z.min() >= 0:
+            return -np.inf
+        total = float(Z.sum())
+        return total + float(entr(Z, out=Z).sum()) + self.constant
 
     @property
     def scale(self) -> float:

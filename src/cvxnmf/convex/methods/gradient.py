@@ -58,7 +58,7 @@ class ProjectedGradient(Method):
     def _keep_residual(self, G: FloatArray, Y: FloatArray, X: FloatArray) -> None:
         """``grad(Y) + L S^2 (X - Y) S^2``: with the penalty it is in the dual cone and complementary to X."""
         cone, loss = self.component.cone, self.component.loss
-        w = cone.scaled_copy(X - Y)
+        w = cone.scale(X - Y)
         w *= self.L
         w += G
         cone.scale(w)
@@ -72,7 +72,8 @@ class ProjectedGradient(Method):
 
     def dual_candidate(self) -> FloatArray | None:
         """The residual of the last projection, if it lies in the domain of the dual."""
-        return None if self.residual is None else self.residual.copy()
+        handed_over, self.residual = self.residual, None  # it is overwritten: no second copy is kept
+        return handed_over
 
     @property
     def expected_bound(self) -> float:
