@@ -34,7 +34,7 @@ from cvxnmf.results import AnyPoint
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
 #: Rounds of clipping the singular values of a dual point.
-CLIPPING_ROUNDS = 4
+CLIPPING_ROUNDS = 3
 #: A clipped dual point keeps at least this share of its distance to the edge of the domain.
 INSIDE = 0.02
 #: Methods of every rectangular problem beside its own.
@@ -91,13 +91,13 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
         floor = self.loss.floor()
         lowest = INSIDE * (g + floor) - floor
         best, best_bound = g, -np.inf
-        for _ in range(CLIPPING_ROUNDS):
+        for remaining in reversed(range(CLIPPING_ROUNDS + 1)):
             left, values, right = singular_triples_above(g, limit)
             shrunk = g * min(1.0, limit / values.max(initial=limit))
             bound = self.loss.dual_value(shrunk)
             if bound > best_bound:
                 best, best_bound = g, bound
-            if not len(values):
+            if not len(values) or not remaining:
                 break
             clipped = g - (left * (values - limit)) @ right.T
             g = _scaled_to_margins(floor, np.maximum(clipped, lowest) + floor, self.cone.free_effects) - floor
