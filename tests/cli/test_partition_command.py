@@ -18,13 +18,40 @@ def test_partition_prints_a_summary(club, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("karate.gml: 34 nodes, 78 edges, ")
     assert "modularity 0." in out
-    assert "The model: No model of this kind can fit better than" in out
+    assert "Nothing is proved yet; --prove proves how good the model, its 2 factors and the labels are." in out
     assert "solving: " in err
+
+
+def test_nothing_is_proved_unless_it_is_asked_for(club, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("cvxnmf.graphs.convex_model.ConvexModel.solution", property(lambda _: 1 / 0))
+    monkeypatch.setattr("cvxnmf.graphs.partition.factors_of", None)
+    assert cli.main(["partition", str(club), "--quiet", "--json", "--output", str(tmp_path / "labels.csv")]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["n_clusters"] == len(facts["sizes"])
+    assert not any(facts[name] for name in ("certificate", "rank_certificate", "label_certificate", "status", "seconds"))
+    assert (tmp_path / "labels.csv").read_text().count("\n") == 35
+
+
+def test_prove_proves_model_factors_and_labels(club, capsys):
+    assert cli.main(["partition", str(club), "--prove", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "The model: No model of this kind can fit better than" in out
+    assert "Its 2 factors: " in out
+    assert "Its labels: No partition of this graph has a modularity above" in out
+    assert "Nothing is proved yet" not in out
+
+
+@pytest.mark.parametrize("asking", [["--tol", "1e-3"], ["--groups", "20"], ["--trace", "5"]])
+def test_terms_of_the_model_ask_for_its_proof_alone(club, capsys, asking):
+    assert cli.main(["partition", str(club), *asking, "--quiet", "--json"]) in (0, 3)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["certificate"]["bound"] <= facts["certificate"]["value"]
+    assert facts["rank_certificate"] is facts["label_certificate"] is None
 
 
 def test_partition_finds_the_blocks_under_their_names(blocks, capsys):
     path, truth = blocks
-    assert cli.main(["partition", str(path), "-k", "2", "--json", "--quiet"]) == 0
+    assert cli.main(["partition", str(path), "-k", "2", "--json", "--quiet", "--tol", "1e-4"]) == 0
     out, err = capsys.readouterr()
     facts = json.loads(out)
     assert err == ""

@@ -52,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
     arguments.check_outputs({"--report": options.report}, [], {"--report": (".html", ".htm")})
     progress, karate = Progress(options.quiet), _karate()
     club, A = _partition_club(karate, options.tol, progress)
+    progress.run("karate club, factors", lambda: club.rank_certificate)
     page = None if options.no_report else _write_page(club, options)
     if not options.json:
         output.print_partition(club, "Zachary's karate club")

@@ -47,8 +47,8 @@ def print_certificate(certificate: Certificate, about: str = "") -> None:
         print(text.basis)
 
 
-def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any]:
-    """Return a partition for machines."""
+def partition_facts(partition: Partition) -> dict[str, Any]:
+    """Return a partition for machines; what was not proved is null."""
     import numpy as np
 
     from cvxnmf.io.writing import labels_as_json
@@ -60,18 +60,28 @@ def partition_facts(partition: Partition, factors: bool = True) -> dict[str, Any
         "modularity": partition.modularity,
         "performance": partition.performance,
         "off_diagonal_performance": partition.off_diagonal_performance,
-        "status": partition.status.name,
-        "groups": partition.n_groups,
-        "certificate": certificate_facts(partition.certificate),
-        "rank_certificate": certificate_facts(partition.rank_certificate) if factors else None,
-        "label_certificate": certificate_facts(proof) if (proof := partition.label_certificate_at_hand) is not None else None,
+        **_model_facts(partition),
+        "rank_certificate": _facts_at_hand(partition.rank_certificate_at_hand),
+        "label_certificate": _facts_at_hand(partition.label_certificate_at_hand),
         "several_optimal": partition.several_optimal,
         "alternatives": [{"clusters": k, "description_length": length} for k, length in partition.alternatives],
-        "trace": partition.certificate.statement.get("trace"),
-        "iterations": partition.solution.n_iter,
-        "seconds": partition.solution.seconds,
         **labels_as_json(partition),
     }
+
+
+def _facts_at_hand(certificate: Certificate | None) -> dict[str, Any] | None:
+    return None if certificate is None else certificate_facts(certificate)
+
+
+def _model_facts(partition: Partition) -> dict[str, Any]:
+    """Return the convex model for machines, if it was solved."""
+    names = ("status", "groups", "certificate", "trace", "iterations", "seconds")
+    if partition.certificate_at_hand is None:
+        return dict.fromkeys(names)
+    solution, certificate = partition.solution, partition.certificate
+    trace = certificate.statement.get("trace")
+    facts = (partition.status.name, partition.n_groups, certificate_facts(certificate), trace, solution.n_iter, solution.seconds)
+    return dict(zip(names, facts, strict=True))
 
 
 def _n_edges(A: Any) -> int:
@@ -81,8 +91,8 @@ def _n_edges(A: Any) -> int:
     return int(A.count_nonzero() + np.count_nonzero(A.diagonal())) // 2
 
 
-def print_partition(partition: Partition, title: str, factors: bool = True) -> None:
-    """Print a summary of a partition."""
+def print_partition(partition: Partition, title: str, ask: str = "") -> None:
+    """Print a summary of a partition and what is proved of it; `ask` is the option that asks for what is not."""
     k, name = partition.n_clusters, terminal.printable(title)
     nodes, edges = count(len(partition.nodes), "node"), count(_n_edges(partition.A), "edge")
     terminal.show(f"{name}: {nodes}, {edges}, {count(k, 'cluster')}", "bold")
@@ -95,16 +105,19 @@ def print_partition(partition: Partition, title: str, factors: bool = True) -> N
     if k == 1 and len(partition.spectrum) and partition.spectrum[0] <= partition.noise_edge:
         found = f"largest eigenvalue {partition.spectrum[0]:.3g}, noise edge {partition.noise_edge:.3g}"
         print(f"\nNothing stands out of the noise ({found}), so that all nodes are one cluster; -k 2 asks for two.")
-    print()
-    print_certificate(partition.certificate, "The model: ")
-    if factors:
+    _print_proofs(partition)
+    if ask and not partition.proofs_at_hand:
+        print(f"\nNothing is proved yet; {ask} proves how good the model, its {count(k, 'factor')} and the labels are.")
+
+
+def _print_proofs(partition: Partition) -> None:
+    """Print what is proved of the model, of its factors and of the labels."""
+    headings = {"model": "The model: ", "rank-k": f"Its {count(partition.n_clusters, 'factor')}: ", "labels": "Its labels: "}
+    for certificate in partition.proofs_at_hand:
         print()
-        print_certificate(partition.rank_certificate, f"Its {count(k, 'factor')}: ")
-    if partition.label_certificate_at_hand is not None:
-        print()
-        print_certificate(partition.label_certificate_at_hand, "Its labels: ")
-        if partition.uniqueness:
-            print(partition.uniqueness)
+        print_certificate(certificate, headings[certificate.scope])
+    if partition.uniqueness:
+        print(partition.uniqueness)
 
 
 def _print_clusters(partition: Partition) -> None:

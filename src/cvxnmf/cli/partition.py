@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
 from cvxnmf.cli import output
-from cvxnmf.cli.exit_codes import INTERRUPTED, exit_code
+from cvxnmf.cli.exit_codes import CERTIFIED, INTERRUPTED, exit_code
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
     from cvxnmf.results import Partition
 
 ENDINGS = {"--output": (".csv", ".tsv", ".txt", ".json", ".npz"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
-CODES = "exit codes: 0 the certified gap is within --tol, 1 error, 2 usage, 3 it is not, 130 interrupted"
+PROOFS = """\
+proofs:
+  Labels come first and at once; nothing is proved unless it is asked for. --prove proves the model behind the clusters, their
+  factors and the labels. --certificate, --tol, --trace, --groups and --paper ask for the model alone, --report and an --output
+  that ends in .npz for the model and the factors.
+"""
+CODES = "exit codes: 0 done, any gap that was asked for within --tol, 1 error, 2 usage, 3 it is not, 130 interrupted"
+#: The certified gap that is aimed at unless a person names one.
+TOL = 1e-4
 #: The paper's own formulation and method.
 PAPER = {"cone": "psd", "metric": "uniform", "method": "projected-gradient"}
 
@@ -27,8 +35,8 @@ def add(commands: Any) -> None:
         "partition",
         run,
         help="find the clusters of a graph, with a proof",
-        description="Find the clusters of a graph in a file, and prove how good the model behind them is.",
-        epilog=f"{arguments.GRAPH_FILES}\n{CODES}",
+        description="Find the clusters of a graph in a file and, where it is asked for, prove how good they are.",
+        epilog=f"{arguments.GRAPH_FILES}\n{PROOFS}\n{CODES}",
     )
     parser.add_argument("file", metavar="FILE", help="a graph; - for standard input")
     parser.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="number of clusters (default: found)")
@@ -42,8 +50,8 @@ def add(commands: Any) -> None:
         help="what the clusters are to be good at (default: %(default)s)",
     )
     parser.add_argument("--resolution", type=arguments.tolerance, default=1.0, help="of modularity or cpm (default: %(default)s)")
-    parser.add_argument("--prove", action="store_true", help="prove how good the labels are; the optimum of small sparse graphs")
-    parser.add_argument("--tol", type=arguments.tolerance, default=1e-4, help="certified gap to reach (default: %(default)s)")
+    parser.add_argument("--prove", action="store_true", help="prove how good model, factors and labels are")
+    parser.add_argument("--tol", type=arguments.tolerance, help=f"certified gap of the model to reach (default: {TOL})")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
     parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
     parser.add_argument("--no-factors", action="store_true", help="leave out the factors of the clusters and their proof")
@@ -62,13 +70,14 @@ def run(options: argparse.Namespace) -> int:
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
     arguments.check_outputs(paths, [options.file], ENDINGS)
     graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
-    terms: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
+    tol, watch = TOL if options.tol is None else options.tol, progress.on_iterate if _asks_for_model(options) else None
+    terms: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
     terms["n_groups"] = options.groups
     terms |= {"objective": options.objective, "resolution": options.resolution, "prove": options.prove}
     terms["trace"] = options.trace if options.trace is not None else 0.0 if options.paper else "auto"
     try:
-        work = lambda: partition(graph.A, options.clusters, callback=progress.on_iterate, **terms)  # noqa: E731
-        found = progress.run(options.file, work, options.tol)
+        work = lambda: partition(graph.A, options.clusters, callback=watch, **terms)  # noqa: E731
+        found = progress.run(options.file, work, tol)
     except Interrupted as stopped:
         if not isinstance(stopped.solution, Partition):  # it had not come as far as clusters
             raise
@@ -76,31 +85,47 @@ def run(options: argparse.Namespace) -> int:
     return _finish(found.with_changes(nodes=graph.nodes), options, progress)
 
 
+def _asks_for_model(options: argparse.Namespace) -> bool:
+    """Whether the proof of the model is asked for; it may take many times as long as the labels."""
+    terms = options.paper or options.groups != "auto" or not (options.tol is None and options.trace is None)
+    return terms or options.certificate is not None or _asks_for_all(options)
+
+
+def _asks_for_all(options: argparse.Namespace) -> bool:
+    """Whether something is asked for that holds or shows the proof of the factors as well."""
+    return options.prove or options.report is not None or _saves_all(options)
+
+
+def _saves_all(options: argparse.Namespace) -> bool:
+    return options.output is not None and options.output.lower().endswith(".npz")
+
+
 def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:
     """Write and print; labels first, since the proof of the factors may take long and be interrupted."""
     from cvxnmf.io.writing import write_partition, write_with
 
+    factors = _asks_for_all(options) and not options.no_factors
     try:
         if options.output:
             write_partition(found, options.output)
         if options.certificate:
             write_with(found.certificate.save, options.certificate)
-        if not options.no_factors:
-            progress.run(f"{options.file}, factors", lambda: found.factorization)
+        if factors:
+            progress.run(f"{options.file}, factors", lambda: found.rank_certificate)
     except KeyboardInterrupt:
         return _keep_best(found, options)
-    if options.output and options.output.endswith(".npz") and not options.no_factors:
+    if factors and _saves_all(options):
         write_partition(found, options.output)  # with the factors
     if options.report:
         from cvxnmf import report
 
-        factors = not options.no_factors
         write_with(lambda name: report.write(found, name, _title(options.file), factors), options.report)
     if options.json:
-        output.print_json(output.partition_facts(found, factors=not options.no_factors))
+        output.print_json(output.partition_facts(found))
     else:
-        output.print_partition(found, _title(options.file), factors=not options.no_factors)
-    return exit_code(found.certificate.relative_gap, options.tol)
+        output.print_partition(found, _title(options.file), "--prove")
+    proof = found.certificate_at_hand
+    return CERTIFIED if proof is None else exit_code(proof.relative_gap, TOL if options.tol is None else options.tol)
 
 
 def _keep_best(found: Partition, options: argparse.Namespace) -> int:
@@ -109,7 +134,8 @@ def _keep_best(found: Partition, options: argparse.Namespace) -> int:
 
     if options.output:
         write_partition(found, options.output)
-    best = f"gap {found.certificate.relative_gap:.0e}"
+    proof = found.certificate_at_hand
+    best = "nothing proved" if proof is None else f"gap {proof.relative_gap:.0e}"
     output.print_lost_or_kept(best, [options.output] if options.output else [])
     return INTERRUPTED
 

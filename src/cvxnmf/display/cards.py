@@ -56,8 +56,8 @@ def factorization_card(result: Factorization) -> str:
     return _card(heading, _paragraph(result.message), certificate_card(result.certificate))
 
 
-def partition_card(partition: Partition, with_factors: bool) -> str:
-    """Return clusters with their surest members, measures, and the certificates, that of the factors if it is asked for."""
+def partition_card(partition: Partition, with_model: bool, with_factors: bool) -> str:
+    """Return clusters with their surest members, measures, and certificates, those of model and factors if they are asked for."""
     k = partition.n_clusters
     quality = f"Modularity {partition.modularity:.4f}, performance {partition.performance:.4f}"
     rows = cluster_rows(partition, CLUSTERS, MEMBERS, lambda name: name[:LETTERS])
@@ -69,7 +69,10 @@ def partition_card(partition: Partition, with_factors: bool) -> str:
         parts.insert(1, _paragraph(f"{partition.comparison.capitalize()}."))
     if k > CLUSTERS:
         parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
-    parts += [_paragraph("The model behind the clusters:"), certificate_card(partition.certificate)]
+    if with_model:
+        parts += [_paragraph("The model behind the clusters:"), certificate_card(partition.certificate)]
+    else:
+        parts.append(_paragraph("The proof of the model behind the clusters is computed when certificate is asked for."))
     if with_factors:
         parts += [_paragraph(f"Its {count(k, 'factor')}:"), certificate_card(partition.rank_certificate)]
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate, LabelStatement
 
 
-#: Printing a partition of up to this many nodes computes its factors and their proof.
+#: Printing a partition of up to this many nodes proves its model and its factors.
 PROVED_WHEN_PRINTED = 2000
 
 #: What is known of other optimal partitions.
@@ -164,9 +164,25 @@ class Partition:
         return self.proved_labels or self.label_proof()
 
     @property
+    def certificate_at_hand(self) -> Certificate | None:
+        """The certificate of the model if it has been solved."""
+        return None if callable(vars(self)["solution"]) else self.certificate
+
+    @property
+    def rank_certificate_at_hand(self) -> Certificate | None:
+        """The certificate of the factors if they have been computed."""
+        return self.rank_certificate if "factorization" in vars(self) else None
+
+    @property
     def label_certificate_at_hand(self) -> Certificate | None:
         """The label certificate if it has been computed."""
         return vars(self).get("label_certificate", self.proved_labels)
+
+    @property
+    def proofs_at_hand(self) -> list[Certificate]:
+        """The certificates of the model, of its factors and of the labels that have been computed."""
+        at_hand = (self.certificate_at_hand, self.rank_certificate_at_hand, self.label_certificate_at_hand)
+        return [certificate for certificate in at_hand if certificate is not None]
 
     def at(self, n_clusters: int) -> NDArray[np.intp]:
         """Labels of the nested division into fewer clusters, see `hierarchy`."""
@@ -215,13 +231,14 @@ class Partition:
         sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
         clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
         factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
-        proof = str(self.rank_certificate) if self._proves_factors() else "  proved when rank_certificate is asked for"
+        model = str(self.certificate) if self._proves("solution") else "  proved when certificate is asked for"
+        proof = str(self.rank_certificate) if self._proves("factorization") else "  proved when rank_certificate is asked for"
         lengths = f"  {self.comparison}\n" if self.comparison else ""
         return (
             f"Partition of {len(self.nodes)} nodes{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"{lengths}the model\n{self.certificate}\n{factors}\n{proof}{self._label_lines()}"
+            f"{lengths}the model\n{model}\n{factors}\n{proof}{self._label_lines()}"
         )
 
     @property
@@ -248,12 +265,12 @@ class Partition:
             return ""
         return UNIQUENESS[self.several_optimal]
 
-    def _proves_factors(self) -> bool:
-        """Whether the proof of the factors is at hand, or soon computed."""
-        return "factorization" in vars(self) or len(self.nodes) <= PROVED_WHEN_PRINTED
+    def _proves(self, name: str) -> bool:
+        """Whether what a proof is about is at hand, or soon computed."""
+        return not callable(vars(self).get(name, self.factors)) or len(self.nodes) <= PROVED_WHEN_PRINTED
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""
         from cvxnmf.display import cards
 
-        return cards.partition_card(self, self._proves_factors())
+        return cards.partition_card(self, self._proves("solution"), self._proves("factorization"))
