@@ -204,12 +204,10 @@ class Certificate:
             proof = self.statement.prove(A, self.kind, self.witness)
         except CertificateError as error:
             raise CertificateError(f"The certificate does not hold for these data. {error}") from None
-        beyond = (self.bound - proof.bound) * (1 if self.sense == "min" else -1)  # how much more is stated than proved
-        if self.trust == "unproved" and proof.probable:
-            agrees = self.bound <= proof.estimate + proof.spare
-        else:
-            agrees = -1e-11 * max(proof.scale, abs(proof.bound)) <= beyond <= proof.spare
-        if not agrees:
+        proved = proof.estimate if proof.probable and self.trust == "unproved" else proof.bound
+        beyond = (self.bound - proved) * (1 if self.sense == "min" else -1)  # how much more is stated than proved
+        lowest = -math.inf if proof.probable else -1e-11 * max(proof.scale, abs(proof.bound))
+        if not lowest <= beyond <= proof.spare:
             raise CertificateError(
                 f"The witness proves the bound {proof.bound:.12g}, not the stated {self.bound:.12g}; "
                 "the certificate was altered or belongs to other data."

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ Product = Callable[[Array], Array]
 FAILURE = 1e-12
 #: Inner products of vectors that count as orthonormal may be off by this much.
 ORTHONORMAL = 1e-10
+#: Deeper spaces have no more entries than this.
+MOST_ENTRIES = 1 << 27
 #: How many weights g are tried, over so many powers of ten below the largest eigenvalue.
 WEIGHTS, DECADES = 80, 13
 
@@ -57,6 +59,42 @@ class Deflated(NamedTuple):
         """Ritz vectors of values above a given one, of the largest."""
         least = max(int(np.searchsorted(self.values, value, side="right")), len(self.values) - count)
         return self.basis @ self.turn[:, least:]
+
+
+class Leading(NamedTuple):
+    """Leading eigenvalues in decreasing order: probable upper bounds on them, and what was found."""
+
+    upper: Array
+    found: Array
+
+
+def leading_eigenvalues(
+    product: Product,
+    Q: Array,
+    source: np.random.RandomState,
+    spaces: list[Krylov],
+    count: int,
+    cost: Callable[[Array], float],
+    failure: float,
+) -> Iterator[Leading]:
+    """Bound the `count` largest eigenvalues by one random space after the other; what Q had missed joins it.
+
+    `cost` is what bounds are wanted to be low in; every one of them may fail with the probability `failure`.
+    """
+    for space in spaces:
+        image = finite(product(Q))
+        ritz = np.linalg.eigvalsh(Q.T @ image)[::-1]
+        beside = deflate(product, Q, source, space, failure)
+        upper = eigenvalue_bounds(Q, image, beside.top, count, cost)
+        yield Leading(upper, np.sort(np.append(ritz, beside.values))[::-1][:count])
+        missed = beside.vectors_above(float(ritz[count - 1]) if len(ritz) >= count else -np.inf, count)
+        Q = np.linalg.qr(np.column_stack([Q, missed]))[0] if missed.size else Q
+
+
+def spaces_in_turn(n: int, width: int, depths: tuple[int, ...], semidefinite: bool) -> list[Krylov]:
+    """The first space, and deeper ones of moderate size."""
+    moderate = [depth for depth in depths[1:] if width * depth * n <= MOST_ENTRIES]
+    return [Krylov(width, depth, semidefinite) for depth in (depths[0], *moderate)]
 
 
 def random_source(*parts: Any) -> np.random.RandomState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,16 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
-from cvxnmf.certificates.krylov import FAILURE, ORTHONORMAL, Krylov, Product, deflate, eigenvalue_bounds, finite, random_source
+from cvxnmf.certificates.krylov import (
+    FAILURE,
+    ORTHONORMAL,
+    Krylov,
+    Product,
+    finite,
+    leading_eigenvalues,
+    random_source,
+    spaces_in_turn,
+)
 from cvxnmf.certificates.losses import SQUARED_ERROR
 from cvxnmf.certificates.rounding import safe_proof
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, row_chunks, summarise
@@ -22,8 +32,8 @@ if TYPE_CHECKING:
 EXCESS, TOLERANCE = 8, 1e-5
 #: Up to this many rows all eigenvalues of an operator are computed.
 SMALL = 200
-#: Random vectors, and products with them in turn while much is left open; beyond so many entries the first number only.
-WIDTH, DEPTHS, MOST_ENTRIES = 4, (12, 24, 48), 1 << 27
+#: Random vectors, and products with them in turn while much is left open.
+WIDTH, DEPTHS = 4, (12, 24, 48)
 #: What is left open counts as little below this share of the bound.
 LITTLE = 1e-3
 #: The same for data in row chunks, where every product is a pass over them.
@@ -44,10 +54,8 @@ def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     square: Any = data if statement.symmetric else _gram_operator(data)
     Q = _leading_vectors(square, statement.n_components, source.standard_normal(square.shape[0]))
     energy, best = float(data.data @ data.data), None
-    depths = [depth for depth in DEPTHS if depth == DEPTHS[0] or WIDTH * depth * len(Q) <= MOST_ENTRIES]
-    for depth in depths:
-        space = Krylov(WIDTH, depth, not statement.symmetric)
-        proof, Q = _tail(lambda X: square @ X, Q, source, space, energy, statement, FAILURE / len(DEPTHS))
+    spaces = spaces_in_turn(len(Q), WIDTH, DEPTHS, not statement.symmetric)
+    for proof in _tails(lambda X: square @ X, Q, source, spaces, energy, statement, FAILURE / len(DEPTHS)):
         best = proof if best is None or proof.bound > best.bound else best
         if proof.estimate - proof.bound <= LITTLE * proof.bound:
             break
@@ -107,32 +115,25 @@ def ritz_tail(Z: Array, product: Product, energy: float, statement: RankStatemen
     """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; Z seeds the random start."""
     if not float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max()) < ORTHONORMAL:
         raise CertificateError("The vectors of the witness are not orthonormal.")
-    return _tail(product, np.linalg.qr(Z)[0], random_source(Z), CHUNKED, energy, statement)[0]
+    return next(_tails(product, np.linalg.qr(Z)[0], random_source(Z), [CHUNKED], energy, statement, FAILURE))
 
 
-def _tail(
+def _tails(
     product: Product,
     Q: Array,
     source: np.random.RandomState,
-    space: Krylov,
+    spaces: list[Krylov],
     energy: float,
     statement: RankStatement,
-    failure: float = FAILURE,
-) -> tuple[Proof, Array]:
-    """What the leading singular values leave, less twice what iterations may vary, and Q with what was found beside it."""
-    k = statement.n_components
+    failure: float,
+) -> Iterator[Proof]:
+    """What the leading singular values leave, less twice what iterations may vary, from one space after the other."""
 
     def leading_energy(values: Array) -> float:
         positive = np.maximum(values, 0.0)
         return float(np.sum(positive * positive if statement.symmetric else positive))
 
-    image = finite(product(Q))
-    ritz = np.linalg.eigvalsh(Q.T @ image)[::-1]
-    beside = deflate(product, Q, source, space, failure)
-    taken = leading_energy(eigenvalue_bounds(Q, image, beside.top, k, leading_energy))
-    found = leading_energy(np.sort(np.append(ritz, beside.values))[::-1][:k])
     slack = ITERATED * energy
-    proof = safe_proof(energy - taken, 0.0, energy, shifted=2 * slack, spare=slack, rigorous=False)
-    missed = beside.vectors_above(float(ritz[k - 1]) if len(ritz) >= k else -np.inf, k)
-    Q = np.linalg.qr(np.column_stack([Q, missed]))[0] if missed.size else Q
-    return proof._replace(probable=True, estimate=max(proof.bound, energy - found)), Q
+    for upper, found in leading_eigenvalues(product, Q, source, spaces, statement.n_components, leading_energy, failure):
+        proof = safe_proof(energy - leading_energy(upper), 0.0, energy, shifted=2 * slack, spare=slack, rigorous=False)
+        yield proof._replace(probable=True, estimate=max(proof.bound, energy - leading_energy(found)))

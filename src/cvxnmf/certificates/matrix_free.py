@@ -1,23 +1,23 @@
 """Bounds whose dual point is given by factors: ``Z = (1 - share) A + share E``, ``E = exp(v1' + 1v' + WW')``, for KL.
 
-Of moderate size, Z is formed and proved like any other. Of a large graph it is not: rows of E are formed a few at a time, and
-the least eigenvalue of ``Y = trace N + share (E - A)`` in the metric comes from Krylov spaces, which might miss it, so that the
-bound is not rigorous.
+Of moderate size, Z is formed and proved like any other. Of a large graph it is not: rows of E are formed a few at a time. Then
+``Y = trace N + share (E - A)`` is in the dual cone if share times the largest eigenvalue of ``S^-1 (A - E) S^-1`` is at most the
+trace, S being the metric, and that is bounded with a probability (see `krylov`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import sparse_graph, witness_arrays
+from cvxnmf.certificates.krylov import FAILURE, leading_eigenvalues, random_source, spaces_in_turn
 from cvxnmf.certificates.losses import KL, LOSSES, log
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, row_slices, safe_proof
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, row_slices, safe_proof
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 LARGEST_DENSE = 8000
 #: Entries of E that are formed at a time.
 ENTRIES_AT_ONCE = 1 << 22
-#: Vectors of a Krylov space's first block, and how many blocks there are.
-KRYLOV_BLOCK, KRYLOV_DEPTH = 12, 10
+#: Random vectors, and products with them in turn while nothing is proved.
+WIDTH, DEPTHS = 32, (14, 42)
 #: Row sums of the dual point may be off by this share of the data's before they are put right on the diagonal.
 BALANCED = 1e-8
 
 
-def is_large(A: Any) -> bool:
+def is_large(A: Any, limit: int = LARGEST_DENSE) -> bool:
     """Whether data have too many nodes that carry entries for a proof by dense matrices."""
     shape: Any = getattr(A, "shape", ())
-    if len(shape) != 2 or not shape[0] > LARGEST_DENSE:
+    if len(shape) != 2 or not shape[0] > limit:
         return False
     carrying = abs(A).sum(axis=1) if sp.issparse(A) else np.count_nonzero(np.asarray(A), axis=1)
-    return bool(np.count_nonzero(carrying) > LARGEST_DENSE)
+    return bool(np.count_nonzero(carrying) > limit)
 
 
 def factor_arrays(witness: Witness, n: int) -> tuple[Array, Array, Array, float, Array]:
@@ -53,95 +53,77 @@ def factor_arrays(witness: Witness, n: int) -> tuple[Array, Array, Array, float,
 
 
 def prove_matrix_free(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
-    """The bound of a large graph, not rigorous; the diagonal of the witness is found anew."""
+    """The bound of a large graph, probable, or else unproved; the diagonal of the witness is found anew."""
     data = sparse_graph(A)
-    degrees = np.asarray(data.sum(axis=1)).ravel()
     metric, v, W, share, _ = factor_arrays(witness, data.shape[0])
     known = LOSSES[statement.loss] is KL and statement.has_free_effects and statement.fits_diagonal and statement.trace > 0
     if not known:
         raise CertificateError("Factors of a large graph prove bounds for KL on the conditional cone with a penalty only.")
-    metric = statement.true_metric(degrees, metric)
-    point = _MatrixFreeDual(data, degrees, v, W, share)
-    if not np.all(np.abs(point.residual) <= BALANCED * degrees):
-        raise CertificateError("The rows of the dual point do not sum to zero.")
-    if not point.least_eigenvalue(metric, statement.trace) >= 0:
-        raise CertificateError("The dual point is not positive semidefinite.")
-    return point.proof()
+    point = MatrixFreeDual(data, v, W, statement.true_metric(np.asarray(data.sum(axis=1)).ravel(), metric))
+    proved = False
+    for upper, found in point.largest_eigenvalues():
+        if not share * found <= statement.trace:
+            raise CertificateError("The dual point is not positive semidefinite.")
+        if share * upper <= statement.trace:
+            proved = True
+            break
+    return point.proof(share, proved)
 
 
-class _MatrixFreeDual:
-    """The dual point of a large graph, its rows formed when they are needed."""
+class MatrixFreeDual:
+    """The dual points of a large graph for all shares, rows of the model formed when they are needed."""
 
-    def __init__(self, A: Any, degrees: Array, v: Array, W: Array, share: float) -> None:
-        self.A, self.degrees, self.v, self.W, self.share = A, degrees, v, W, share
-        sums = np.empty(len(v))
-        for rows, E in self._row_chunks():
-            sums[rows] = E.sum(axis=1)
-        self.residual = share * (sums - degrees)  # what the diagonal takes
+    def __init__(self, A: Any, v: Array, W: Array, metric: Array) -> None:
+        self.A, self.v, self.W, self.s = A, v, W, metric
+        self.degrees = np.asarray(A.sum(axis=1)).ravel()
+        self.excess = self._times_model(np.ones((len(v), 1)))[:, 0] - self.degrees  # what the diagonal takes, times the share
+        if not np.all(np.abs(self.excess) <= BALANCED * self.degrees):
+            raise CertificateError("The rows of the dual point do not sum to zero.")
 
-    def _row_chunks(self) -> Iterator[tuple[slice, Array]]:
-        """Row chunks of the model."""
+    def _model_rows(self) -> Iterator[tuple[slice, Array]]:
+        """Row chunks of the model, from the diagonal on: the rest mirrors earlier ones."""
         n = len(self.v)
         for rows in row_slices(n, n, ENTRIES_AT_ONCE):
-            E = self.W[rows] @ self.W.T
+            E = self.W[rows] @ self.W[rows.start :].T
             E += self.v[rows, None]
-            E += self.v[None, :]
+            E += self.v[None, rows.start :]
             yield rows, np.exp(E, out=E)
 
-    def least_eigenvalue(self, s: Array, trace: float) -> float:
-        """Lower end of the spectrum of Y in the metric, less the residual of its vector."""
+    def _times_model(self, X: Array) -> Array:
+        product = np.zeros(X.shape)
+        for rows, E in self._model_rows():
+            product[rows] += E @ X[rows.start :]
+            product[rows.stop :] += E[:, len(E) :].T @ X[rows]
+        return product
 
-        def minus_dual(X: Array) -> Array:  # minus Y, with the direction s, where Y vanishes, out of the way
-            B = X / s[:, None]
-            product = self.A @ B
-            for rows, E in self._row_chunks():
-                product[rows] -= E @ B
-            product *= self.share
-            product += self.residual[:, None] * B
-            return np.asarray(product / s[:, None] - trace * X)
+    def largest_eigenvalues(self) -> Iterator[tuple[float, float]]:
+        """The largest eigenvalue of ``S^-1 (A - E) S^-1``, rows put right: a probable bound and what was found, in turns."""
+        s, n = self.s[:, None], len(self.v)
 
-        value, residual = largest_ritz(minus_dual, np.column_stack([s[:, None] * self.W, self._seeds()]))
-        return -(value + residual)
+        def product(X: Array) -> Array:
+            B = X / s
+            return np.asarray((self.A @ B - self._times_model(B) + self.excess[:, None] * B) / s)
 
-    def _seeds(self) -> Array:
-        return np.random.default_rng(0).standard_normal((len(self.v), KRYLOV_BLOCK))
+        Q = np.linalg.qr(np.column_stack([s, s * self.W]))[0]  # of s the image is 0
+        source = random_source(self.A.indices.astype(np.int64), self.A.data, self.v, self.W)
+        spaces = spaces_in_turn(n, WIDTH, DEPTHS, semidefinite=False)
+        for upper, found in leading_eigenvalues(product, Q, source, spaces, 1, lambda values: values[0], FAILURE / len(DEPTHS)):
+            yield float(upper[0]), float(found[0])
 
-    def proof(self) -> Proof:
+    def proof(self, share: float, probable: bool) -> Proof:
         """``sum A log A - A + Z - Z log Z``, less what rounding may have added: not rigorous, since the eigenvalue is not."""
-        totals = [float(np.sum(self.A.data * np.log(self.A.data) - self.A.data))]
-        size = float(np.sum(np.abs(self.A.data * np.log(self.A.data)) + self.A.data))
-        for rows, E in self._row_chunks():
-            Z = self.share * E + (1.0 - self.share) * self.A[rows].toarray()
-            on_diagonal = (np.arange(len(Z)), np.arange(len(self.v))[rows])
-            Z[on_diagonal] -= self.residual[rows]
+        constants = self.A.data * np.log(self.A.data)
+        totals = [float(np.sum(constants - self.A.data))]
+        size = float(np.sum(np.abs(constants) + self.A.data))
+        for rows, E in self._model_rows():
+            Z = share * E + (1.0 - share) * self.A[rows].toarray()[:, rows.start :]
+            Z[np.arange(len(Z)), np.arange(len(Z))] -= share * self.excess[rows]
             if not Z.min() >= 0:
                 raise CertificateError(f"The dual point leaves its domain in the rows from {rows.start} on.")
             logs = Z * log(Z)
+            Z[:, len(Z) :] *= 2  # with their mirror images
+            logs[:, len(logs) :] *= 2
             totals.append(float((Z - logs).sum()))
             size += float((Z + np.abs(logs)).sum())
-        return safe_proof(math.fsum(totals), UNITS_PER_TERM * UNIT * size, float(self.degrees.sum()), rigorous=False)
-
-
-def largest_ritz(product: Callable[[Array], Array], block: Array) -> tuple[float, float]:
-    """Largest Ritz value of an operator in the Krylov space of a block, and the norm of its residual."""
-    basis, images = np.linalg.qr(block)[0], np.empty((len(block), 0))
-    newest = basis
-    for depth in range(KRYLOV_DEPTH):
-        image = product(newest)
-        images = np.column_stack([images, image])
-        if depth == KRYLOV_DEPTH - 1:
-            break
-        fresh = image
-        for _ in range(2):  # twice is enough
-            fresh = fresh - basis @ (basis.T @ fresh)
-        newest, weights, _ = sl.qr(fresh, mode="economic", pivoting=True)
-        newest = newest[:, np.abs(np.diag(weights)) > 1e-10 * max(float(np.abs(image).max()), 1e-300)][:, :KRYLOV_BLOCK]
-        if not newest.shape[1]:
-            break
-        basis = np.column_stack([basis, newest])
-    if not is_finite(images):
-        raise CertificateError("The dual point is not finite.")
-    small = basis.T @ images
-    values, vectors = np.linalg.eigh((small + small.T) / 2)
-    top = vectors[:, -1]
-    return float(values[-1]), float(np.linalg.norm(images @ top - values[-1] * (basis @ top)))
+        proof = safe_proof(math.fsum(totals), UNITS_PER_TERM * UNIT * size, float(self.degrees.sum()), rigorous=False)
+        return proof._replace(probable=probable, estimate=proof.bound)

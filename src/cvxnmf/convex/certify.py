@@ -71,14 +71,16 @@ def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], resto
     dual = None if all(dual is None for dual in duals) else problem.join_duals(duals)
     if dual is None:
         return _zero_bound(problem, value, restored)
-    witness, bound, rigorous = dual
+    witness, bound, rigorous, probable = dual
     cancelled = problem.trace * float(np.sum(problem.metric**2))  # what the penalty may lose at a dense X
     if bound > value + CONTRADICTION * max(value, scale, cancelled):
         sentence = f"The bound {bound:.12g} exceeds the value {value:.12g}, so none is claimed: please report this as a bug."
         warnings.warn(sentence, RuntimeWarning, stacklevel=2)
     if bound > value + 1e-12 * max(value, scale):  # the value is mostly rounding: claim nothing from it
         return _zero_bound(problem, value, restored)
-    return Certificate.of_proof(value, "dual", Proof(bound, rigorous, scale), problem.statement, witness, restored)
+    return Certificate.of_proof(
+        value, "dual", Proof(bound, rigorous, scale, probable=probable), problem.statement, witness, restored
+    )
 
 
 def _zero_bound(problem: Problem, value: float, restored: bool) -> Certificate:

@@ -25,6 +25,7 @@ class Dual(NamedTuple):
     witness: Witness
     bound: float
     rigorous: bool
+    probable: bool = False
 
 
 def prove_least_shift(

@@ -7,6 +7,7 @@ point. Its witness is the share and the factors of the model; the last rounding 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as spl
 
-from cvxnmf.certificates import Statement
-from cvxnmf.certificates.matrix_free import is_large
+from cvxnmf.certificates import CertificateError, Statement
+from cvxnmf.certificates.data import sparse_graph
+from cvxnmf.certificates.matrix_free import LARGEST_DENSE, MatrixFreeDual
 from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
@@ -36,8 +38,9 @@ SMALLEST_SHARE = 1e-4
 FIRST_DIRECTIONS = 8
 #: Smallest decrease of the dual point's share below the computed one, and as a part of its distance from 1.
 FIRST_PAD, RELATIVE_PAD = 1e-9, 0.05
-#: The same for large graphs, where the check too has its eigenvalues from a few products only.
-LARGE_PAD = 1e-3
+#: Bounds of large graphs are probable where that costs at most this share of the value; else eigenvalues that iterations found
+#: are trusted, up to so much.
+LITTLE, LARGE_PAD = 1e-4, 1e-3
 #: From this many nodes on the check, which forms the model, gains by several threads; products have threads of their own.
 THREADS_FROM = 2500
 
@@ -46,7 +49,8 @@ THREADS_FROM = 2500
 class MatrixFreeComponent(FactorComponent[Point, Cone]):
     """The nodes that carry data, A in compressed rows on them, with products in place of matrices.
 
-    With `first_single` the first descent works in single precision; nothing else does.
+    With `first_single` the first descent works in single precision; nothing else does. With more than `largest_dense` nodes no
+    dense matrices are formed in proofs.
     """
 
     nodes: Index
@@ -55,6 +59,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     trace: float
     statement: Statement
     first_single: bool = False
+    largest_dense: int = LARGEST_DENSE
 
     certifies_start = False  # a certificate costs as much as a step, which is needed anyway
     matrix_free = True
@@ -195,16 +200,36 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         """The point with balanced effects, its value, and a dual point that the check accepts."""
         point = self.balance_effects(point)
         loss, residual, _ = self.slopes(point)
+        penalty = self.trace * self.cone.penalty(point)
+
+        def witness(share: float) -> Witness:
+            shares = np.array([share])
+            return {"v": point.v, "W": point.W, "metric": self.cone.s, "share": shares, "diagonal": -shares * residual}
+
+        if self.size > self.largest_dense:
+            return Certified(point, loss + penalty, self._large_dual(point, witness, penalty, LITTLE * loss))
         largest = self.largest_eigenvalue(point)
-
-        def witness(shift: float) -> Witness:
-            share = np.array([1.0 - min(shift, 1.0)])
-            return {"v": point.v, "W": point.W, "metric": self.cone.s, "share": share, "diagonal": -share * residual}
-
         least = max(0.0, 1.0 - self.trace / largest) if largest > 0 else 0.0
-        pad = LARGE_PAD if is_large(self.A) else max(FIRST_PAD, RELATIVE_PAD * least)
-        dual = prove_least_shift(self.A, self.statement, least, witness, pad, largest=1.1)
-        return Certified(point, loss + self.trace * self.cone.penalty(point), dual)
+        pad = max(FIRST_PAD, RELATIVE_PAD * least)
+        dual = prove_least_shift(self.A, self.statement, least, lambda shift: witness(1.0 - min(shift, 1.0)), pad, largest=1.1)
+        return Certified(point, loss + penalty, dual)
+
+    def _large_dual(self, point: Point, witness: Callable[[float], Witness], penalty: float, little: float) -> Dual | None:
+        """A dual point of a large graph: probable if the bound is lower by little for that."""
+        share, probable = 0.0, False
+        try:
+            dual = MatrixFreeDual(sparse_graph(self.A), point.v, point.W, self.cone.s)
+            for upper, found in dual.largest_eigenvalues():
+                safe, share = (min(1.0, self.trace / max(value, self.trace)) for value in (upper, found))
+                probable = (share - safe) * penalty <= little
+                if probable:
+                    share = safe
+                    break
+            share *= 1.0 - (FIRST_PAD if probable else LARGE_PAD)
+            proof = dual.proof(share, probable)
+        except CertificateError:
+            return None
+        return Dual(witness(share), proof.bound, proof.rigorous, proof.probable)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Return a dual point, accepted by the check, for the point with balanced effects."""
