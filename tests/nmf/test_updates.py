@@ -1,9 +1,14 @@
 """Update rules against their formulas and optimality conditions."""
 
 import numpy as np
+import pytest
 
 from cvxnmf.nmf.descent import classical_nmf
+from cvxnmf.nmf.factorize import factorize
+from cvxnmf.nmf.losses import DivergenceObjective
+from cvxnmf.nmf.storage import stored
 from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
+from cvxnmf.nmf.updates.kl_newton import KLNewton
 from cvxnmf.nmf.updates.symmetric import symmetric_sweep_dense
 
 RNG = np.random.default_rng(5)
@@ -50,3 +55,50 @@ def test_least_squares_solves_for_its_factor():
     scale = np.abs(COUNTS.T @ U).max()
     assert gradient.min() >= -1e-10 * scale
     assert np.abs(gradient[V > 0]).max() <= 1e-10 * scale
+
+
+def divergence_objective(k, dtype=np.float64, seed=4):
+    rng = np.random.default_rng(seed)
+    A, U, V = rng.poisson(3.0, (30, 17)).astype(dtype), rng.random((30, k)), rng.random((17, k))
+    return DivergenceObjective(stored(A), V, 0.0, 0.0, 0.0), U
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 6])
+def test_newton_steps_lower_the_divergence_row_by_row(k):
+    objective, U = divergence_objective(k)
+    new = KLNewton(count=True).update(objective, U)
+    assert objective.value(new) < objective.value(U)
+    rows = DivergenceObjective(stored(objective.A.A[7:8]), objective.V, 0.0, 0.0, 0.0)
+    np.testing.assert_allclose(KLNewton(count=True).update(rows, U[7:8]), new[7:8])
+
+
+def test_counted_logarithms_are_those_of_the_new_point():
+    objective, U = divergence_objective(5)
+    new = KLNewton(count=True).update(objective, U)
+    assert objective.logarithms is not None
+    np.testing.assert_allclose(objective.logarithms[1], np.sum(objective.A.A * np.log(new @ objective.V.T)))
+
+
+def test_a_newton_pair_is_exact_in_its_second_coordinate_where_one_entry_counts():
+    A, V = np.array([[6.0]]), np.array([[1.0, 2.0]])
+    new = KLNewton(count=False).update(DivergenceObjective(stored(A), V, 0.0, 0.0, 0.0), np.array([[2.0, 1.0]]))
+    x = 2.0 + 1.5 * (1.5 - 1.0) / (6.0 / 16.0)  # N = 6/4, q = 6/16, S = 1
+    w = x + 2.0
+    y = 1.0 + (6.0 / w) * (12.0 / w - 2.0) / (24.0 / w**2)
+    np.testing.assert_allclose(new, [[x, y]])
+
+
+def test_newton_steps_in_single_precision_are_nearly_those_in_double():
+    objective, U = divergence_objective(5)
+    single, _ = divergence_objective(5, np.float32)
+    new = KLNewton(count=True).update(single, U)
+    assert new.dtype == np.float64
+    np.testing.assert_allclose(new, KLNewton(count=True).update(objective, U), rtol=1e-4, atol=1e-6)
+
+
+def test_starts_that_race_in_single_precision_give_values_of_the_data():
+    rng = np.random.default_rng(8)
+    A = rng.gamma(1.0, 1.0, (60, 5)) @ rng.gamma(1.0, 1.0, (5, 40)) + 0.1
+    result = factorize(A, 5, "kl")
+    model = result.U @ result.V.T
+    np.testing.assert_allclose(result.value, np.sum(A * np.log(A / model) - A + model), rtol=1e-9)

@@ -158,7 +158,14 @@ class MemoryMatrix:
     def sample(self, rows: NDArray[np.intp]) -> MemoryMatrix:
         """Some rows of data without missing entries."""
         A = self.storage.A[rows]
-        return MemoryMatrix(stored(A), single=self.single, matrix=A if self.matrix is self.storage.A else self.matrix[rows])
+        return MemoryMatrix(stored(A), single=self.single, matrix=self.matrix[rows] if self.matrix is not self.storage.A else A)
+
+    def in_single_precision(self) -> MemoryMatrix:
+        """The same data with dense storage in single precision; missing entries and compressed rows stay as they are."""
+        if self.storage.sparse or not self.complete:
+            return self
+        storage = stored(self.storage.A.astype(np.float32))
+        return MemoryMatrix(storage, single=self.single, symmetric=self.symmetric, matrix=self.matrix)
 
     @cached_property
     def _transposed_places(self) -> Any:
@@ -185,12 +192,12 @@ class MemoryMatrix:
     @cached_property
     def energy(self) -> float:
         """``||A||²`` over the observed entries."""
-        return float(np.vdot(self.observed, self.observed))
+        return float(np.einsum("i,i", self.observed, self.observed, dtype=np.float64))
 
     @cached_property
     def total(self) -> float:
         """Sum of the observed entries."""
-        return float(self.observed.sum())
+        return float(self.observed.sum(dtype=np.float64))
 
     @cached_property
     def entropy(self) -> float:

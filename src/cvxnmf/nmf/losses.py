@@ -165,6 +165,8 @@ class NMFLoss(ABC):
     #: What a step costs, in flops of a product, and the steps of a race: a step on a divergence is dearer and gets further.
     step_cost: float
     race_steps: float
+    #: Whether starts race in single precision: a divergence is twice as fast there.
+    race_in_single: bool
     #: Whether products with the new U are all that the objective in V needs, so that one pass over the rows updates both.
     one_pass: bool
 
@@ -218,7 +220,7 @@ class SquaredError(NMFLoss):
     """``||A - UV'||²``."""
 
     name, compress_below, budget, one_pass = "mse", 0.0, 1 << 20, True
-    step_cost, race_steps = 1.0, 420.0
+    step_cost, race_steps, race_in_single = 1.0, 420.0, False
 
     def scale(self, data: Totals) -> float:
         """``||A||²``."""
@@ -262,8 +264,8 @@ class SquaredError(NMFLoss):
 class KullbackLeibler(NMFLoss):
     """``sum A log(A/UV') - A + UV'``; zeros of A enter through sums alone. A divergence takes many copies of its entries."""
 
-    name, compress_below, budget, one_pass = "kl", 0.6, 1 << 17, False
-    step_cost, race_steps = 5.0, 300.0
+    name, compress_below, budget, one_pass = "kl", 0.35, 1 << 17, False
+    step_cost, race_steps, race_in_single = 5.0, 200.0, True
 
     def scale(self, data: Totals) -> float:
         """Sum of A."""
@@ -310,7 +312,7 @@ def entropy(a: FloatArray) -> float:
     """``sum a log a - a``."""
     if not a.size:
         return 0.0
-    a = a[a > 0]
+    a = a[a > 0].astype(np.float64, copy=False)
     return float(np.sum(a * np.log(a)) - np.sum(a))
 
 

@@ -18,7 +18,7 @@ from cvxnmf.nmf import initialise
 from cvxnmf.nmf.alternating import Alternating, Objective
 from cvxnmf.nmf.bounds import SPECTRAL
 from cvxnmf.nmf.data import NO_PENALTY, MemoryMatrix
-from cvxnmf.nmf.descent import Descent, Stopping
+from cvxnmf.nmf.descent import Descent, Run, Stopping
 from cvxnmf.nmf.initialise import Factors, Triples
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import METHODS, Needs
@@ -38,6 +38,8 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING = 1e-9
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
+#: Steps that a winner may take though the effort is spent.
+FEWEST_LEFT = 40
 #: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
 LOOK, SECOND_LOOK = 16, 12
 
@@ -73,6 +75,10 @@ class Effort:
     def exhausted(self, share: float = 1.0) -> bool:
         """Whether a share of it is spent."""
         return self.spent >= share * self.limit
+
+    def left(self) -> int:
+        """Steps that are left for a winner, some in any case."""
+        return int(np.clip(self.limit - self.spent, FEWEST_LEFT, 200))
 
 
 class Sample(NamedTuple):
@@ -120,6 +126,11 @@ class Contender:
         U, V = self.descent.point
         return self.sample.data.collect(U), V
 
+    def result(self, status: Status) -> Run:
+        """What it found, evaluated in the precision of the data."""
+        self.descent.objective = Objective(self.race.exact.data, self.race.loss, NO_PENALTY)
+        return self.descent.result(status)
+
     def run(self, steps: int, tol: float) -> bool:
         """Take up to so many steps, after `max_iter` of them as a new descent; whether it has ended."""
         limit = self.race.stopping.max_iter
@@ -148,13 +159,15 @@ class Race:
     """Contenders on data whose rows are the longer side."""
 
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, stopping: Stopping) -> None:
-        self.data, self.k, self.loss, self.stopping = data, k, loss, stopping
+        self.exact = Sample(data, 1.0)
+        self.data, self.k = data.in_single_precision() if loss.race_in_single else data, k
+        self.loss, self.stopping = loss, stopping
         self.effort = Effort(data, k, loss, stopping.max_iter)
         self.fine_tolerance = max(stopping.tol, FINE_TOLERANCE)
         self.coarse_tolerance = max(stopping.tol, COARSE_TOLERANCE)
         self.on_all_rows: list[Contender] = []
         self.on_samples: list[Contender] = []
-        self.all_rows = Sample(data, 1.0)
+        self.all_rows = Sample(self.data, 1.0)
 
     @property
     def best(self) -> Contender | None:
@@ -242,7 +255,7 @@ class Race:
         for contender in lifted:
             contender.run(LIFTED_STEPS, self.fine_tolerance)
         winner = _best(lifted)
-        winner.run(200, self.fine_tolerance)
+        winner.run(self.effort.left(), self.fine_tolerance)
         self._settle(winner, 1.0)
         for contender in lifted:
             while contender is not winner and contender.steps < 150 and not self.effort.exhausted():
@@ -275,9 +288,11 @@ class Race:
                 return
 
     def _polish(self, contender: Contender) -> Contender:
-        """Descend to the end that was asked for."""
+        """Descend to the end that was asked for, in the precision of the data where that is below the precision of the race."""
         self._settle(contender, 1.15)
         if self.stopping.tol < FINE_TOLERANCE:
+            if self.data is not self.exact.data:
+                contender = Contender(self, self.exact, contender.factors, wait=0)
             contender.run(self.stopping.max_iter, self.stopping.tol)
         return contender
 

@@ -74,7 +74,7 @@ class Search:
         race = Race(data.flipped() if wide else data, self.k, LOSSES[self.loss], self.stopping)
 
         def finish(contender: Contender, status: Status) -> Run:
-            run = contender.descent.result(status)
+            run = contender.result(status)
             return run._replace(U=run.V, V=run.U) if wide else run
 
         def best_so_far(inner: Any) -> Factorization | None:

@@ -128,6 +128,7 @@ class CompressedRows:
 
     def __init__(self, A: Any) -> None:
         self.A, self.shape, self.arrays, self.entries = A, A.shape, (A.indptr, A.indices, A.data), A.data
+        self._ranges: dict[int, list[tuple[int, int]]] = {}
 
     @cached_property
     def lanes(self) -> list[Lane]:
@@ -137,7 +138,9 @@ class CompressedRows:
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
         """Lanes of about as many entries."""
-        return row_shares(self.A, one_below)
+        if one_below not in self._ranges:
+            self._ranges[one_below] = row_shares(self.A, one_below)
+        return self._ranges[one_below]
 
     def _share(self, first: int, last: int) -> tuple[slice, Storage]:
         """Some rows, whose entries are not copied."""
