@@ -82,8 +82,10 @@ def test_moves_never_lose_and_end_where_no_single_move_gains(seed, score):
 def test_ascents_never_lose_and_refined_parts_lie_inside_clusters(seed, score):
     A, level, start = random_case(seed, n=20, k=5)
     logs = log_factorials(len(A))
-    labels = ascend(level, score, logs, start.copy(), 1e-12, bool(seed % 2), 3)
+    labels = ascend(level, score, logs, start.copy(), 1e-12, bool(seed % 2), 3, len(A))
     assert naive_score(A, labels, score) >= naive_score(A, start, score) - 1e-9
+    few = ascend(level, score, logs, start.copy(), 1e-12, bool(seed % 2), 3, len(set(start.tolist())))
+    assert len(set(few.tolist())) <= len(set(start.tolist()))
     parts = refine(level, score, logs, labels, visiting_order(level, False), 1e-12)
     assert len(set(zip(parts.tolist(), labels.tolist(), strict=True))) == len(set(parts.tolist()))
 

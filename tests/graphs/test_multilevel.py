@@ -48,3 +48,17 @@ def test_planted_cliques_are_found_by_every_objective():
 def test_at_most_so_many_clusters(k):
     A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None)
     assert len(set(best_labels(pair_objective(A, "modularity", 1.0), n_clusters=k))) <= k
+
+
+def test_few_clusters_are_as_good_as_any():
+    A = nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None)
+    objective = pair_objective(A, "modularity", 1.0)
+    assert float(objective.value(best_labels(objective, n_clusters=2))) == pytest.approx(0.371794871, abs=1e-9)
+    ring = pair_objective(sp.csr_array(nx.to_scipy_sparse_array(nx.ring_of_cliques(12, 5))), "modularity", 1.0)
+    cliques = np.arange(60) // 5
+    assert float(ring.value(best_labels(ring, n_clusters=3))) >= float(ring.value(cliques // 4))
+
+
+def test_starts_that_agree_are_enough():
+    A = sp.csr_array(sp.block_diag([np.ones((6, 6)) - np.eye(6)] * 4))
+    assert same_partition(best_labels(pair_objective(A, "modularity", 1.0)), np.arange(24) // 6)

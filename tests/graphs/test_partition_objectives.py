@@ -55,6 +55,12 @@ def test_of_the_likelihood_modularity_is_proved():
     assert found.label_certificate.statement["objective"] == "modularity"
 
 
+def test_the_convex_model_of_a_quality_is_that_of_the_likelihood():
+    quality, likelihood = (cvxnmf.partition(nx.les_miserables_graph(), objective=name) for name in ("modularity", "likelihood"))
+    assert quality.certificate.bound == likelihood.certificate.bound
+    assert quality.n_clusters != likelihood.n_clusters
+
+
 def test_at_most_so_many_clusters():
     found = cvxnmf.partition(nx.karate_club_graph(), 2, objective="modularity", prove=True, weight=None)
     assert found.n_clusters == 2

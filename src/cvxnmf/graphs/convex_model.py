@@ -26,17 +26,24 @@ LARGEST_WORK = 50_000
 
 
 class ConvexModel:
-    """The convex problem of a graph that is divided into k clusters."""
+    """The convex problem of a graph that is divided into a number of clusters, which is asked for when it is needed."""
 
-    def __init__(self, A: sp.csr_array, k: int, trace: float | Literal["auto"], terms: dict[str, Any], n_groups: Any) -> None:
-        self.A, self.k, self.terms, self.asked_trace, self.asked_groups = A, k, terms, trace, n_groups
+    def __init__(
+        self, A: sp.csr_array, number: Callable[[], int], trace: float | Literal["auto"], terms: dict[str, Any], n_groups: Any
+    ) -> None:
+        self.A, self.number, self.terms, self.asked_trace, self.asked_groups = A, number, terms, trace, n_groups
         self.options: dict[str, Any] = {}
 
-    def with_clusters(self, k: int) -> ConvexModel:
+    def with_clusters(self, number: Callable[[], int]) -> ConvexModel:
         """The same problem for another number of clusters."""
-        other = ConvexModel(self.A, k, self.asked_trace, self.terms, self.asked_groups)
+        other = ConvexModel(self.A, number, self.asked_trace, self.terms, self.asked_groups)
         other.options = self.options
         return other
+
+    @cached_property
+    def k(self) -> int:
+        """The number of clusters."""
+        return self.number()
 
     @property
     def callback(self) -> Callable[[Iterate], Any] | None:
@@ -107,4 +114,4 @@ def convex_model(A: sp.csr_array, loss: Any, cone: Any, metric: Any, trace: Any,
         if terms != OURS:
             validation.refuse("n_groups is known for loss='kl', cone='conditional' and metric='degree' only; leave it out.")
         n_groups = validation.integer("n_groups", n_groups, minimum=2)
-    return ConvexModel(A, 1, trace, terms, n_groups)
+    return ConvexModel(A, lambda: 1, trace, terms, n_groups)

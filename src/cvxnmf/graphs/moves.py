@@ -254,14 +254,17 @@ def visiting_order(level: Level, falling: bool) -> Any:
 
 
 @compile_with(**EXACT)
-def ascend(level: Level, score: Score, logs: Any, labels: Any, least: float, falling: bool, rounds: int) -> Any:
-    """Moves, refinement and aggregation up to one node per cluster; all of it again while that changes labels."""
+def ascend(level: Level, score: Score, logs: Any, labels: Any, least: float, falling: bool, rounds: int, most: int) -> Any:
+    """Moves, refinement and aggregation up to one node per cluster; all of it again while that changes labels.
+
+    There are never more than `most` clusters if there were not before.
+    """
     n = len(labels)
     for _ in range(rounds):
         here, current, whole, before = level, renumber(labels), np.arange(n), renumber(labels)
         while True:
             order = visiting_order(here, falling)
-            current = renumber(move_nodes(here, score, logs, current, order, least, n, False))
+            current = renumber(move_nodes(here, score, logs, current, order, least, most, False))
             parts = renumber(refine(here, score, logs, current, order, least))
             if parts.max() + 1 == len(current):
                 parts = current

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.merges import merge_clusters
-from cvxnmf.graphs.moves import Labels, Level, aggregate, ascend, cluster_sums, level_of, move_nodes, renumber, visiting_order
+from cvxnmf.graphs.moves import Labels, Level, aggregate, ascend, cluster_sums, level_of, renumber
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.score import Score
 from cvxnmf.linalg.arrays import FloatArray
@@ -25,6 +25,12 @@ __all__ = ["Labels", "best_labels", "improved_labels", "labels_at_resolution"]
 NEGLIGIBLE = 1e-14
 #: Multiples of the resolution that starts are looked for at, before the resolution itself.
 RESOLUTIONS = (1.0, 1.4, 0.7, 1.2, 0.85, 2.0)
+#: Ascents to few clusters start from at most so many times more, at a share of the resolution that is halved down to this.
+FEW, FINEST = 4, 1e-4
+#: They also start from the clusters of the resolution itself if these are not more.
+MANY = 500
+#: So many starts in a row that lead to one partition are enough.
+AGREEING = 4
 #: Times that moves, refinement and aggregation are repeated from the nodes up, at most.
 ROUNDS = 6
 #: Times that the best partition is recombined with every other one.
@@ -32,16 +38,30 @@ PASSES = 2
 
 
 class Ascent(NamedTuple):
-    """A graph and a score to raise on it, with the gain below which nothing moves."""
+    """A graph and a score to raise on it, with the gain below which nothing moves, and perhaps the most clusters allowed."""
 
     level: Level
     score: Score
     logs: FloatArray
     least: float
+    most: int | None = None
 
     def __call__(self, labels: Labels, rounds: int = 1, falling: bool = False) -> Labels:
-        """The labels that an ascent from these ends with."""
-        return np.asarray(ascend(self.level, self.score, self.logs, labels.copy(), self.least, falling, rounds))
+        """The labels that an ascent from these ends with.
+
+        If there may be so many clusters at most, they never become more than they were, are merged where that costs least, and
+        ascend again.
+        """
+        if self.most is None:
+            return self._ascend(labels, rounds, falling, len(labels))
+        present = int(labels.max()) + 1
+        if present > self.most:
+            labels = self._ascend(labels, rounds, falling, present)
+            labels = merge_clusters(self.level, self.score, self.logs, labels, self.most)
+        return self._ascend(labels, rounds, falling, self.most)
+
+    def _ascend(self, labels: Labels, rounds: int, falling: bool, most: int) -> Labels:
+        return np.asarray(ascend(self.level, self.score, self.logs, labels.copy(), self.least, falling, rounds, most))
 
     def alone(self) -> Labels:
         """Every node a cluster of its own."""
@@ -61,18 +81,17 @@ def common_parts(first: Labels, second: Labels) -> Labels:
 
 def recombine(ascent: Ascent, found: list[Labels], value: Callable[[Labels], float], passes: int, rounds: int) -> Labels:
     """The best of several partitions, improved by what it has in common with each of the others; the first is the best."""
-    best, highest = found[0], value(found[0])
-    for other in found[1:] * passes:
-        if _same(best, other):
-            continue
+    numbered: list[Labels] = [renumber(labels) for labels in found]
+    best, *others = {labels.tobytes(): labels for labels in numbered}.values()
+    highest, idle = value(best), 0
+    for other in others * passes:
+        if idle == len(others):  # tried with all of them since it changed
+            break
         labels = ascent(ascent.on_common_parts(best, other, rounds), rounds=2)
+        idle += 1
         if (reached := value(labels)) > highest + ascent.least:
-            best, highest = labels, reached
+            best, highest, idle = labels, reached, 0
     return best
-
-
-def _same(first: Labels, second: Labels) -> bool:
-    return len(np.unique(first * (len(first) + 1) + second)) == len(np.unique(first)) == len(np.unique(second))
 
 
 def best_labels(objective: PairObjective, starts: tuple[Any, ...] = (), n_clusters: int | None = None) -> Labels:
@@ -89,21 +108,23 @@ def best_labels(objective: PairObjective, starts: tuple[Any, ...] = (), n_cluste
     """
     W, sizes = _pair_matrix(objective)
     order = canonical_order(W, sizes)
-    raising = _pair_ascent(in_order(W, order), sizes[order], objective)
+    raising = _pair_ascent(in_order(W, order), sizes[order], objective, n_clusters)
     found = [raising(np.ascontiguousarray(start, dtype=np.int64)[order], ROUNDS) for start in starts]
-    found += [raising(_start(raising, share, falling), ROUNDS, falling) for share in RESOLUTIONS for falling in (False, True)]
+    for share in _shares(raising):
+        found += [raising(_start(raising, share, falling), ROUNDS, falling) for falling in (False, True)]
+        if len(found) >= AGREEING and len({labels.tobytes() for labels in found[-AGREEING:]}) == 1:
+            break
     found.sort(key=lambda labels: -_pair_sum(raising, labels))
     best = recombine(raising, found, lambda labels: _pair_sum(raising, labels), PASSES, ROUNDS)
     labels = np.empty_like(best)
-    labels[order] = best if n_clusters is None else _at_most(raising, best, n_clusters)
+    labels[order] = best
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
 
 
 def improved_labels(objective: PairObjective, labels: Labels, n_clusters: int | None = None) -> Labels:
     """The partition that moves, refinement and aggregation make of one, merged down to `n_clusters` if it has more."""
-    raising = _pair_ascent(*_pair_matrix(objective), objective)
-    better = raising(np.ascontiguousarray(labels, dtype=np.int64), rounds=2)
-    return better if n_clusters is None else _at_most(raising, better, n_clusters)
+    raising = _pair_ascent(*_pair_matrix(objective), objective, n_clusters)
+    return raising(np.ascontiguousarray(labels, dtype=np.int64), rounds=2)
 
 
 def labels_at_resolution(objective: PairObjective, share: float) -> Labels:
@@ -126,9 +147,9 @@ def _unit(objective: PairObjective) -> float:
     return max(float(np.abs(weights).max(initial=0.0)), float(objective.beta) * float(objective.sizes.max()) ** 2) or 1.0
 
 
-def _pair_ascent(W: sp.csr_array, sizes: FloatArray, objective: PairObjective) -> Ascent:
+def _pair_ascent(W: sp.csr_array, sizes: FloatArray, objective: PairObjective, most: int | None = None) -> Ascent:
     least = NEGLIGIBLE * (float(np.abs(W.data).sum()) + 1.0)
-    return Ascent(level_of(W, sizes), Score(1.0, float(objective.beta) / _unit(objective)), np.zeros(1), least)
+    return Ascent(level_of(W, sizes), Score(1.0, float(objective.beta) / _unit(objective)), np.zeros(1), least, most)
 
 
 def _pair_sum(raising: Ascent, labels: Labels) -> float:
@@ -137,16 +158,22 @@ def _pair_sum(raising: Ascent, labels: Labels) -> float:
     return float(sums.edges.sum() - raising.score.penalty * np.sum(sums.masses**2))
 
 
+def _shares(raising: Ascent) -> list[float]:
+    """Multiples of the resolution to start at: lower ones if there are to be fewer clusters than the resolution itself gives."""
+    if raising.most is None:
+        return list(RESOLUTIONS)
+    counts = {1.0: int(_start(raising, 1.0, falling=False).max()) + 1}
+    share = 1.0
+    while counts[share] > FEW * raising.most and share > FINEST:
+        share /= 2.0
+        counts[share] = int(_start(raising, share, falling=False).max()) + 1
+    whole = [1.0] if share < 1.0 and counts[1.0] <= MANY else []
+    return whole + [share * factor for factor in RESOLUTIONS]
+
+
 def _start(raising: Ascent, share: float, falling: bool) -> Labels:
     """Single nodes, or the outcome at another resolution."""
-    if share == 1.0:
+    if share == 1.0 and raising.most is None:
         return raising.alone()
-    other = raising._replace(score=raising.score._replace(penalty=raising.score.penalty * share))
+    other = raising._replace(score=raising.score._replace(penalty=raising.score.penalty * share), most=None)
     return other(raising.alone(), 1, falling)
-
-
-def _at_most(raising: Ascent, labels: Labels, n_clusters: int) -> Labels:
-    """Merge clusters where it costs least until there are few enough, and move single nodes between them."""
-    level, score, logs, least = raising
-    merged = merge_clusters(level, score, logs, labels, n_clusters)
-    return np.asarray(move_nodes(level, score, logs, merged, visiting_order(level, False), least, n_clusters, False))

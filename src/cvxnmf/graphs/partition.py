@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
-from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.clusters import Division, divide_into, find_clusters, in_any_order
 from cvxnmf.graphs.convex_model import ConvexModel, convex_model
@@ -30,8 +29,6 @@ from cvxnmf.results.status import keep_best
 
 #: Arrays of a number per node and cluster that are held at once.
 MEMBERSHIP_ARRAYS = 6
-#: What is proved about labels of the likelihood.
-MODULARITY = LabelStatement("modularity", 1.0)
 
 
 def partition(
@@ -94,9 +91,9 @@ def partition(
         clusters, and takes 1,000 groups beyond. With a number, clusters are those of the positions of groups.
     objective : str
         What the clusters are good at: "likelihood", of a degree-corrected model, or a quality of :func:`verify_labels`:
-        "modularity", "cpm" (the constant Potts model) or "performance". For these the clusters of the convex model are the start
-        of local moves with refinement and aggregation, their number is found unless `n_clusters` limits it, and memberships are
-        0 or 1.
+        "modularity", "cpm" (the constant Potts model) or "performance". For these clusters come from local moves with
+        refinement and aggregation, started from single nodes at several resolutions (and from the positions of the convex
+        problem where its terms are given); their number is found unless `n_clusters` limits it, and memberships are 0 or 1.
     resolution : float
         Of modularity and the constant Potts model.
     prove : bool
@@ -140,15 +137,15 @@ def partition(
     validation.callback(callback)
     model.options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
     if model.by_its_own_terms or not refine:
-        found = _by_positions(nodes, model, asked, Refinement.LIKELIHOOD if refine else Refinement.NONE)
+        found = aim.improve(_by_positions(nodes, model, asked, aim, Refinement.LIKELIHOOD if refine else Refinement.NONE))
     else:
-        division = _divide(A, asked)
-        model = model.with_clusters(int(division.labels.max()) + 1)
-        found = _outcome(nodes, model, division)
+        division = aim.divide(A, asked)
+        model = model.with_clusters(partial(_likely_number, A, asked, division if aim.likelihood else None))
+        found = _outcome(nodes, model, division, aim)
         if callback is not None:  # somebody watches: the convex problem is solved at once
             with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
                 found = found.with_changes(solution=model.solution)
-    return aim.apply(found.with_changes(origin=origin))
+    return aim.prove(found.with_changes(origin=origin))
 
 
 def _require_edges(A: sp.csr_array) -> None:
@@ -175,9 +172,16 @@ def _divide(A: sp.csr_array, asked: int | None) -> Division:
     return in_any_order(A, find_clusters if asked is None else partial(divide_into, k=asked))
 
 
-def _by_positions(nodes: tuple[Any, ...], model: ConvexModel, asked: int | None, refinement: Refinement) -> Partition:
+def _likely_number(A: sp.csr_array, asked: int | None, division: Division | None = None) -> int:
+    """The number of clusters that was asked for, or that of the division by the likelihood, made here if need be."""
+    return asked or int((division or _divide(A, None)).labels.max()) + 1
+
+
+def _by_positions(
+    nodes: tuple[Any, ...], model: ConvexModel, asked: int | None, aim: _LabelAim, refinement: Refinement
+) -> Partition:
     """The clusters of the positions of the convex model; those that nobody asked for and that stay empty are dropped."""
-    model = model.with_clusters(asked or int(_divide(model.A, None).labels.max()) + 1)
+    model = model.with_clusters(partial(_likely_number, model.A, asked))
 
     def describe(refinement: Refinement, solution: Solution) -> Partition:
         k = model.k
@@ -186,7 +190,7 @@ def _by_positions(nodes: tuple[Any, ...], model: ConvexModel, asked: int | None,
             k -= clusters.n_filled
             clusters = model.embedding.clusters(solution, k, refinement)
         division = Division(clusters.labels, lambda: clusters.memberships)
-        return _outcome(nodes, model, division).with_changes(memberships=clusters.memberships, solution=solution)
+        return _outcome(nodes, model, division, aim).with_changes(memberships=clusters.memberships, solution=solution)
 
     with keep_best(lambda solution: solution and describe(Refinement.QUICK, solution)):
         solution = model.solution
@@ -194,24 +198,22 @@ def _by_positions(nodes: tuple[Any, ...], model: ConvexModel, asked: int | None,
         return describe(refinement, solution)
 
 
-def _outcome(nodes: tuple[Any, ...], model: ConvexModel, division: Division) -> Partition:
+def _outcome(nodes: tuple[Any, ...], model: ConvexModel, division: Division, aim: _LabelAim) -> Partition:
     """The partition of a division; measures and proofs are computed when they are looked at."""
     return Partition(
         nodes=nodes,
         A=model.A,
-        **_measures(model.A, division.labels, division.memberships),
+        **_measures(model.A, division, aim),
         solution=model.solve,
         spectrum=model.spectrum,
         noise_edge=model.noise_edge,
-        label_proof=partial(label_certificate_of, model.A, division.labels, MODULARITY),
-        label_statement=MODULARITY,
-        alternatives=division.alternatives,
     )
 
 
-def _measures(A: sp.csr_array, labels: Labels, memberships: Callable[[], FloatArray]) -> dict[str, Any]:
+def _measures(A: sp.csr_array, division: Division, aim: _LabelAim) -> dict[str, Any]:
     """The fields of a partition that follow from its labels and memberships."""
-    held = Memberships(A.shape[0], int(labels.max()) + 1, memberships)
+    labels = division.labels
+    held = Memberships(A.shape[0], int(labels.max()) + 1, division.memberships)
     return {
         "labels": labels,
         "memberships": held,
@@ -221,6 +223,9 @@ def _measures(A: sp.csr_array, labels: Labels, memberships: Callable[[], FloatAr
         "order": partial(_order, labels, held),
         "hierarchy": partial(hierarchy_of, A, labels),
         "factors": partial(_factors, A, held),
+        "label_proof": partial(label_certificate_of, A, labels, aim.statement, aim.effort),
+        "label_statement": aim.statement,
+        "alternatives": division.alternatives,
     }
 
 
@@ -255,7 +260,7 @@ class _LabelAim(NamedTuple):
 
     statement: LabelStatement
     likelihood: bool
-    prove: bool
+    prove_now: bool
     effort: float
     callback: Callable[[Iterate], Any] | None
 
@@ -272,26 +277,31 @@ class _LabelAim(NamedTuple):
         )
         return cls(statement, likelihood, bool(prove), effort, callback)
 
-    def apply(self, found: Partition) -> Partition:
-        """The partition that the objective asks for, started from that of the likelihood."""
-        if self.likelihood and not self.prove:
-            return found
-        objective = self.statement.objective_of(found.A)
-        if not self.likelihood:
-            labels = best_labels(objective, (found.labels,), self.statement.n_clusters)
-            found = _relabel(found, labels, self.statement, self.effort)
-        return self._prove(found, objective) if self.prove else found
+    def divide(self, A: sp.csr_array, asked: int | None, starts: tuple[Labels, ...] = ()) -> Division:
+        """The division that the objective asks for."""
+        if self.likelihood:
+            return _divide(A, asked)
+        return _certain_division(best_labels(self.statement.objective_of(A), starts, self.statement.n_clusters))
 
-    def _prove(self, found: Partition, objective: PairObjective) -> Partition:
-        """The same partition with its proof, or a better one that the proof met."""
+    def improve(self, found: Partition) -> Partition:
+        """The partition that the objective asks for, started from another one."""
+        if self.likelihood:
+            return found
+        return found.with_changes(**_measures(found.A, self.divide(found.A, None, (found.labels,)), self))
+
+    def prove(self, found: Partition) -> Partition:
+        """If that was asked for, the same partition with its proof, or a better one that the proof met."""
+        if not self.prove_now:
+            return found
         labels = found.labels.astype(np.int64)
         with keep_best(lambda certificate: certificate and found.with_changes(proved_labels=certificate)):
             proved = prove_labels(found.A, labels, self.statement, self.effort, self.callback, improve=not self.likelihood)
         if not self.likelihood and not np.array_equal(proved.better, labels):
-            found = _relabel(found, proved.better, self.statement, self.effort)
+            found = found.with_changes(**_measures(found.A, _certain_division(proved.better), self))
         found = found.with_changes(proved_labels=proved.certificate)
         if proved.certificate.gap:
             return found
+        objective = self.statement.objective_of(found.A)
         unique = decide_uniqueness(objective, found.labels.astype(np.int64), self.statement.n_clusters, proved.search)
         return found.with_changes(several_optimal=unique.several, other_optimum=unique.other)
 
@@ -301,16 +311,13 @@ def label_certificate_of(A: sp.csr_array, labels: Any, statement: LabelStatement
     return prove_labels(A, np.asarray(labels, dtype=np.int64), statement, effort).certificate
 
 
-def _relabel(found: Partition, labels: Labels, statement: LabelStatement, effort: float) -> Partition:
-    """The same convex model with other clusters, by decreasing size."""
+def _certain_division(labels: Labels) -> Division:
+    """Clusters by decreasing size, to which nodes belong with certainty."""
     _, numbers = np.unique(labels, return_inverse=True)
     sizes = np.bincount(numbers)
-    rank = np.empty(len(sizes), dtype=np.intp)
+    rank = np.empty(len(sizes), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    ordered, A = rank[numbers], found.A
-    proof = partial(label_certificate_of, A, ordered, statement, effort)
-    measures = _measures(A, ordered, partial(_certain, ordered, len(sizes)))
-    return found.with_changes(**measures, label_proof=proof, label_statement=statement, alternatives=())
+    return Division(rank[numbers], partial(_certain, rank[numbers], len(sizes)))
 
 
 def _certain(labels: Labels, k: int) -> FloatArray:

@@ -23,7 +23,7 @@ from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement, parse_statement
 from cvxnmf.graphs import quality
 from cvxnmf.graphs.hierarchy import hierarchy_of
-from cvxnmf.graphs.partition import MODULARITY, factors_of, label_certificate_of
+from cvxnmf.graphs.partition import factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
 from cvxnmf.io.source import FileError, Source
 from cvxnmf.linalg.arrays import FloatArray
@@ -342,7 +342,9 @@ def _read_partition(parts: Parts) -> Partition:
 
 def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
     """What is known of the labels; files of earlier versions keep nothing."""
-    statement: Any = parse_statement(parts.facts["statement"]) if "statement" in parts.facts else MODULARITY
+    statement: Any = (
+        parse_statement(parts.facts["statement"]) if "statement" in parts.facts else LabelStatement("modularity", 1.0)
+    )
     _require(statement.form == LabelStatement.form and statement.is_understood(), "its objective is not known")
     read: dict[str, Any] = {"label_statement": statement, "label_proof": partial(label_certificate_of, A, labels, statement)}
     if "certificate" in parts.facts:
