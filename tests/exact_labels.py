@@ -133,6 +133,36 @@ def solve(M, b):
     return [row[-1] for row in rows]
 
 
+def routing_bound(C, edges, witness):
+    """Demands along trees of shortest paths in exact arithmetic; paths as long as others, up to rounding, tell nothing."""
+    n, lengths = len(C), [[[Fraction(float(x)) for x in turn] for turn in turns] for turns in witness["lengths"]]
+    part = Fraction(float(witness["share"])) / len(lengths)
+    load, routed, close = [Fraction(0)] * len(edges), Fraction(0), Fraction(1, 10**12)
+    for turns in lengths:
+        for source in range(n):
+            length = turns[int(witness["turns"][source])]
+            roads = [(i, j, e) for e, (i, j) in enumerate(edges) if C[i][j] > 0]
+            far, came = {source: Fraction(0)}, {}
+            for _ in range(n):  # Bellman and Ford
+                for i, j, e in roads:
+                    for a, b in ((i, j), (j, i)):
+                        if a in far and (b not in far or far[a] + length[e] < far[b]):
+                            far[b], came[b] = far[a] + length[e], (a, e)
+            for i, j, e in roads:
+                for a, b in ((i, j), (j, i)):
+                    tied = a in far and b != source and came[b][1] != e and far[a] + length[e] < far[b] + close
+                    if tied or (b in far and abs(far[b] - 1) < close):
+                        return None
+            for node in far:
+                demand = max(-C[source][node], Fraction(0)) / 2 if node != source and far[node] < 1 else Fraction(0)
+                routed += part * demand
+                while node != source:
+                    node, e = came[node]
+                    load[e] += part * demand
+    capacity = sum(max(C[i][j], x, 0) for (i, j), x in zip(edges, load, strict=True))
+    return sum(C[i][i] for i in range(n)) + 2 * (capacity - routed)
+
+
 def currents_bound(C, edges, sizes, beta, witness):
     """Currents in exact arithmetic: every demand is sent and none exceeded."""
     n = len(C)

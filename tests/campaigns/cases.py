@@ -6,8 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 
 import cvxnmf
-from cvxnmf.certificates import Certificate
-from cvxnmf.nmf.bounds import rank_certificate
+from cvxnmf.certificates import Certificate, LabelStatement
+from cvxnmf.convex.coarsening import coarsen
+from cvxnmf.convex.noise import degree_metric
+from cvxnmf.graphs.label_bounds.verify import LabelBounds
+from cvxnmf.nmf.bounds import Limits, rank_certificate
 
 
 def random_table(rng, symmetric):
@@ -35,7 +38,7 @@ def random_table(rng, symmetric):
 
 
 def random_certificate(rng):
-    """Data, and a certificate about them of any form but groups and labels; None where the problem has no solution."""
+    """Data, and a certificate about them of any form; None where the problem has no solution."""
     make = MAKERS[rng.integers(len(MAKERS))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an answer that falls short is as good a case
@@ -84,7 +87,43 @@ def _scaled(rng):
     return A, rank_certificate(sp.csr_array(A), k, 1e6, "mse", symmetric=True, effort=int(rng.integers(0, 20)), scaling="degree")
 
 
-MAKERS = [_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank, _scaled]
+def _grouped(rng):
+    A = random_table(rng, True)
+    A = A[A.any(axis=1)][:, A.any(axis=1)]
+    count = int(rng.integers(1, len(A) + 1))
+    groups = rng.permutation(np.append(np.arange(count), rng.integers(0, count, len(A) - count)))
+    coarse = coarsen(sp.csr_array(A), degree_metric(A.sum(axis=1)), groups)
+    return A, coarse.solve(float(rng.choice([0.1, 1.0])), tol=1e-6, max_iter=60).certificate
+
+
+def _random_graph(rng):
+    n = int(rng.integers(4, 9))
+    upper = np.triu(rng.random((n, n)) < rng.uniform(0.2, 0.6), int(rng.random() < 0.8))
+    upper[0, 1] = True
+    return (upper + np.triu(upper, 1).T) * 1.0
+
+
+def _labels(rng):
+    objective = str(rng.choice(["modularity", "cpm", "performance", "correlation"]))
+    A = random_table(rng, True) if rng.random() < 0.5 else _random_graph(rng)
+    if objective == "correlation":
+        signs = np.triu(rng.choice([-1, 1], A.shape))
+        A = A * (signs + np.triu(signs, 1).T)
+    resolution = float(rng.choice([1.0, 0.5, 0.1, 1.7])) if objective in ("modularity", "cpm") else 1.0
+    k = int(rng.integers(1, len(A) + 1)) if rng.random() < 0.4 else None
+    labels = rng.integers(0, k or 3, len(A))
+    bounds = LabelBounds(sp.csr_array(A), labels, LabelStatement(objective, resolution, k), 0.003, None)
+    getattr(bounds, str(rng.choice(["by_cuts", "by_semidefinite", "by_routing", "by_currents"])))()
+    return A, bounds.found
+
+
+def _iterated(rng):
+    symmetric, k = bool(rng.random() < 0.5), int(rng.integers(1, 4))
+    A = sp.csr_array(random_table(rng, symmetric))
+    return A, rank_certificate(A, k, 1e30, "mse", symmetric=symmetric, limits=Limits(dense_side=1, unasked_size=0))
+
+
+MAKERS = [_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank, _scaled, _iterated, _grouped, _labels, _labels]
 
 
 def reseal(certificate, **changes):

@@ -4,12 +4,17 @@ Floats become numbers of 60 digits without rounding. The float check may claim l
 never more. Like the check, the twin puts row sums right that vanish only up to rounding, and looks at the corrected point.
 """
 
+from fractions import Fraction
+from math import gcd
+
 import mpmath as mp
 import numpy as np
 
+import exact_labels
 from cvxnmf.certificates import (
     DoublyNonnegativeStatement,
     GroupedStatement,
+    LabelStatement,
     NonsymmetricStatement,
     RankStatement,
     SymmetricStatement,
@@ -33,7 +38,9 @@ def require(condition, why):
 
 def exact_bound(A, statement, kind, witness):
     """The bound that the witness proves for the data in exact arithmetic; RefutedError if it proves none."""
-    if kind == "zero":
+    if isinstance(statement, LabelStatement):
+        return label_bound(A, statement, kind, witness)
+    if kind == "zero" and not isinstance(statement, GroupedStatement):
         return mp.mpf(0)
     data = matrix(A.toarray() if hasattr(A, "toarray") else A)
     return BOUNDS[type(statement)](data, statement, kind, witness)
@@ -129,7 +136,7 @@ def rank_bound(A, statement, kind, witness):
     return norm_squared(A) - mp.fsum(leading)
 
 
-def symmetric_bound(A, statement, kind, witness):
+def symmetric_bound(A, statement, kind, witness, squared_metric=None):
     A = (A + A.T) / 2
     loss, n, free = statement.loss, A.rows, statement.cone == "conditional"
     fit = statement.diagonal == "fit"
@@ -145,7 +152,7 @@ def symmetric_bound(A, statement, kind, witness):
             W[i, j] -= floor_of(loss, A[i, j]) if fit or i != j else W[i, i]
     if free:
         balance(W, A, loss, fit)
-    t = [x * x for x in metric_of(A, statement, witness)]
+    t = squared_metric or [x * x for x in metric_of(A, statement, witness)]
     Y = W.copy()
     for i in range(n):
         for j in range(n):
@@ -179,6 +186,24 @@ def metric_of(A, statement, witness):
         return [mp.mpf(1)] * n
     raised = [x + mp.fsum(d) / n for x in d]
     return [mp.sqrt(x / mp.sqrt(mp.fsum(raised))) for x in raised]
+
+
+def grouped_bound(A, statement, kind, witness):
+    """The bound of the sums over pairs of groups, and KL of the graph less KL of the sums."""
+    A = (A + A.T) / 2
+    kept = [i for i in range(A.rows) if any(A[i, j] for j in range(A.cols))]
+    A, groups, count = part(A, kept, kept), [int(g) for g in witness["groups"]], statement.groups
+    require(len(groups) == len(kept) and set(groups) == set(range(count)), "the groups are not those of the nodes")
+    d, S = row_sums(A), mp.matrix(count, count)
+    for i, g in enumerate(groups):
+        for j, h in enumerate(groups):
+            S[g, h] += A[i, j]
+    mean, root = mp.fsum(d) / len(d), mp.sqrt(2 * mp.fsum(d))
+    t = [mp.fsum((d[i] + mean) / root for i, g in enumerate(groups) if g == group) for group in range(count)]
+    constant = mp.fsum(
+        sign * mp.fsum(map(xlogx, x)) for sign, x in ((1, entries(A)), (-1, entries(S)), (-2, d), (2, row_sums(S)))
+    )
+    return constant + (0 if kind == "zero" else max(mp.mpf(0), symmetric_bound(S, statement, kind, witness, t)))
 
 
 def nonsymmetric_bound(A, statement, kind, witness):
@@ -229,11 +254,50 @@ def doubly_nonnegative_bound(A, statement, kind, witness):
     return norm_squared(A) - norm_squared(B + S + N)
 
 
+def label_bound(A, statement, kind, witness):
+    """The highest quality that the witness leaves to any partition, in fractions."""
+    A = np.asarray(A.toarray() if hasattr(A, "toarray") else A)
+    A = (A + A.T) / 2 if (A != A.T).any() else A
+    offset, C, unit = exact_labels.pair_weights(A, statement.objective, statement.resolution)
+    pairs, n, k = statement.objective_of(A), len(C), statement.n_clusters
+    ratio = Fraction(pairs.unit) / unit
+    ratio = ratio if pairs.exact else round(ratio) * Fraction(pairs.scale)
+    L = [[Fraction(int(x)) for x in row] for row in pairs.dense()]
+    for row, true in zip(L, C, strict=True):
+        for x, c in zip(row, true, strict=True):
+            require(x == ratio * c if pairs.exact else x >= ratio * c, "pair weights are not those of the data, or below them")
+    if kind in ("cuts", "semidefinite"):
+        bound = exact_labels.cuts_bound if kind == "cuts" else exact_labels.semidefinite_bound
+        total = bound(L, witness, k)
+    else:
+        total = flow_bound(L, C, ratio, pairs, kind, witness)
+        if total is None:  # the trees are not unique: their bound is at least what a partition has
+            return exact_labels.optimum(A, statement.objective, statement.resolution, k)
+    if pairs.exact:
+        alone, step = sum(L[i][i] for i in range(n)), 2 * gcd(*(int(L[i][j]) for i in range(n) for j in range(i)))
+        total = alone + step * ((total - alone) // step) if step else alone
+    return (offset + total / ratio) / unit
+
+
+def flow_bound(L, C, ratio, pairs, kind, witness):
+    """The bound of demands along edges, in their unit; the pair weights of edges were rounded, those of other pairs were not."""
+    edges, scale, n = [(int(i), int(j)) for i, j in zip(pairs.rows, pairs.columns, strict=True)], Fraction(pairs.scale), len(C)
+    V = [
+        [(L[i][j] if (min(i, j), max(i, j)) in edges or i == j else ratio * C[i][j]) / scale for j in range(n)] for i in range(n)
+    ]
+    edges = [(i, j) for i, j in edges if i < j]
+    if kind == "routing":
+        total = exact_labels.routing_bound(V, edges, witness)
+    else:
+        sizes = [Fraction(x.item()) for x in pairs.sizes]
+        total = exact_labels.currents_bound(V, edges, sizes, Fraction(pairs.beta), witness)
+    return None if total is None else scale * total
+
+
 BOUNDS = {
     RankStatement: rank_bound,
     SymmetricStatement: symmetric_bound,
+    GroupedStatement: grouped_bound,
     NonsymmetricStatement: nonsymmetric_bound,
     DoublyNonnegativeStatement: doubly_nonnegative_bound,
 }
-#: Forms that the twin does not know.
-WITHOUT_TWIN = (GroupedStatement,)

@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 
 import numpy  # noqa: F401, ICN001
+import pandas  # noqa: F401, ICN001
+import pytest
 import scipy.linalg
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
@@ -48,9 +50,23 @@ SWAPS = {
 }
 TWINS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
 #: A mutant may take this many seconds.
-PATIENCE = 120
-#: Tests of the kernel beside those of its battery.
-TEST_FILES = ("test_rank_bounds.py", "test_nonsymmetric_bounds.py", "test_statement.py", "test_certificate.py")
+PATIENCE = 60
+#: Modules of bounds for labels, which have cases of their own.
+LABELS = ("label", "pair_")
+#: Tests that judge what the battery lets live, by how modules begin; none may take long.
+TESTS_OF = {
+    LABELS: ("certificates/test_labels.py", "certificates/test_label_twins.py"),
+    ("krylov", "leading"): ("campaigns/test_kernel.py", "certificates/test_krylov.py"),
+    ("matrix_free",): ("convex/test_matrix_free.py",),
+    ("row_chunks",): ("campaigns/test_kernel.py", "certificates/test_row_chunks.py"),
+    ("",): (
+        "campaigns/test_kernel.py",
+        "certificates/test_rank_bounds.py",
+        "certificates/test_nonsymmetric_bounds.py",
+        "certificates/test_statement.py",
+        "certificates/test_certificate.py",
+    ),
+}
 
 
 def mutations(tree):
@@ -134,54 +150,67 @@ def survives(module, tree, judge):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def passes_tests():
-    """Whether the tests of the kernel pass."""
-    import pytest
+def passes_tests(name):
+    """Whether the tests of a module pass."""
+    files = next(files for beginnings, files in TESTS_OF.items() if name.startswith(beginnings))
+    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "", *(str(TESTS / file) for file in files)]) == 0
 
-    files = [TESTS / "campaigns" / "test_kernel.py", *(TESTS / "certificates" / name for name in TEST_FILES)]
-    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "", *map(str, files)]) == 0
+
+def judges(name, cases):
+    """Whether the battery finds nothing wrong with a module, and whether its tests do not; the fast one first."""
+    from campaigns.battery import verdicts  # which imports the kernel in the processes of mutants only
+
+    of_labels = name.startswith(LABELS)
+    chosen = [case for case in cases if name in COMMON or (case.statement["form"] == "labels") is of_labels]
+    return lambda: next(verdicts(chosen), None) is None, lambda: passes_tests(name)
+
+
+def run(name, cases, until, seed, with_tests):
+    """Try the mutants of a module in random order; return how many there are, how many were tried, and how many survive."""
+    text = (KERNEL / f"{name}.py").read_text()
+    tree, module = ast.parse(text), f"cvxnmf.certificates.{name}"
+    battery, tests = judges(name, cases)
+    assert module not in sys.modules, "mutants are of no effect where the kernel was imported before"
+    if not survives(module, tree, battery):
+        raise SystemExit("The kernel as it is fails the battery; run tests/campaigns/test_kernel.py first.")
+    jobs, tried, left = list(mutations(tree)), 0, 0
+    random.Random(seed).shuffle(jobs)
+    for number, change, line in jobs:
+        if time.monotonic() > until:
+            break
+        tried += 1
+        mutant = mutate(tree, number, change)
+        if survives(module, mutant, battery) and not (with_tests and not survives(module, mutant, tests)):
+            left += 1
+            print(f"{name}:{line} {change}: {text.splitlines()[line - 1].strip() if line else ''}", flush=True)  # noqa: T201
+    return len(jobs), tried, left
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m campaigns.mutants", description=__doc__)
-    parser.add_argument("modules", nargs="*", help="of the kernel; left out, all but those of labels")
-    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("modules", nargs="*", help="of the kernel; left out, all")
+    parser.add_argument("--seconds", type=float, default=600.0, help="for all modules together")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--battery", action="store_true", help="judge by the battery only, which is fast")
     options = parser.parse_args()
-    from campaigns.battery import verdicts  # which imports the kernel in the processes of mutants only
-
-    cases = load_cases()
-    names = options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if not path.stem.startswith(SKIPPED)]
-    trees = {name: ast.parse((KERNEL / f"{name}.py").read_text()) for name in names}
-    jobs = [(name, *mutation) for name, tree in trees.items() for mutation in mutations(tree)]
-    random.Random(options.seed).shuffle(jobs)
-    name = names[0]
-    judges = [lambda: next(verdicts(cases), None) is None, passes_tests]  # the fast one first
-    if not all(survives(f"cvxnmf.certificates.{name}", trees[name], judge) for judge in judges):
-        raise SystemExit("The kernel as it is fails the battery, or its tests; run tests/campaigns/test_kernel.py first.")
-    until, tried, left = time.monotonic() + options.seconds, 0, []
-    for name, number, change, line in jobs:
-        if time.monotonic() > until:
-            break
-        tried += 1
-        mutant = mutate(trees[name], number, change)
-        if all(survives(f"cvxnmf.certificates.{name}", mutant, judge) for judge in judges):
-            text = (KERNEL / f"{name}.py").read_text().splitlines()[line - 1].strip() if line else ""
-            left.append(name)
-            print(f"{name}:{line} {change}: {text}", flush=True)  # noqa: T201
-    print(f"{tried} of {len(jobs)} mutants tried, {len(left)} survive")  # noqa: T201
+    cases, until = load_cases(), time.monotonic() + options.seconds
+    for name in options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if path.stem != "__init__"]:
+        count, tried, left = run(name, cases, until, options.seed, not options.battery)
+        print(f"{name:20} {count:4} mutants, {tried:4} tried, {left:4} survive", flush=True)  # noqa: T201
     return 0
 
 
-#: Parts of the kernel that are judged elsewhere: labels, data in row chunks, and bounds that hold with a probability.
-SKIPPED = ("label", "pair_", "__init__", "krylov", "leading", "row_chunks", "matrix_free", "grouped")
+#: Parts of the kernel that certificates of all forms use.
+COMMON = ("certificate", "statement", "data", "rounding")
 
 
 def load_cases():
     """The battery, made by another process so that this one never imports the kernel."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.pickle"
-        code = "import pickle, sys; from campaigns.battery import make_cases; pickle.dump(make_cases(), open(sys.argv[1], 'wb'))"
+        code = (
+            "import pickle, sys; from campaigns.battery import make_cases as m; pickle.dump(m(200, 900), open(sys.argv[1], 'wb'))"
+        )
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
         subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
         return pickle.loads(path.read_bytes())

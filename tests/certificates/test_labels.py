@@ -192,3 +192,26 @@ def test_whole_numbers_give_the_exact_optimum():
     two = sp.block_diag([np.ones((3, 3)) - np.eye(3)] * 2)
     certificate = cvxnmf.verify_labels(two, [0, 0, 0, 1, 1, 1])
     assert certificate.value == certificate.bound == float(Fraction(1, 2))
+
+
+def test_of_whole_numbers_nothing_between_two_steps_is_proved(certificate):
+    lower = np.nextafter(certificate.bound, -np.inf)
+    with pytest.raises(CertificateError, match="proves the bound"):
+        forged(certificate, bound=lower).check(A)
+
+
+@pytest.mark.parametrize("way", ["by_routing", "by_currents"])
+def test_no_more_is_spared_than_was_added_for_rounding(way):
+    """Far more pairs than edges: the spare goes by the loads of the edges, not by the size of all pairs."""
+    B = sp.csr_array(A * 0.1)
+    bounds = LabelBounds(B, np.zeros(34, dtype=np.int64), LabelStatement("cpm", 1e6), 0.003, None)
+    getattr(bounds, way)()
+    proof = bounds.found.statement.prove(B, bounds.found.kind, bounds.found.witness)
+    assert proof.spare <= 1e-12 * float(B.sum())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("change", [lambda M: M * 1j, lambda M: np.ma.masked_array(M, M > 1), lambda M: M.astype(str)])
+def test_data_that_are_no_real_numbers_are_refused(certificate, change):
+    with pytest.raises(CertificateError, match="square matrix"):
+        certificate.check(change(A.toarray()))

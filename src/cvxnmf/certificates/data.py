@@ -15,7 +15,7 @@ from cvxnmf.certificates.statement import Array, CertificateError, Witness
 
 def observed_matrix(A: Any, symmetric: bool) -> Any:
     """The data, dense or in compressed rows, NaN where entries are missing; made symmetric to the last bit."""
-    data = _numbers(A.compute() if is_dask(A) else A)
+    data = real_matrix(A.compute() if is_dask(A) else A)
     if data is None or not _is_nonnegative(data):
         raise CertificateError("The data must be a matrix of nonnegative numbers.")
     if symmetric and data.shape[0] != data.shape[1]:
@@ -25,7 +25,7 @@ def observed_matrix(A: Any, symmetric: bool) -> Any:
 
 def data_matrix(A: Any) -> Array:
     """The data as a dense matrix of finite nonnegative numbers."""
-    data = _numbers(A)
+    data = real_matrix(A)
     dense = data.toarray() if sp.issparse(data) else data
     if dense is None or not (is_finite(dense) and dense.min() >= 0):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
@@ -42,7 +42,7 @@ def square_matrix(A: Any) -> Array:
 
 def sparse_graph(A: Any) -> Any:
     """The data as a symmetric matrix in compressed rows, on the nodes that carry any."""
-    data = _numbers(A)
+    data = real_matrix(A)
     if data is None or data.shape[0] != data.shape[1]:
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
     data = sp.csr_array(data)
@@ -55,7 +55,7 @@ def sparse_graph(A: Any) -> Any:
     return data[kept][:, kept].tocsr()
 
 
-def _numbers(A: Any) -> Any:
+def real_matrix(A: Any) -> Any:
     """A matrix of float64 numbers, dense or in compressed rows without duplicates; None if A is none, or empty."""
     try:
         raw: Any = A if sp.issparse(A) else np.asarray(A)
@@ -76,16 +76,23 @@ def _is_nonnegative(data: Any) -> bool:
     return not np.isinf(entries).any() and np.nanmin(entries, initial=0.0) >= 0
 
 
+def witness_array(witness: Witness, name: str) -> Any:
+    """An array of a witness: finite floating-point numbers."""
+    try:
+        array = np.asarray(witness[name])
+    except (KeyError, TypeError, ValueError):
+        raise CertificateError(f"The certificate lacks its witness ({name}).") from None
+    if array.dtype.kind != "f":
+        raise CertificateError("The witness must hold arrays of real numbers.")
+    if not is_finite(array):
+        raise CertificateError("The witness is not finite.")
+    return array
+
+
 def witness_arrays(witness: Witness, *names: str) -> list[Array]:
     """The named arrays of a witness as finite float64 numbers."""
-    try:
-        arrays = [np.asarray(witness[name]) for name in names]
-    except (KeyError, TypeError, ValueError):
-        raise CertificateError(f"The certificate lacks its witness ({', '.join(names)}).") from None
-    if any(array.dtype.kind != "f" for array in arrays):
-        raise CertificateError("The witness must hold arrays of real numbers.")
     with np.errstate(all="ignore"):
-        numbers = [array.astype(np.float64, copy=False) for array in arrays]
-    if not all(is_finite(array) for array in numbers):
+        arrays = [witness_array(witness, name).astype(np.float64, copy=False) for name in names]
+    if not all(is_finite(array) for array in arrays):  # longer numbers may not fit
         raise CertificateError("The witness is not finite.")
-    return numbers
+    return arrays

@@ -15,7 +15,6 @@ given conductances does it: with the Laplacian L of the conductances, ``potentia
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.label_routing import Edges, edges_of, routing_bound
-from cvxnmf.certificates.pair_objectives import Integers, PairObjective
+from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective
 from cvxnmf.certificates.rounding import UNIT
 from cvxnmf.certificates.statement import Array, CertificateError
 
@@ -64,7 +63,7 @@ class Region(NamedTuple):
     j: Integers
 
 
-def bound_by_currents(objective: PairObjective, currents: Currents) -> Fraction:
+def bound_by_currents(objective: PairObjective, currents: Currents) -> Bound:
     """The bound on the sum of L over ordered pairs in one cluster."""
     edges = edges_of(objective)
     _check(objective, edges, currents)

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from cvxnmf.certificates.pair_objectives import Integers, PairObjective, exact_sum
+from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective, exact_sum
 from cvxnmf.certificates.rounding import UNIT
 from cvxnmf.certificates.statement import Array, CertificateError
 
@@ -45,11 +45,15 @@ def edges_of(objective: PairObjective) -> Edges:
     return Edges(i, j, np.maximum(values, 0.0), np.maximum(-values, 0.0))
 
 
-def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, rounding: float) -> Fraction:
-    """The bound on the sum of L over ordered pairs in one cluster; `rounding` bounds relative errors of loads and `routed`."""
-    total = float(np.maximum(edges.capacity, (1 + rounding) * load).sum()) * (1 + rounding)
-    least = total - routed + (rounding + 64 * UNIT) * abs(routed)
-    return exact_sum(objective.diagonal()) + 2 * Fraction(least) * Fraction(objective.scale)
+def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, rounding: float) -> Bound:
+    """The bound on the sum of L over ordered pairs in one cluster; `rounding` bounds relative errors of loads and `routed`.
+
+    As it counts in units of twice the roundoff, half of what it adds could be spared.
+    """
+    total = float(np.maximum(edges.capacity, (1 + rounding) * load).sum())
+    allowed = rounding * total + (rounding + 64 * UNIT) * abs(routed)
+    highest = exact_sum(objective.diagonal()) + 2 * Fraction(total - routed + allowed) * Fraction(objective.scale)
+    return Bound(highest, Fraction(allowed) * Fraction(objective.scale))
 
 
 class Routing(NamedTuple):
@@ -70,7 +74,7 @@ class Routing(NamedTuple):
     share: float
 
 
-def bound_by_routing(objective: PairObjective, routing: Routing) -> Fraction:
+def bound_by_routing(objective: PairObjective, routing: Routing) -> Bound:
     """The bound on the sum of L over ordered pairs in one cluster."""
     edges, rounds = edges_of(objective), len(routing.lengths)
     _check(objective, edges, routing)

@@ -10,17 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cvxnmf.certificates.data import witness_array, witness_arrays
 from cvxnmf.certificates.label_currents import Currents, bound_by_currents
 from cvxnmf.certificates.label_cuts import Branch, Cuts, bound_by_cases, check_cuts
 from cvxnmf.certificates.label_routing import Routing, bound_by_routing
 from cvxnmf.certificates.label_semidefinite import bound_by_semidefinite
-from cvxnmf.certificates.pair_objectives import OBJECTIVES, Integers, PairObjective, pair_objective
+from cvxnmf.certificates.pair_objectives import OBJECTIVES, Bound, Integers, PairObjective, pair_objective
 from cvxnmf.certificates.statement import CertificateError, Kind, Proof, Statement, Witness, is_count, is_weight
 
 #: Whole numbers in a witness stay below this: floating-point numbers hold them exactly.
 LARGEST_WHOLE = 2.0**53
-#: A part of what routings and currents take off for rounding, as a share of the scale; the other bounds are exact.
-SPARE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,20 +69,25 @@ def round_up(exact: Fraction) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def _proof(
-    A: Any, statement: LabelStatement, witness: Witness, total: Callable[[PairObjective], Fraction], spare: float = 0.0
-) -> Proof:
-    """The quality that a bound on the sum over pairs allows, with the value of the labels, which it may not be below."""
-    objective = statement.objective_of(A)
-    if statement.n_clusters is not None and statement.n_clusters > objective.n:
-        raise CertificateError("The certificate is about more clusters than there are nodes.")
-    value = objective.value(labels_of(witness, objective.n, statement.n_clusters))
-    bound = objective.quality(objective.highest_attainable(total(objective)))
-    if objective.exact and bound < value:
-        raise CertificateError("The labels of the certificate are better than its bound allows.")
-    at_value = objective.exact and bound == value
-    highest = float(value) if at_value else max(round_up(bound), float(value))
-    return Proof(highest, True, objective.magnitude(), spare * objective.magnitude(), float(value))
+def _prove_by(bound: Callable[[PairObjective, Witness, int | None], Bound]) -> Any:
+    """The prover of a kind, given its bound on the sum over pairs for at most so many clusters."""
+
+    def prove(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
+        objective, k = statement.objective_of(A), statement.n_clusters
+        if k is not None and k > objective.n:
+            raise CertificateError("The certificate is about more clusters than there are nodes.")
+        value = objective.value(labels_of(witness, objective.n, k))
+        total, spare = bound(objective, witness, k)
+        highest = objective.quality(objective.highest_attainable(total))
+        if objective.exact and highest < value:
+            raise CertificateError("The labels of the certificate are better than its bound allows.")
+        at_value = objective.exact and highest == value
+        stated = float(value) if at_value else max(round_up(highest), float(value))
+        # of whole numbers the next lower bound is a step away, and nothing between is proved
+        unit = Fraction(objective.unit) * Fraction(objective.scale)
+        return Proof(stated, True, objective.magnitude(), 0.0 if objective.exact else float(spare / unit), float(value))
+
+    return prove
 
 
 def labels_of(witness: Witness, n: int, n_clusters: int | None) -> Integers:
@@ -97,20 +101,9 @@ def labels_of(witness: Witness, n: int, n_clusters: int | None) -> Integers:
     return numbers.astype(np.int64)
 
 
-def _numbers(witness: Witness, name: str) -> Any:
-    """A finite array of the witness."""
-    try:
-        array = np.asarray(witness[name])
-    except (KeyError, TypeError, ValueError):
-        raise CertificateError(f"The certificate lacks its witness ({name}).") from None
-    if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
-        raise CertificateError("The witness must hold arrays of finite numbers.")
-    return array
-
-
 def _whole(witness: Witness, name: str) -> Integers:
     """An array of whole numbers, which files hold as floating-point ones."""
-    array = _numbers(witness, name).astype(np.float64)
+    array = witness_array(witness, name).astype(np.float64)
     if np.any((array % 1 != 0) | (np.abs(array) >= LARGEST_WHOLE)):
         raise CertificateError(f"The witness must hold whole numbers ({name}).")
     return np.asarray(array, dtype=np.int64)
@@ -119,7 +112,7 @@ def _whole(witness: Witness, name: str) -> Integers:
 def _grain(witness: Witness) -> int:
     """Into how many parts a unit of pair weight is divided."""
     grain = _whole(witness, "grain")
-    if grain.shape != () or not 1 <= grain < LARGEST_WHOLE:
+    if grain.shape != () or not grain >= 1:
         raise CertificateError("The grain of the certificate must be a whole number of at least 1.")
     return int(grain)
 
@@ -133,51 +126,38 @@ def _cuts(witness: Witness, objective: PairObjective, grain: int, cases: int) ->
     return cuts
 
 
-def _prove_by_cuts(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
-    def total(objective: PairObjective) -> Fraction:
-        table = _whole(witness, "branches")
-        if table.ndim != 2 or table.shape[1] != 4:
-            raise CertificateError("The cases of the certificate have wrong shapes.")
-        grain = _grain(witness)
-        cuts = _cuts(witness, objective, grain, len(table) + 1)
-        return bound_by_cases(objective, cuts, [Branch(*row) for row in table.tolist()], grain, statement.n_clusters)
-
-    return _proof(A, statement, witness, total)
+def _by_cuts(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+    table, grain = _whole(witness, "branches"), _grain(witness)
+    if table.ndim != 2 or table.shape[1] != 4:
+        raise CertificateError("The cases of the certificate have wrong shapes.")
+    cuts = _cuts(witness, objective, grain, len(table) + 1)
+    return Bound(bound_by_cases(objective, cuts, [Branch(*row) for row in table.tolist()], grain, k))
 
 
-def _prove_by_semidefinite(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
-    def total(objective: PairObjective) -> Fraction:
-        grain = _grain(witness)
-        cuts = _cuts(witness, objective, grain, 1)
-        return bound_by_semidefinite(objective, cuts, _whole(witness, "y"), _whole(witness, "N"), grain, statement.n_clusters)
-
-    return _proof(A, statement, witness, total)
+def _by_semidefinite(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+    grain = _grain(witness)
+    cuts = _cuts(witness, objective, grain, 1)
+    return Bound(bound_by_semidefinite(objective, cuts, _whole(witness, "y"), _whole(witness, "N"), grain, k))
 
 
-def _prove_by_routing(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
-    def total(objective: PairObjective) -> Fraction:
-        lengths, share = _numbers(witness, "lengths"), _numbers(witness, "share")
-        if lengths.ndim != 3 or share.shape != ():
-            raise CertificateError("The routing of the certificate has wrong shapes.")
-        return bound_by_routing(objective, Routing(_whole(witness, "turns"), lengths, float(share)))
-
-    return _proof(A, statement, witness, total, spare=SPARE)
+def _by_routing(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+    lengths, share = witness_array(witness, "lengths"), witness_array(witness, "share")
+    if lengths.ndim != 3 or share.shape != ():
+        raise CertificateError("The routing of the certificate has wrong shapes.")
+    return bound_by_routing(objective, Routing(_whole(witness, "turns"), lengths, float(share)))
 
 
-def _prove_by_currents(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
-    def total(objective: PairObjective) -> Fraction:
-        regions = _whole(witness, "regions")
-        if np.any((regions < 0) | (regions >= objective.n)):
-            raise CertificateError("The currents of the certificate name regions that do not exist.")
-        arrays = (_numbers(witness, name) for name in ("conductances", "flows", "own"))
-        return bound_by_currents(objective, Currents(regions, *arrays))
-
-    return _proof(A, statement, witness, total, spare=SPARE)
+def _by_currents(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+    regions = _whole(witness, "regions")
+    if np.any((regions < 0) | (regions >= objective.n)):
+        raise CertificateError("The currents of the certificate name regions that do not exist.")
+    return bound_by_currents(objective, Currents(regions, *witness_arrays(witness, "conductances", "flows", "own")))
 
 
+SEMIDEFINITE = "a positive semidefinite matrix and inequalities that all partitions satisfy"
 KINDS = {
-    "cuts": Kind("inequalities that all partitions satisfy, with multipliers", _prove_by_cuts),
-    "semidefinite": Kind("a positive semidefinite matrix and inequalities that all partitions satisfy", _prove_by_semidefinite),
-    "routing": Kind("demands routed along the edges", _prove_by_routing),
-    "currents": Kind("demands sent as currents through regions of the graph", _prove_by_currents),
+    "cuts": Kind("inequalities that all partitions satisfy, with multipliers", _prove_by(_by_cuts)),
+    "semidefinite": Kind(SEMIDEFINITE, _prove_by(_by_semidefinite)),
+    "routing": Kind("demands routed along the edges", _prove_by(_by_routing)),
+    "currents": Kind("demands sent as currents through regions of the graph", _prove_by(_by_currents)),
 }

@@ -14,13 +14,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.certificates.rounding import UNIT
+from cvxnmf.certificates.data import real_matrix
+from cvxnmf.certificates.rounding import UNIT, is_finite
 from cvxnmf.certificates.statement import CertificateError
 
 Integers = NDArray[np.int64]
@@ -68,9 +69,9 @@ class PairObjective:
         """``L_ij`` of pairs of nodes."""
         keys = self.rows * self.n + self.columns
         wanted = np.minimum(i, j) * self.n + np.maximum(i, j)
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        found = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
-        return self.of_weights(np.where(found, self.weights[place], 0) if len(keys) else np.zeros(len(wanted)), i, j)
+        place = np.searchsorted(keys, wanted)
+        found = np.append(keys, -1)[place] == wanted
+        return self.of_weights(np.where(found, np.append(self.weights, 0)[place], 0), i, j)
 
     def of_weights(self, w: Any, i: Any, j: Any) -> Integers:
         """``L_ij`` of pairs of nodes whose weights ``W_ij`` are at hand."""
@@ -139,10 +140,8 @@ class PairObjective:
 
     def largest_pair(self) -> int:
         """No ``|L_ij|`` is larger."""
-        gain, cost = (
-            float(self.alpha) * float(np.abs(self.weights).max(initial=0)),
-            float(self.beta) * float(self.sizes.max()) ** 2,
-        )
+        gain = float(self.alpha) * float(np.abs(self.weights).max(initial=0))
+        cost = float(self.beta) * float(self.sizes.max()) ** 2
         return math.ceil(1.001 * float(self.scale) * (gain + cost)) + 4
 
     def magnitude(self) -> float:
@@ -154,6 +153,13 @@ class PairObjective:
     def _longest_row(self) -> int:
         ends = np.concatenate([self.rows, self.columns])
         return int(np.bincount(ends, minlength=1).max(initial=0))
+
+
+class Bound(NamedTuple):
+    """A bound on the sum of L over ordered pairs in one cluster, and what it could spare of its allowances for rounding."""
+
+    total: Fraction
+    spare: Fraction = Fraction(0)
 
 
 def exact_sum(values: Any) -> int:
@@ -185,13 +191,11 @@ def pair_objective(A: Any, objective: str, resolution: float) -> PairObjective:
 def _upper_triangle(A: Any, signed: bool) -> Any:
     """The symmetric part of the data: its entries on and above the diagonal, sorted."""
     wrong = "a square matrix of finite numbers" if signed else "a square matrix of finite nonnegative numbers"
-    try:
-        matrix = sp.csr_array(A, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise CertificateError(f"The data must be {wrong}.") from None
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+    numbers = real_matrix(A)
+    if numbers is None or numbers.shape[0] != numbers.shape[1]:
         raise CertificateError(f"The data must be {wrong}.")
-    if not np.all(np.isfinite(matrix.data)) or not (signed or np.all(matrix.data >= 0)):
+    matrix = sp.csr_array(numbers)
+    if not (is_finite(matrix.data) and (signed or matrix.data.min(initial=0.0) >= 0)):
         raise CertificateError(f"The data must be {wrong}.")
     if abs(matrix - matrix.T).nnz:
         matrix = (matrix + matrix.T) / 2

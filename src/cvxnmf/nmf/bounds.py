@@ -5,6 +5,7 @@ A bound is sought here and proved by the checker; to bound another loss, add its
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, Context
 from typing import Any, NamedTuple
@@ -29,8 +30,8 @@ from cvxnmf.nmf.losses import LOSSES
 GLOBAL = 1e-6
 #: A gap that the singular values leave, relative to the value, which is not narrowed further without being asked.
 NEARLY_CLOSED = 1e-3
-#: A bound may exceed the value by this share of the data's scale, which is rounding.
-ROUNDING = 1e-12
+#: A bound may exceed the value by this share of the data's scale, which is rounding, and up to the second the value may be off.
+ROUNDING, INEXCUSABLE = 1e-12, 1e-9
 
 
 class Limits(NamedTuple):
@@ -106,10 +107,20 @@ def rank_certificate(
             best = Found("zero", {}, statement.prove(A, "zero", {}))
             found = _memory_bounds(A, value, effort, statement, limits)
         for candidate in found:
-            proof = candidate.proof
-            if best.proof.bound < proof.bound <= value + ROUNDING * proof.scale:  # one that contradicts the value is dropped
+            if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
                 best = candidate
     return Certificate.of_proof(value, best.kind, best.proof, statement, best.witness)
+
+
+def _contradicts(found: Found, value: float) -> bool:
+    """Whether a bound exceeds the value by more than rounding; it is then dropped, with a warning if there is no excuse."""
+    bound, scale = found.proof.bound, found.proof.scale
+    if bound > value + INEXCUSABLE * scale:
+        sentence = (
+            f"The bound {bound:.12g} ({found.kind}) exceeds the value {value:.12g} and is dropped: please report this as a bug."
+        )
+        warnings.warn(sentence, RuntimeWarning, stacklevel=3)
+    return not bound <= value + ROUNDING * scale
 
 
 def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
