@@ -14,7 +14,8 @@ import cvxnmf
 from builders import prove
 from cvxnmf.certificates import krylov
 from cvxnmf.cli.output import certificate_facts
-from cvxnmf.nmf.bounds import Limits, rank_certificate
+from cvxnmf.nmf.bound_goal import Limits
+from cvxnmf.nmf.bounds import rank_certificate
 
 
 def terms(k, symmetric=False, scaling=None):

@@ -13,6 +13,7 @@ from sklearn.decomposition import NMF
 
 import cvxnmf
 from cvxnmf.nmf import bounds
+from cvxnmf.nmf.bound_goal import Limits
 
 
 def factors(m, n, k, seed=0):
@@ -104,9 +105,11 @@ def test_kl_of_rank_one_and_above():
     expected = np.sum(A * np.log(A / (U @ V.T)) - A + U @ V.T)
     assert certificate.value == pytest.approx(expected, rel=1e-12)
     above = cvxnmf.verify(A, *factors(8, 5, 2), loss="kl")
-    assert above.kind == "zero"
-    assert above.check(A) == 0
-    assert "no bound better than 0 is known" in str(above)
+    assert 0 < above.check(A) == above.bound < above.value
+    full = cvxnmf.verify(A, *factors(8, 5, 5), loss="kl")
+    assert full.kind == "zero"
+    assert full.check(A) == 0
+    assert "the bounds for KL say no more" in str(full)
 
 
 @pytest.mark.parametrize("loss", ["mse", "kl"])
@@ -122,7 +125,7 @@ def test_sparse_input_gives_the_dense_answer(loss):
 def test_large_sparse_input_is_not_filled():
     A = sp.random_array((60, 40), density=0.1, rng=np.random.default_rng(0)).tocsr()
     value = cvxnmf.verify(A, *factors(60, 40, 3), effort=0).value
-    certificate = bounds.rank_certificate(A, 3, value, "mse", limits=bounds.Limits(unasked_size=20))
+    certificate = bounds.rank_certificate(A, 3, value, "mse", limits=Limits(unasked_size=20))
     exact = np.sum(np.linalg.svd(A.toarray(), compute_uv=False)[3:] ** 2)
     assert certificate.kind == "lanczos"
     assert not certificate.rigorous

@@ -6,12 +6,14 @@ For squared error and any N >= 0, every X >= 0 of rank at most k has
 
 with the positive eigenvalues in place of the singular values if ``X = UU'``. N is the witness; N = 0 is the tail of the
 singular values of A. Where entries are missing, the bound is that of a fully observed part of the rows and columns, which is
-part of the witness. For KL and rank one the best model is the product of the margins.
+part of the witness. For KL and rank one the best model is the product of the margins; bounds for a rank above one are in
+`divergence`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +21,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
+from cvxnmf.certificates.divergence import ky_fan_bound, pinsker_bound, subspace_bound
 from cvxnmf.certificates.leading import prove_lanczos
 from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, require_moderate_size
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_finite, largest_eigenvalues, safe_proof
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, is_finite
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
+from cvxnmf.certificates.squared_error import dual_bound, gram_energy
 from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_count
 
 
@@ -50,12 +54,15 @@ class RankStatement(Statement):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """A matrix N, singular values of the data, rigorous or not, and for KL of rank one the margins."""
+        """For squared error a matrix N, or singular values of the data, rigorous or not; for KL the margins, or dual points."""
         return ZERO | {
             "dual": Kind("a dual point", prove_dual),
             "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
             "lanczos": Kind("singular values found by iterations from random vectors", prove_lanczos),
-            "independence": Kind("the best model of rank one is the product of the margins", prove_independence),
+            "independence": Kind("the best model of rank one is the product of the margins", of_divergence(independence_bound)),
+            "ky-fan": Kind("the largest singular values of a dual point beside the margins", of_divergence(ky_fan_bound)),
+            "subspace": Kind("distances of the columns from every subspace of this rank", of_divergence(subspace_bound)),
+            "pinsker": Kind("Pinsker's inequality and singular values", of_divergence(pinsker_bound)),
         }
 
     def explain(self, kind: str) -> str:
@@ -63,7 +70,7 @@ class RankStatement(Statement):
         if kind != "zero":
             return super().explain(kind)
         if not self.has_squared_error:
-            return "for KL of a rank above one no bound better than 0 is known"
+            return "the bounds for KL say no more about these data than that it is not negative"
         return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
 
     @property
@@ -126,21 +133,13 @@ def _observed_part(data: Any, witness: Witness, symmetric: bool) -> Array:
 
 def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The bound of the witness N."""
-    data = statement.data(A)
-    part = _observed_part(data, witness, statement.symmetric)
-    (N,) = witness_arrays(witness, "N") if "N" in witness else (np.zeros_like(part),)
     if not statement.has_squared_error:
         raise CertificateError("A bound of this kind is known for squared error only.")
-    if N.shape != part.shape or not N.min() >= 0:
-        raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {part.shape}, or is negative.")
-    if statement.symmetric and not np.array_equal(N, N.T):
-        raise CertificateError("The witness is not symmetric.")
-    require_moderate_size(part, SQUARED_ERROR)
-    norm = float(np.square(np.ascontiguousarray(part)).sum())  # summed pairwise
-    error = statement.scaling_error(data)
-    taken, spare = _leading_energy(part + N, statement, error * np.sqrt(norm))
-    rounding = UNITS_PER_TERM * UNIT * (norm + taken) + 4 * error * norm
-    return safe_proof(norm - taken, rounding, statement.scale(A), spare=spare)
+    data = statement.data(A)
+    part = _observed_part(data, witness, statement.symmetric)
+    N = witness_arrays(witness, "N")[0] if "N" in witness else None
+    bound = dual_bound(part, N, statement.n_components, statement.symmetric, statement.scaling_error(data))
+    return bound.proof(statement.scale(A))
 
 
 def prove_tail(A: Any, statement: RankStatement, witness: Witness) -> Proof:
@@ -168,42 +167,31 @@ def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Ra
     if not (statement.has_squared_error and statement.is_plain):
         raise CertificateError("A bound of this kind is known for the squared error of factors U and V only.")
     require_moderate_size(np.array([largest]), SQUARED_ERROR)
-    taken, spare = _gram_energy(G, count, float(np.sqrt(energy)), statement.n_components)
-    return safe_proof(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken), energy, spare=spare)
+    taken, spare = gram_energy(G, count, float(np.sqrt(energy)), statement.n_components)
+    return Bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken), spare).proof(energy)
 
 
-# Both energies hold an allowance for rounding, in units of twice the roundoff, in each of the k values; half of it is to spare:
-# (count + 16) UNIT norm^2 in a square, and no less than (n + 16) UNIT norm in an eigenvalue v, worth v times that in its square.
-def _gram_energy(G: Array, count: int, norm: float, k: int) -> tuple[float, float]:
-    """An upper bound on the k largest ``sigma_i²``, summed, and what it can spare; entries of G are sums of `count` products."""
-    squares = largest_eigenvalues(G, k) + 2 * (count + 16) * UNIT * norm**2
-    values = np.sqrt(squares) + 2 * UNIT * norm
-    return float(np.sum(values * values)) * (1 + 8 * UNIT * len(values)), len(values) * (count + 16) * UNIT * norm**2
+def of_divergence(bound: Callable[[Array, RankStatement, Witness], Bound]) -> Callable[[Any, RankStatement, Witness], Proof]:
+    """The proof by a bound on the divergence of a fully observed part."""
+
+    def prove(A: Any, statement: RankStatement, witness: Witness) -> Proof:
+        if LOSSES[statement.loss] is not KL:
+            raise CertificateError("A bound of this kind is known for KL only.")
+        part = _observed_part(statement.data(A), witness, statement.symmetric)
+        require_moderate_size(part, KL)
+        return bound(part, statement, witness).proof(statement.scale(A))
+
+    return prove
 
 
-def _leading_energy(Y: Array, statement: RankStatement, error: float) -> tuple[float, float]:
-    """An upper bound on ``sum_{i <= k} sigma_i(Y)^2``, and what it can spare; Y is off by `error` in norm.
-
-    Of the positive eigenvalues, if the factors are symmetric.
-    """
-    norm = float(np.linalg.norm(Y))
-    if statement.symmetric:
-        values = largest_eigenvalues(Y, statement.n_components) + 2 * UNIT * norm + 2 * error  # Y was rounded
-        return float(np.sum(values * values)) * (1 + 8 * UNIT * len(Y)), (len(Y) + 16) * UNIT * norm * float(values.sum())
-    thin = Y if Y.shape[0] >= Y.shape[1] else Y.T
-    return _gram_energy(thin.T @ thin, len(thin), norm, statement.n_components)
-
-
-def prove_independence(A: Any, statement: RankStatement, witness: Witness) -> Proof:
+def independence_bound(A: Array, statement: RankStatement, witness: Witness) -> Bound:
     """KL of rank one: ``KL(A || rc'/sum A)``."""
-    if LOSSES[statement.loss] is not KL or statement.n_components != 1:
+    if statement.n_components != 1:
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
-    part = _observed_part(statement.data(A), witness, statement.symmetric)
-    require_moderate_size(part, KL)
-    rows, columns, total = part.sum(axis=1), part.sum(axis=0), float(part.sum())
+    rows, columns, total = A.sum(axis=1), A.sum(axis=0), float(A.sum())
     if not 0 < total < math.inf:
         raise CertificateError("The bound is not a finite number.")
-    entropies = [(part, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
+    entropies = [(A, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
     bound = sum(sign * float(np.sum(x * log(x))) for x, sign in entropies)
     size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in entropies)
-    return safe_proof(bound, (UNITS_PER_TERM + sum(part.shape)) * UNIT * size, statement.scale(A))
+    return Bound(bound, (UNITS_PER_TERM + sum(A.shape)) * UNIT * size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sl
@@ -49,6 +50,18 @@ def row_sums(M: Array) -> tuple[Array, Array]:
     """
     sums = np.ascontiguousarray(M).sum(axis=1)
     return sums, 32 * UNIT * sums
+
+
+class Bound(NamedTuple):
+    """A bound before rounding is taken off; `spare` is what can be spared beyond half of the rounding."""
+
+    total: float
+    rounding: float
+    spare: float = 0.0
+
+    def proof(self, scale: float) -> Proof:
+        """The bound without what rounding may have added."""
+        return safe_proof(self.total, self.rounding, scale, spare=self.spare)
 
 
 # Errors are allowed for in units of UNIT, which is twice the unit roundoff they are made of. So half of the allowance would do,
@@ -143,3 +156,12 @@ def largest_eigenvalues(M: Array, count: int) -> Array:
     if not (math.isfinite(error) and skew < 0.5):
         raise CertificateError("The eigenvalues of the witness could not be computed.")
     return np.asarray(np.maximum(values[::-1][:count], 0.0) * (1.0 + skew) + error)
+
+
+def singular_value_bounds(G: Array, count: int, terms: int, norm: float) -> Array:
+    """Upper bounds on the largest singular values of Y, whose entries are exact, from ``G = Y'Y``, in decreasing order.
+
+    Entries of G are sums of so many `terms`, in any order; `norm` is that of Y. Half of what is allowed for rounding would do.
+    """
+    squares = largest_eigenvalues(G, count) + 2 * (terms + 16) * UNIT * norm**2
+    return np.asarray(np.sqrt(squares) + 2 * UNIT * norm)

@@ -20,7 +20,8 @@ from cvxnmf.cp.rank_two import rotate_into_orthant
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.bounds import ProofLater, degree_scaled, proved_message, rank_certificate
+from cvxnmf.nmf.bound_goal import degree_scaled
+from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
 from cvxnmf.nmf.data import ChunkedData
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors

@@ -1,4 +1,4 @@
-"""Ascent over the dual matrix N of the bound for squared error (docs/mathematics.md).
+"""Bounds for squared error: singular values, and an ascent over the dual matrix N (docs/mathematics.md).
 
 ``||A||^2 - sum_{i <= k} sigma_i(A + N)^2`` is concave in N >= 0, with gradient minus twice the best approximation of rank k of
 ``A + N``: accelerated ascent with backtracking, and where singular values k and k + 1 meet, so that the bound has a kink, steps
@@ -7,19 +7,51 @@ of Polyak's length towards the value of the factorisation at hand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.linalg.momentum import Momentum
 from cvxnmf.linalg.threads import single_thread
+from cvxnmf.nmf.bound_goal import Found, Goal, observed_part
 
+#: A gap that the singular values leave, relative to the value, which is not narrowed further without being asked.
+NEARLY_CLOSED = 1e-3
 #: Below this gap, relative to the value, there is nothing left to gain.
 CLOSED = 1e-9
 #: A step as short as this tells of a kink.
 SHORTEST_STEP = 0.1
 #: Steps of Polyak's length without progress before they are halved.
 PATIENCE = 8
+
+
+def squared_error_bounds(goal: Goal) -> Iterator[Found]:
+    """The tail of the singular values, and where they can be computed often enough, a dual matrix."""
+    A, symmetric, k = goal.scaled, goal.statement.symmetric, goal.statement.n_components
+    if goal.is_full_rank(A):
+        return
+    if not goal.may_fill:
+        yield from goal.found("lanczos", {})
+        return
+    part = observed_part(A, symmetric)
+    if part is None or goal.is_full_rank(part.A):
+        return
+    yield from goal.found("tail", part.witness)
+    k, left = min(k, *part.A.shape), goal.limits.decompositions(part.A.shape, goal.effort)
+    if k == 1 or left == 0:  # of rank one, the best approximation is nonnegative
+        return
+    if goal.effort is None and not part.witness and goal.value - _tail(part.A, k, symmetric) <= NEARLY_CLOSED * goal.value:
+        return
+    N = best_dual_matrix(part.A, k, symmetric, goal.value, left)
+    yield from goal.found("dual", part.witness | {"N": N})
+
+
+def _tail(A: FloatArray, k: int, symmetric: bool) -> float:
+    """What the best approximation of rank k leaves, up to rounding."""
+    with single_thread(min(A.shape)):
+        return float(np.vdot(A, A)) - best_low_rank(A, k, symmetric)[1]
 
 
 def best_dual_matrix(A: FloatArray, k: int, symmetric: bool, value: float, effort: int) -> FloatArray:

@@ -1,0 +1,147 @@
+"""Bounds for the KL divergence of every rank: never above any factorisation, whatever the dual point, and forgeries."""
+
+import numpy as np
+import pytest
+
+import cvxnmf
+from builders import prove
+from cvxnmf.nmf.divergence_bounds import ky_fan_point, subspace_point
+
+TRANSPOSED = {"transposed": np.ones(1)}
+
+
+def divergence(A, X):
+    return float(np.sum(np.where(A > 0, A * np.log(np.where(A > 0, A, 1.0) / np.where(A > 0, X, 1.0)), 0.0) - A + X))
+
+
+def statement(k, symmetric=False):
+    return {"form": "rank", "loss": "kl", "n_components": k, "symmetric": symmetric}
+
+
+def witnesses(A, k, symmetric=False):
+    """Dual points that are sought for the data, of every kind."""
+    yield "ky-fan", {"y": ky_fan_point(A, k, symmetric, 30)}
+    yield "subspace", {"Y": subspace_point(A, k, 10)}
+    yield "subspace", {"Y": subspace_point(A.T, k, 10)} | TRANSPOSED
+    yield "pinsker", {}
+    yield "pinsker", TRANSPOSED
+
+
+def random_model(rng, m, n, k):
+    return rng.gamma(0.5, size=(m, k)) + 1e-3, rng.gamma(0.5, size=(n, k)) + 1e-3
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_model_is_below_a_bound(seed):
+    """Data near a model of the rank, whose divergence is small: any dual point that proved more would be wrong."""
+    rng = np.random.default_rng(seed)
+    m, n, k = rng.integers(3, 9), rng.integers(3, 9), int(rng.integers(2, 4))
+    U, V = random_model(rng, m, n, k)
+    X = U @ V.T
+    noise = [0.0, 0.01, 0.3, 1.0][seed % 4]
+    A = X * rng.gamma(1 / max(noise, 1e-9), noise, X.shape) if noise else X
+    best = min(divergence(A, X), cvxnmf.classical_nmf(A, k, loss="kl", max_iter=300).value)
+    for kind, witness in witnesses(A, k):
+        assert 0 <= prove(A, kind, statement(k), witness).bound <= best + 1e-12 * A.sum()
+    for _ in range(5):  # and points that nobody sought
+        y = np.exp(rng.normal(scale=rng.choice([0.1, 1.0]), size=A.shape)) * np.maximum(A / A.mean(), 1e-3)
+        assert prove(A, "ky-fan", statement(k), {"y": y}).bound <= best + 1e-12 * A.sum()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_symmetric_model_is_below_a_bound(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(4, 10)), int(rng.integers(2, 4))
+    U, _ = random_model(rng, n, n, k)
+    A = U @ U.T * (1 + 0.2 * seed * np.add.outer(np.arange(n), np.arange(n)) % 1.7)
+    A = (A + A.T) / 2
+    best = min(divergence(A, U @ U.T), cvxnmf.factorize(A, k, loss="kl", symmetric=True).value)
+    for kind, witness in witnesses(A, k, symmetric=True):
+        assert prove(A, kind, statement(k, True), witness).bound <= best + 1e-12 * A.sum()
+
+
+def planted_graph(n, groups, inside, outside):
+    rng = np.random.default_rng(0)
+    label = np.arange(n) % groups
+    upper = np.triu(rng.random((n, n)) < np.where(label[:, None] == label, inside, outside), 1)
+    return (upper + upper.T).astype(float)
+
+
+def test_what_is_proved_of_a_planted_graph():
+    A = planted_graph(120, 3, 0.5, 0.05)
+    shares = {}
+    for symmetric in (False, True):
+        found = cvxnmf.factorize(A, 3, loss="kl", symmetric=symmetric, certificate="now")
+        certificate = found.certificate
+        assert certificate.kind == "ky-fan"
+        assert certificate.rigorous
+        assert certificate.check(A) == certificate.bound
+        shares[symmetric] = certificate.bound / certificate.value
+    assert shares[False] > 0.85
+    assert shares[True] > shares[False]  # eigenvalues in place of singular values
+
+
+def test_what_is_proved_of_digits():
+    A = np.asarray(pytest.importorskip("sklearn.datasets").load_digits().data, dtype=float)[:500]
+    by_rank = {k: cvxnmf.factorize(A, k, loss="kl", certificate="now").certificate for k in (2, 10)}
+    assert by_rank[2].kind == "ky-fan"
+    assert by_rank[2].bound > 0.5 * by_rank[2].value
+    assert by_rank[10].kind == "subspace"
+    assert by_rank[10].bound > 0.05 * by_rank[10].value
+    assert all(certificate.check(A) == certificate.bound for certificate in by_rank.values())
+
+
+def test_empty_rows_and_columns_order_and_scale_change_nothing():
+    rng = np.random.default_rng(1)
+    A = rng.poisson(1.5, (14, 9)).astype(float)
+    wide = np.zeros((17, 12))
+    wide[np.ix_(np.arange(2, 16), np.arange(1, 10))] = A
+    rows, columns = rng.permutation(17), rng.permutation(12)
+    U, V = random_model(rng, 17, 12, 2)
+    plain = cvxnmf.verify(wide, U, V, loss="kl")
+    turned = cvxnmf.verify(wide[rows][:, columns], U[rows], V[columns], loss="kl")
+    scaled = cvxnmf.verify(8 * wide, 8 * U, V, loss="kl")
+    small = cvxnmf.verify(A, U[2:16], V[1:10], loss="kl")
+    assert plain.bound > 0
+    assert turned.bound == pytest.approx(plain.bound, rel=1e-9)
+    assert scaled.bound == pytest.approx(8 * plain.bound, rel=1e-9)
+    assert small.bound == pytest.approx(plain.bound, rel=1e-9)
+
+
+class TestForgeries:
+    """Witnesses made to deceive the check."""
+
+    A = np.random.default_rng(0).poisson(2.0, (7, 6)).astype(float)
+
+    def refused(self, kind, witness, sentence, **terms):
+        with pytest.raises(cvxnmf.CertificateError, match=sentence):
+            prove(self.A, kind, statement(2) | terms, witness)
+
+    def test_ky_fan(self):
+        y = ky_fan_point(self.A, 2, False, 10)
+        self.refused("ky-fan", {"y": -y}, "not be negative")
+        self.refused("ky-fan", {"y": np.where(self.A == self.A.max(), 0.0, y)}, "positive where the data are")
+        self.refused("ky-fan", {"y": y.T}, "does not match")
+        self.refused("ky-fan", {"y": np.where(self.A == self.A.max(), np.nan, y)}, "not finite")
+        self.refused("ky-fan", {"y": y * 1e200}, "too large|finite")
+        self.refused("ky-fan", {}, "lacks its witness")
+        self.refused("ky-fan", {"y": y}, "KL only", loss="mse")
+
+    def test_subspace(self):
+        Y = subspace_point(self.A, 2, 10)
+        self.refused("subspace", {"Y": 1.001 * Y}, "longer than 1")
+        self.refused("subspace", {"Y": Y[:, :5]}, "does not match")
+        self.refused("subspace", {"Y": Y} | TRANSPOSED, "does not match")
+        assert prove(self.A, "subspace", statement(2), {"Y": -Y}).bound == 0
+        self.refused("subspace", {"Y": Y}, "KL only", loss="mse")
+
+    def test_pinsker(self):
+        self.refused("pinsker", {"N": -np.ones((7, 6))}, "negative")
+        self.refused("pinsker", {"N": np.ones((6, 7))}, "does not match")
+
+    def test_scaled_points_prove_their_own_bound_at_most(self):
+        """Points along a line: the bound is concave, and none exceeds the least divergence."""
+        best = cvxnmf.factorize(self.A, 2, loss="kl").value
+        y = ky_fan_point(self.A, 2, False, 30)
+        for power in np.linspace(0.0, 3.0, 13):
+            assert prove(self.A, "ky-fan", statement(2), {"y": y**power}).bound <= best
