@@ -74,7 +74,7 @@ def _sparse(rng):
 def _rank(rng):
     symmetric = bool(rng.random() < 0.4)
     A = random_table(rng, symmetric)
-    k, loss = int(rng.integers(1, 4)), str(rng.choice(["mse", "kl"], p=[0.8, 0.2]))
+    k, loss = int(rng.integers(1, 4)), str(rng.choice(["mse", "kl"], p=[0.6, 0.4]))
     if rng.random() < 0.2 and not symmetric:
         A[tuple(rng.integers(0, side) for side in A.shape)] = np.nan
     U, V = rng.random((A.shape[0], k)), rng.random((A.shape[1], k))

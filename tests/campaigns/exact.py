@@ -125,6 +125,9 @@ def rank_bound(A, statement, kind, witness):
         require(k == 1 and statement.loss == "kl", "only for KL of rank one")
         sums = [entries(A), row_sums(A), row_sums(A.T), [mp.fsum(entries(A))]]
         return mp.fsum(sign * mp.fsum(map(xlogx, x)) for sign, x in zip((1, -1, -1, 1), sums, strict=True))
+    if kind in DIVERGENCE_BOUNDS:
+        require(statement.loss == "kl", "only for KL")
+        return DIVERGENCE_BOUNDS[kind](A, statement, witness)
     require(statement.loss == "mse", "only for squared error")
     N = matrix(witness["N"]) if kind == "dual" and "N" in witness else A * 0
     require((N.rows, N.cols) == (A.rows, A.cols) and all(x >= 0 for x in entries(N)), "N is negative or of another shape")
@@ -134,6 +137,65 @@ def rank_bound(A, statement, kind, witness):
     else:
         leading = squared_singular_values(A + N)[:k]
     return norm_squared(A) - mp.fsum(leading)
+
+
+def filled(A, witness, name):
+    """Data and a matrix of the witness on the rows and columns that carry data, with the margins; transposed if asked for."""
+    A = A.T if "transposed" in witness else A
+    W = matrix(witness[name]) if name in witness else A * 0
+    require((W.rows, W.cols) == (A.rows, A.cols), "the witness is of another shape")
+    kept = [[i for i, x in enumerate(row_sums(M)) if x > 0] for M in (A, A.T)]
+    A = part(A, *kept)
+    return A, part(W, *kept), row_sums(A), row_sums(A.T)
+
+
+def beside(M, u):
+    """``(I - uu') M``."""
+    return M - u * (u.T * M)
+
+
+def ky_fan_bound(A, statement, witness):
+    A, y, r, c = filled(A, witness, "y")
+    total = mp.fsum(r)
+    for a, each in zip(entries(A), entries(y), strict=True):
+        require(each >= 0 and (each > 0 or a == 0), "y is negative, or zero where the data are not")
+    u, v = (mp.matrix([mp.sqrt(x / total) for x in sums]) for sums in (r, c))
+    G = mp.matrix([[u[i] * y[i, j] * v[j] for j in range(A.cols)] for i in range(A.rows)])
+    T = beside(beside(G, u).T, v).T
+    if statement.symmetric:
+        leading = [x for x in eigenvalues((T + T.T) / 2) if x > 0]
+    else:
+        leading = [mp.sqrt(x) if x > 0 else mp.mpf(0) for x in squared_singular_values(T)]
+    logs = mp.fsum(a * mp.log(each) for a, each in zip(entries(A), entries(y), strict=True) if a > 0)
+    return logs + total * (1 - (u.T * G * v)[0] - mp.fsum(leading[: statement.n_components - 1]))
+
+
+def subspace_bound(A, statement, witness):
+    A, Y, r, _ = filled(A, witness, "Y")
+    k, total = statement.n_components, mp.fsum(r)
+    for j in range(Y.cols):
+        require(mp.fsum(Y[i, j] ** 2 for i in range(Y.rows)) <= 1, "a column of Y is longer than 1")
+    B = beside(scaled_rows(A, r), mp.matrix([mp.sqrt(x / total) for x in r]))
+    M = B * Y.T
+    R = mp.fsum(x * y for x, y in zip(entries(B), entries(Y), strict=True)) - mp.fsum(
+        x for x in eigenvalues((M + M.T) / 2)[: k - 1] if x > 0
+    )
+    largest = mp.fsum(max(A[i, j] / r[i] for i in range(A.rows)) for j in range(A.cols))
+    return mp.mpf(3) / 2 * max(R, 0) ** 2 / (largest + 2 * k)
+
+
+def pinsker_bound(A, statement, witness):
+    A, N, r, _ = filled(A, witness, "N")
+    require(all(x >= 0 for x in entries(N)), "N is negative")
+    B = scaled_rows(A, r)
+    return norm_squared(B) - mp.fsum(squared_singular_values(B + N)[: statement.n_components])
+
+
+def scaled_rows(A, r):
+    return mp.matrix([[A[i, j] / mp.sqrt(r[i]) for j in range(A.cols)] for i in range(A.rows)])
+
+
+DIVERGENCE_BOUNDS = {"ky-fan": ky_fan_bound, "subspace": subspace_bound, "pinsker": pinsker_bound}
 
 
 def symmetric_bound(A, statement, kind, witness, squared_metric=None):

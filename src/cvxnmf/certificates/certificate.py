@@ -66,7 +66,8 @@ class Certificate:
     kind : str
         What the bound rests on: ``"dual"`` (a dual point is the witness), ``"zero"`` (the loss cannot be negative), and of
         scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same by iterations, of large data) and
-        ``"independence"`` (KL of rank one); of scope "labels" ``"cuts"``, ``"semidefinite"``, ``"routing"``, ``"currents"``.
+        for KL ``"independence"`` (rank one), ``"ky-fan"``, ``"subspace"`` and ``"pinsker"``; of scope "labels" ``"cuts"``,
+        ``"semidefinite"``, ``"routing"``, ``"currents"``.
     rigorous : bool
         Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the
         conditional cone, when entries of the dual point are as small as rounding.

@@ -32,7 +32,7 @@ def verify(
         Nonnegative, ``A ≈ UV'`` (the transpose of scikit-learn's ``components_``). Left out, ``A ≈ UU'`` and the bound is about
         symmetric factorisations.
     loss : {"mse", "kl"}
-        ``||A - UV'||^2`` (no half), or Kullback-Leibler, for which a bound is known for rank one only; above it the bound is 0.
+        ``||A - UV'||^2`` (no half), or Kullback-Leibler, whose bound is close where few components explain much.
     effort : int, optional
         Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
         row chunks. Left out, as many as pay, at most 150, and sparse data are not made dense unless they are small: their
