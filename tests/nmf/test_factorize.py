@@ -193,7 +193,7 @@ def test_ctrl_c_keeps_the_best_run():
 
     with pytest.raises(cvxnmf.Interrupted) as stopped:
         factorize(DIGITS, 5, callback=interrupting)
-    assert stopped.value.solution.value <= min(values) * (1 + 1e-9)
+    assert stopped.value.solution.value <= min(values) * (1 + 1e-5)  # starts race in single precision
     assert stopped.value.solution.status is cvxnmf.Status.INTERRUPTED
 
 

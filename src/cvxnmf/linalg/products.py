@@ -14,14 +14,18 @@ THIN = 16
 
 
 def dense_times(A: FloatArray, X: FloatArray) -> FloatArray:
-    """``A X`` for a dense A; with few columns in one pass over A."""
+    """``A X`` in double precision for a dense A, multiplied in its own precision; with few columns in one pass over A."""
+    if A.dtype == np.float32:
+        return np.asarray(A @ X.astype(np.float32), dtype=np.float64)
     if X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64:
         return np.asarray(thin_product(A, np.ascontiguousarray(X.T)))
     return np.ascontiguousarray(A @ X)
 
 
 def dense_transposed_times(A: FloatArray, X: FloatArray) -> FloatArray:
-    """``A' X`` for a dense A; with few columns in one pass over A, else as ``(X' A)'``, which libraries do faster."""
+    """``A' X`` in double precision; with few columns in one pass over A, else as ``(X' A)'``, which libraries do faster."""
+    if A.dtype == np.float32:
+        return np.asarray(A.T @ X.astype(np.float32), dtype=np.float64)
     if X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64:
         return np.ascontiguousarray(thin_transposed_product(A, np.ascontiguousarray(X)).T)
     return np.ascontiguousarray((X.T @ A).T)

@@ -160,6 +160,11 @@ class MemoryMatrix:
         A = self.storage.A[rows]
         return MemoryMatrix(stored(A), single=self.single, matrix=self.matrix[rows] if self.matrix is not self.storage.A else A)
 
+    @property
+    def working(self) -> Any:
+        """What the first steps of a start multiply with: dense data in their storage, or the matrix."""
+        return self.matrix if self.storage.sparse else self.storage.A
+
     def in_single_precision(self) -> MemoryMatrix:
         """The same data with dense storage in single precision; missing entries and compressed rows stay as they are."""
         if self.storage.sparse or not self.complete:

@@ -101,20 +101,21 @@ def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> F
     return np.asarray(hals_sweeps(np.ascontiguousarray(U), P, Q, sweeps, SETTLED))
 
 
-def merge(A: Any, k: int, excess: float = 2.0, triples: Triples | None = None) -> Factors:
+def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
     """More components than wanted, by the factor `excess`, merged pair by pair where least is lost.
 
     The pair with the least second singular value of ``u_i v_i' + u_j v_j'`` becomes its best rank-one approximation, and a few
-    steps of coordinate descent follow.
+    steps of coordinate descent follow, on `working`, the same data in single precision, where that is at hand.
     """
-    U, V = descend(A, *nndsvd(A, min(int(excess * k), *A.shape), triples), SETTLING)
+    working = A if working is None else working
+    U, V = descend(working, *nndsvd(A, min(int(excess * k), *A.shape)), SETTLING)
     if U.shape[1] < k:
-        return nndsvd(A, k, triples)
+        return nndsvd(A, k)
     while U.shape[1] > k:
         i, j = cheapest_pair(U, V)
         u, v = rank_one(U[:, [i, j]], V[:, [i, j]])
         U[:, i], V[:, i] = u, v
-        U, V = descend(A, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
+        U, V = descend(working, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
     return balanced(U, V)
 
 

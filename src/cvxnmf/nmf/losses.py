@@ -165,8 +165,8 @@ class NMFLoss(ABC):
     #: What a step costs, in flops of a product, and the steps of a race: a step on a divergence is dearer and gets further.
     step_cost: float
     race_steps: float
-    #: Whether starts race in single precision: a divergence is twice as fast there.
-    race_in_single: bool
+    #: Share of the energy beyond the leading directions from which starts race in single precision: values cancel below it.
+    single_above: float
     #: Whether products with the new U are all that the objective in V needs, so that one pass over the rows updates both.
     one_pass: bool
 
@@ -220,7 +220,7 @@ class SquaredError(NMFLoss):
     """``||A - UV'||²``."""
 
     name, compress_below, budget, one_pass = "mse", 0.0, 1 << 20, True
-    step_cost, race_steps, race_in_single = 1.0, 420.0, False
+    step_cost, race_steps, single_above = 1.0, 420.0, 3e-4
 
     def scale(self, data: Totals) -> float:
         """``||A||²``."""
@@ -265,7 +265,7 @@ class KullbackLeibler(NMFLoss):
     """``sum A log(A/UV') - A + UV'``; zeros of A enter through sums alone. A divergence takes many copies of its entries."""
 
     name, compress_below, budget, one_pass = "kl", 0.35, 1 << 17, False
-    step_cost, race_steps, race_in_single = 5.0, 200.0, True
+    step_cost, race_steps, single_above = 5.0, 200.0, 0.0
 
     def scale(self, data: Totals) -> float:
         """Sum of A."""

@@ -8,11 +8,11 @@ exchanged as long as that helps. Work is counted in steps on all data, never clo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.alternating import Alternating, Objective
@@ -128,7 +128,7 @@ class Contender:
 
     def result(self, status: Status) -> Run:
         """What it found, evaluated in the precision of the data."""
-        self.descent.objective = Objective(self.race.exact.data, self.race.loss, NO_PENALTY)
+        self.descent.objective = Objective(self.race.exact, self.race.loss, NO_PENALTY)
         return self.descent.result(status)
 
     def run(self, steps: int, tol: float) -> bool:
@@ -159,15 +159,12 @@ class Race:
     """Contenders on data whose rows are the longer side."""
 
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, stopping: Stopping) -> None:
-        self.exact = Sample(data, 1.0)
-        self.data, self.k = data.in_single_precision() if loss.race_in_single else data, k
-        self.loss, self.stopping = loss, stopping
+        self.exact, self.data, self.k, self.loss, self.stopping = data, data, k, loss, stopping
         self.effort = Effort(data, k, loss, stopping.max_iter)
         self.fine_tolerance = max(stopping.tol, FINE_TOLERANCE)
         self.coarse_tolerance = max(stopping.tol, COARSE_TOLERANCE)
         self.on_all_rows: list[Contender] = []
         self.on_samples: list[Contender] = []
-        self.all_rows = Sample(self.data, 1.0)
 
     @property
     def best(self) -> Contender | None:
@@ -178,36 +175,49 @@ class Race:
 
     def run(self) -> Contender:
         """The winner."""
-        samples = self._samples()
-        first = next(samples)
-        triples = initialise.leading_triples(first.data.matrix, self.k)
+        rows = self._sampled_rows()
+        triples = initialise.leading_triples(self._sample(rows[0]).data.matrix, self.k)
+        self._choose_precision(rows[0], triples)
+        first = self._sample(rows[0])
         contenders = [self._enter(first, start(first.data.matrix, self.k, triples)) for start in FIRST_STARTS]
         if (_agree(contenders) and not first.whole) or self._reaches_bound(first, _best(contenders), triples):
             return self._polish(_best(self.on_all_rows) if self.on_all_rows else self._lift(_best(contenders)))
         leaders = self._lead(first, contenders, EXCESS[0])
-        for sample, excess in zip(samples, EXCESS[1:], strict=False):
+        for others, excess in zip(rows[1:], EXCESS[1:], strict=False):
             if self.effort.exhausted(0.5):
                 break
-            leaders += self._lead(sample, [], excess)
+            leaders += self._lead(self._sample(others), [], excess)
         winner, decided = self._race_on_all_rows(leaders)
         exchanges = FINE_EXCHANGES._replace(in_vain=LAST_EXCHANGES) if decided else FINE_EXCHANGES
         return self._polish(self._exchange(winner, exchanges, self.fine_tolerance, 1.0))
 
-    def _samples(self) -> Iterator[Sample]:
-        """Rows in the order of their norms, every fourth in one sample; all rows at once where there are few."""
+    def _sampled_rows(self) -> list[NDArray[np.intp] | None]:
+        """Rows in the order of their norms, every fourth in one sample; all rows, None, where there are few."""
         m, n = self.data.shape
         parts = SAMPLES
         while parts > 1 and (m // parts < max(ROWS_PER_COMPONENT * self.k, SAMPLED_ROWS) or m * n < SAMPLED_ENTRIES):
             parts //= 2
         if parts == 1 or not self.data.complete:
-            yield self.all_rows
-            return
+            return [None]
         A = self.data.storage.A
         squares = np.asarray(A.multiply(A).sum(axis=1)).ravel() if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
         order = np.argsort(squares, kind="stable")
-        for number in range(len(EXCESS)):
-            rows = np.sort(order[number % parts :: parts])
-            yield Sample(self.data.sample(rows), len(rows) / m)
+        return [np.sort(order[number % parts :: parts]) for number in range(len(EXCESS))]
+
+    def _sample(self, rows: NDArray[np.intp] | None) -> Sample:
+        """Some rows, or all."""
+        return self.all_rows if rows is None else Sample(self.data.sample(rows), len(rows) / self.data.shape[0])
+
+    def _choose_precision(self, rows: NDArray[np.intp] | None, triples: Triples) -> None:
+        """Single precision, which is twice as fast, unless the energy that is left is so little that values would cancel."""
+        data = self._sample(rows).data
+        if _tail(data, triples) >= self.loss.single_above * data.energy:
+            self.data = self.data.in_single_precision()
+
+    @property
+    def all_rows(self) -> Sample:
+        """All rows in the precision of the race."""
+        return Sample(self.data, 1.0)
 
     def _enter(self, sample: Sample, start: Factors) -> Contender:
         """A contender, descended as far as that is cheap."""
@@ -221,7 +231,7 @@ class Race:
         """The best of a sample, merged and exchanged, and those nearly as good."""
         merging = (excess + 1.0) / 2.0 * (initialise.SETTLING + initialise.BETWEEN * self.k * (excess - 1.0))
         self.effort.spent += 0.7 * sample.share * merging
-        contenders = [*contenders, self._enter(sample, initialise.merge(sample.data.matrix, self.k, excess))]
+        contenders = [*contenders, self._enter(sample, initialise.merge(sample.data.matrix, self.k, excess, sample.data.working))]
         leader = self._exchange(_best(contenders), COARSE_EXCHANGES, self.coarse_tolerance, 0.6)
         if sample.whole:
             return [leader]
@@ -291,8 +301,8 @@ class Race:
         """Descend to the end that was asked for, in the precision of the data where that is below the precision of the race."""
         self._settle(contender, 1.15)
         if self.stopping.tol < FINE_TOLERANCE:
-            if self.data is not self.exact.data:
-                contender = Contender(self, self.exact, contender.factors, wait=0)
+            if self.data is not self.exact:
+                contender = Contender(self, Sample(self.exact, 1.0), contender.factors, wait=0)
             contender.run(self.stopping.max_iter, self.stopping.tol)
         return contender
 
