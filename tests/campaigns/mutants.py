@@ -12,7 +12,7 @@ import importlib.util
 import os
 import pickle
 import random
-import signal
+import resource
 import subprocess
 import sys
 import tempfile
@@ -49,16 +49,17 @@ SWAPS = {
     ast.Div: ast.Mult,
 }
 TWINS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
-#: A mutant may take this many seconds.
+#: A mutant may take this many seconds of the processor.
 PATIENCE = 60
 #: Modules of bounds for labels, which have cases of their own.
 LABELS = ("label", "pair_")
 #: Tests that judge what the battery lets live, by how modules begin; none may take long.
 TESTS_OF = {
-    LABELS: ("certificates/test_labels.py", "certificates/test_label_twins.py"),
+    LABELS: ("certificates/test_label_kernels.py", "certificates/test_labels.py"),
     ("krylov", "leading"): ("campaigns/test_kernel.py", "certificates/test_krylov.py"),
-    ("matrix_free",): ("convex/test_matrix_free.py",),
-    ("row_chunks",): ("campaigns/test_kernel.py", "certificates/test_row_chunks.py"),
+    ("matrix_free",): ("certificates/test_matrix_free_bounds.py",),
+    ("row_chunks",): ("certificates/test_row_chunks.py",),
+    ("grouped",): ("certificates/test_grouped_bounds.py",),
     ("",): (
         "campaigns/test_kernel.py",
         "certificates/test_rank_bounds.py",
@@ -139,7 +140,7 @@ def survives(module, tree, judge):
     """Whether a judge finds nothing wrong with a mutant, in a process of its own."""
     child = os.fork()
     if child == 0:
-        signal.alarm(PATIENCE)
+        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         try:
@@ -171,8 +172,8 @@ def run(name, cases, until, seed, with_tests):
     tree, module = ast.parse(text), f"cvxnmf.certificates.{name}"
     battery, tests = judges(name, cases)
     assert module not in sys.modules, "mutants are of no effect where the kernel was imported before"
-    if not survives(module, tree, battery):
-        raise SystemExit("The kernel as it is fails the battery; run tests/campaigns/test_kernel.py first.")
+    if not (survives(module, tree, battery) and (survives(module, tree, tests) or not with_tests)):
+        raise SystemExit(f"{name} as it is fails the battery, or its tests, or they take too long.")
     jobs, tried, left = list(mutations(tree)), 0, 0
     random.Random(seed).shuffle(jobs)
     for number, change, line in jobs:

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 import cvxnmf
 from builders import planted_graph, prove
-from cvxnmf.certificates import matrix_free
 from cvxnmf.convex.matrix_free import MatrixFreeComponent
 from cvxnmf.convex.symmetric import state_problem
 
@@ -165,15 +164,6 @@ def test_sparse_single_precision_data_are_symmetric_up_to_their_rounding():
     assert cvxnmf.symmetric(F, trace=1.0).size == 420
 
 
-def test_isolated_nodes_do_not_make_a_graph_large():
-    A, _ = sparse_graph(420, 3, 12)
-    padded = sp.csr_array(sp.block_diag([A, sp.csr_array((300, 300))]))
-    assert matrix_free.is_large(padded, 419)
-    assert not matrix_free.is_large(padded, 420)
-    assert not matrix_free.is_large(padded.toarray(), 420)
-    assert not matrix_free.is_large(np.ones(500), 420)
-
-
 def test_a_metric_that_is_nearly_the_named_one_is_refused():
     A, certificate = proved()
     for factor in (1 + 9e-10, 1e-300, 1e300):
@@ -248,64 +238,3 @@ def test_an_altered_proof_in_factors_fails(name, factor):
         witness["W"] = witness["W"][:-1]
     with pytest.raises(cvxnmf.CertificateError):
         forged.check(A)
-
-
-def certified_without_matrices(A, trace="auto", tol=1e-4):
-    """The statement, the solution, and the dual point of its positions that needs no dense matrices."""
-    problem = cvxnmf.symmetric(A, trace=trace)
-    solution = cvxnmf.solve(problem, tol=tol)
-    (component,) = problem.components
-    return problem, solution, dataclasses.replace(component, largest_dense=100).certify(solution.point)
-
-
-def test_large_graphs_are_proved_without_dense_matrices():
-    A, _ = sparse_graph(450, 3, 12)
-    problem, solution, (_, value, dual) = certified_without_matrices(A)
-    proof = matrix_free.prove_matrix_free(A, problem.statement, dual.witness)
-    assert (proof.rigorous, proof.probable) == (False, True) == dual[2:]
-    assert proof.bound == pytest.approx(dual.bound, rel=1e-12)
-    assert solution.certificate.bound * (1 - 1e-4) <= dual.bound <= value
-    unproved = problem.statement.prove(A, "dual", dual.witness)  # the same dual point as a dense matrix
-    assert unproved.rigorous
-    assert unproved.bound == pytest.approx(proof.bound, rel=1e-10)
-    for change in (
-        {"share": dual.witness["share"] * 0 + 1.0, "W": 0.5 * dual.witness["W"]},
-        {"v": dual.witness["v"] + 0.01},
-        {"W": 1.2 * dual.witness["W"]},
-    ):
-        with pytest.raises(cvxnmf.CertificateError):
-            matrix_free.prove_matrix_free(A, problem.statement, dict(dual.witness) | change)
-
-
-def test_a_dual_point_just_outside_the_cone_is_refused_and_one_nearly_so_is_unproved():
-    A, _ = sparse_graph(1000, 3, 12)
-    problem = cvxnmf.symmetric(A, trace=1.0)
-    (component,) = problem.components
-    v, W = component.independent_model()
-    point = matrix_free.MatrixFreeDual(A, v, W, component.cone.s)
-    B = (A.toarray() - np.exp(v[:, None] + v[None, :])) / np.outer(point.s, point.s)
-    true = float(np.linalg.eigvalsh(B)[-1])
-    bounds = list(point.largest_eigenvalues())
-    assert len(bounds) == 2
-    for upper, found in bounds:
-        assert true * (1 - 1e-3) <= found <= true * (1 + 1e-9)
-        assert true <= upper <= 1.2 * true
-    (upper, found), (least, _) = bounds
-    assert least < upper
-    witness = {"v": v, "W": W, "metric": point.s, "share": np.array([1.0]), "diagonal": np.zeros(len(v))}
-    for trace, probable in ((upper, True), (least * (1 + 1e-9), True), (0.5 * (least + true), False)):
-        proof = matrix_free.prove_matrix_free(A, dataclasses.replace(problem.statement, trace=trace), witness)
-        assert proof.probable is probable
-    with pytest.raises(cvxnmf.CertificateError, match="semidefinite"):
-        matrix_free.prove_matrix_free(A, dataclasses.replace(problem.statement, trace=found * (1 - 1e-6)), witness)
-
-
-def test_factors_of_other_problems_prove_nothing_without_dense_matrices():
-    A, _ = sparse_graph(450, 3, 12)
-    problem, _, (_, _, dual) = certified_without_matrices(A)
-    for change in ({"loss": "mse"}, {"cone": "psd"}, {"diagonal": "ignore"}, {"trace": 0.0}):
-        with pytest.raises(cvxnmf.CertificateError, match="conditional cone with a penalty"):
-            matrix_free.prove_matrix_free(A, dataclasses.replace(problem.statement, **change), dual.witness)
-    witness = dict(dual.witness) | {"metric": dual.witness["metric"] * (1 + 1e-9)}
-    with pytest.raises(cvxnmf.CertificateError, match="metric"):
-        matrix_free.prove_matrix_free(A, problem.statement, witness)

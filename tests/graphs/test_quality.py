@@ -57,7 +57,7 @@ def test_performance_is_the_squared_error_of_the_indicator(karate):
 def test_measures_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="labels must name a cluster for each of the 3 nodes"):
         cvxnmf.performance(np.ones((3, 3)), [0, 1])
-    with pytest.raises(ValueError, match="square adjacency matrix"):
+    with pytest.raises(ValueError, match="adjacency matrix must be square"):
         cvxnmf.performance(np.ones((2, 3)), [0, 1])
     assert cvxnmf.performance(np.zeros((1, 1)), ["only"], diagonal=False) == 1.0
 

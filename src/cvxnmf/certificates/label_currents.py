@@ -27,7 +27,7 @@ from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective
 from cvxnmf.certificates.rounding import UNIT
 from cvxnmf.certificates.statement import Array, CertificateError
 
-#: Entries of the matrices of currents that are worked on at a time.
+#: Entries of the matrices of currents that are worked on at a time, unless told otherwise.
 CURRENT_ENTRIES = 1 << 20
 #: Conductances lie between this and its inverse.
 LEAST_CONDUCTANCE = 1e-9
@@ -63,14 +63,15 @@ class Region(NamedTuple):
     j: Integers
 
 
-def bound_by_currents(objective: PairObjective, currents: Currents) -> Bound:
-    """The bound on the sum of L over ordered pairs in one cluster."""
+def bound_by_currents(objective: PairObjective, currents: Currents, entries: int = CURRENT_ENTRIES) -> Bound:
+    """The bound on the sum of L over ordered pairs in one cluster; so many entries of matrices of currents at a time."""
     edges = edges_of(objective)
     _check(objective, edges, currents)
     sizes, load = objective.sizes.astype(np.float64), currents.flows.astype(np.float64)
     amounts = carried_flows(edges, load, objective.n) + own_amounts(objective, currents)
     for region in find_regions(edges, currents.regions):
-        load[region.inside] = _loads(region, currents.conductances[region.inside], sizes[region.nodes], amounts[region.nodes])
+        nodes, inside = region.nodes, region.inside
+        load[inside] = _loads(region, currents.conductances[inside], sizes[nodes], amounts[nodes], entries)
     routed = routed_inside(objective, edges, currents) + routed_between(objective, edges, currents)
     return routing_bound(objective, edges, load, routed, rounding=(64 * objective.n + 4096) * UNIT)
 
@@ -164,7 +165,7 @@ def laplacian_inverse(count: int, i: Integers, j: Integers, conductances: Array)
         raise CertificateError("The currents of the certificate could not be computed.") from None
 
 
-def _loads(region: Region, conductances: Array, sizes: Array, amounts: Array) -> Array:
+def _loads(region: Region, conductances: Array, sizes: Array, amounts: Array, entries: int) -> Array:
     """Loads of the edges inside a region.
 
     Computed currents miss their divergence by a little. What is missing goes along a spanning tree, whose edges then carry at
@@ -177,7 +178,7 @@ def _loads(region: Region, conductances: Array, sizes: Array, amounts: Array) ->
     at = np.arange(edges)
     incidence = sp.csr_array((np.repeat([1.0, -1.0], edges), (np.r_[region.i, region.j], np.r_[at, at])), shape=(count, edges))
     load, missing = np.zeros(edges), 0.0
-    width = max(1, CURRENT_ENTRIES // edges)
+    width = max(1, entries // edges)
     for first in range(0, count, width):
         sources = np.arange(first, min(first + width, count))
         potentials: Any = inverse[:, sources] - common[:, None]

@@ -23,7 +23,7 @@ from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective, 
 from cvxnmf.certificates.rounding import UNIT
 from cvxnmf.certificates.statement import Array, CertificateError
 
-#: Entries of the arrays of distances that are worked on at a time.
+#: Entries of the arrays of distances that are worked on at a time, unless told otherwise.
 TREE_ENTRIES = 1 << 20
 #: No edge is shorter, so that distances grow along every path, whatever rounding does.
 SHORTEST = 2.0**-10
@@ -74,13 +74,13 @@ class Routing(NamedTuple):
     share: float
 
 
-def bound_by_routing(objective: PairObjective, routing: Routing) -> Bound:
-    """The bound on the sum of L over ordered pairs in one cluster."""
+def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = TREE_ENTRIES) -> Bound:
+    """The bound on the sum of L over ordered pairs in one cluster; so many entries of arrays of distances at a time."""
     edges, rounds = edges_of(objective), len(routing.lengths)
     _check(objective, edges, routing)
     load, routed = np.zeros(len(edges.i)), 0.0
     demands = _HalfDemands(objective, edges)
-    height = max(1, TREE_ENTRIES // objective.n)
+    height = max(1, entries // objective.n)
     for lengths in routing.lengths:
         for turn in np.unique(routing.turns):
             trees = _Trees(objective.n, edges, lengths[turn].astype(np.float64))

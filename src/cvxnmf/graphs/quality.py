@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.linalg.arrays import csr_without_zeros
 
 
 def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
@@ -39,12 +38,10 @@ def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
     >>> cvxnmf.performance(A, [0, 0, 0, 1, 1, 1])
     1.0
     """
-    matrix = A if sp.issparse(A) else np.asarray(A)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
-        validation.refuse(f"A must be a square adjacency matrix, not of shape {matrix.shape}.")
+    matrix = validation.adjacency_matrix(A, signed=True)
     clusters, n = _clusters(matrix, labels), matrix.shape[0]
     sizes = np.bincount(clusters).astype(np.int64)
-    rows, columns = csr_without_zeros(matrix).nonzero()
+    rows, columns = matrix.nonzero()
     if not diagonal:
         rows, columns = rows[rows != columns], columns[rows != columns]
     inside = int(np.count_nonzero(clusters[rows] == clusters[columns]))

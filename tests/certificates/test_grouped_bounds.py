@@ -1,0 +1,63 @@
+"""Bounds of graphs whose nodes share positions in groups."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxnmf
+from builders import prove
+from cvxnmf.certificates import GroupedStatement
+from cvxnmf.convex.coarsening import coarsen
+from cvxnmf.convex.noise import degree_metric
+
+TERMS = {"loss": "kl", "cone": "conditional", "diagonal": "fit", "trace": 1.0, "metric": "degree"}
+
+
+def grouped(factor=1.0, trace=1.0):
+    """A graph of seven nodes in three groups, and its certificate."""
+    rng = np.random.default_rng(3)
+    A = np.triu(rng.integers(0, 4, (7, 7)) + 1.0, 1) * factor
+    A = A + A.T
+    groups = np.array([0, 0, 1, 1, 2, 2, 2])
+    return A, coarsen(sp.csr_array(A), degree_metric(A.sum(axis=1)), groups).solve(trace, tol=1e-8).certificate
+
+
+@pytest.mark.parametrize(("factor", "rigorous"), [(1.0, True), (0.5, False), (2.0**40, True), (2.0**50, False)])
+def test_sums_of_whole_numbers_are_exact_and_others_are_not_called_so(factor, rigorous):
+    A, certificate = grouped(factor)
+    assert certificate.rigorous is rigorous
+    assert certificate.check(A) == certificate.bound
+
+
+@pytest.mark.parametrize("change", [{"loss": "mse"}, {"cone": "psd"}, {"diagonal": "ignore"}, {"metric": "uniform"}])
+def test_groups_are_known_for_one_problem_only(change):
+    GroupedStatement(**TERMS, groups=3)
+    with pytest.raises(cvxnmf.CertificateError, match="Groups of nodes are known"):
+        GroupedStatement(**TERMS | change, groups=3)
+
+
+@pytest.mark.parametrize("groups", [0, -1, True, 2.0])
+def test_groups_are_counted(groups):
+    with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+        GroupedStatement(**TERMS, groups=groups)
+
+
+def test_groups_and_metrics_that_are_not_those_of_the_data_are_refused():
+    A, certificate = grouped()
+    honest, statement = dict(certificate.witness), certificate.statement
+    bound = prove(A, "dual", statement, honest).bound
+    assert prove(A, "dual", statement, honest | {"metric": honest["metric"] * (1 + 1e-13)}).bound == bound  # recomputed
+    for change, sentence in (
+        ({"groups": honest["groups"][:-1]}, "groups"),
+        ({"groups": honest["groups"] + 1}, "groups"),
+        ({"groups": np.where(honest["groups"] == 2, 1, honest["groups"])}, "groups"),
+        ({"groups": honest["groups"] * 0.5}, "groups"),
+        ({"metric": honest["metric"] * (1 + 1e-11)}, "metric"),
+        ({"metric": honest["metric"][:-1]}, "metric"),
+    ):
+        with pytest.raises(cvxnmf.CertificateError, match=sentence):
+            prove(A, "dual", statement, honest | change)
+
+
+def test_what_a_bound_rests_on_says_how_many_groups():
+    assert "3 groups" in grouped()[1].explanation
