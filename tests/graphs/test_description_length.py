@@ -10,8 +10,9 @@ import scipy.sparse as sp
 import cvxnmf
 from builders import planted_graph
 from cvxnmf.graphs.block_model import RateModel
-from cvxnmf.graphs.candidates import best_candidates, merged_candidates
+from cvxnmf.graphs.candidates import best_candidates, split_clusters
 from cvxnmf.graphs.description_length import describe_graph
+from cvxnmf.graphs.divisions import divisions
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.score import Score
@@ -94,8 +95,41 @@ def test_divisions_into_a_given_number_are_merged_from_finer_ones():
     A, labels = planted_graph(200, 4, 16, 0.15, connected=True)
     graph = describe_graph(sp.csr_array(A))
     graph, found = best_candidates(graph, np.zeros(200, dtype=np.int64))
-    assert {candidate.n_clusters for candidate in merged_candidates(graph, found, 3)} == {3}
-    assert merged_candidates(graph, found, 4)[0].length == pytest.approx(graph.candidate(labels).length, rel=0.05)
+    assert {candidate.n_clusters for candidate in divisions(graph, found, [], 3)} == {3}
+    given = divisions(graph, found, [np.arange(200) % 4], 4)
+    assert given[0].length == min(division.length for division in given) <= graph.candidate(labels).length
+
+
+def test_more_clusters_than_were_found_are_split_off():
+    cliques = sp.csr_array(sp.block_diag([np.ones((6, 6)) - np.eye(6)] * 8))
+    graph, halves = describe_graph(cliques), np.arange(48) // 24
+    assert split_clusters(graph, halves).tolist() == (np.arange(48) // 6).tolist()
+    given = divisions(graph, [graph.candidate(halves)], [], 8)
+    assert given[0].labels.tolist() == (np.arange(48) // 6).tolist()
+
+
+def degree_code(degrees, groups):
+    """Nats for degrees as ends of edges that fall on the nodes of their groups evenly."""
+    ends = [degrees[groups == r] for r in np.unique(groups)]
+    return sum(d.sum() * log(len(d)) - lgamma(d.sum() + 1) + sum(lgamma(x + 1) for x in d) for d in ends)
+
+
+def test_degrees_are_even_where_clusters_explain_them():
+    sizes = [150, *[15] * 3]
+    graph = nx.stochastic_block_model(sizes, np.where(np.eye(4, dtype=bool), 0.5, 0.02), seed=1)
+    A, labels = csr(graph), np.repeat(range(4), sizes)
+    plain = describe_graph(A)
+    even = plain.with_fitting_degrees(labels)
+    assert even.even
+    assert even.with_fitting_degrees(labels) is even
+    heavy = nx.barabasi_albert_graph(300, 3, seed=0)
+    assert not describe_graph(csr(heavy)).with_fitting_degrees(np.arange(300) % 3).even
+    degrees, one = np.diff(A.indptr), np.zeros(len(labels), dtype=int)
+    histogram = np.bincount(degrees)
+    known = (
+        lgamma(len(degrees) + 1) - sum(lgamma(x + 1) for x in histogram) + 0.5 * log(len(degrees)) * np.count_nonzero(histogram)
+    )
+    assert plain._cost_of_evenness() == pytest.approx(degree_code(degrees, one) - known)
 
 
 def test_a_hierarchy_is_nested_and_has_its_lengths():
@@ -117,4 +151,4 @@ def test_a_hierarchy_is_nested_and_has_its_lengths():
 def test_sides_of_a_bipartite_graph_are_no_clusters(sides):
     graph = nx.complete_bipartite_graph(*sides)
     assert cvxnmf.partition(graph).n_clusters == 1
-    assert cvxnmf.partition(graph, 2).modularity >= 0.0
+    assert cvxnmf.partition(graph, 2).modularity >= -1e-12

@@ -114,9 +114,10 @@ def test_obvious_numbers_of_clusters(make, k):
     assert cvxnmf.partition(make()).n_clusters == k
 
 
-def test_small_groups_beside_a_large_one_are_found():
+@pytest.mark.parametrize("inside", [0.3, 0.2])
+def test_small_groups_beside_a_large_one_are_found(inside):
     sizes = [500, *[20] * 5]
-    rates = np.full((6, 6), 0.01) + 0.29 * np.eye(6)
+    rates = np.where(np.eye(6, dtype=bool), inside, 0.01)
     graph = nx.stochastic_block_model(sizes, rates, seed=0)
     truth = np.repeat(np.arange(6), sizes)
     for k in (None, 6):

@@ -78,13 +78,16 @@ class Inside(NamedTuple):
 class PlantedPartition:
     """A graph under the model; the graph stays as it is, clusters are handed in.
 
-    A is a symmetric csr_array of shape (n, n) with at least one edge, the dispersion the variance of an entry over its mean.
+    A is a symmetric csr_array of shape (n, n) with at least one edge, the dispersion the variance of an entry over its mean. With
+    even degrees all nodes of a cluster are alike: the mean stands for the degree of each.
     """
 
-    def __init__(self, A: sp.csr_array, dispersion: float) -> None:
+    def __init__(self, A: sp.csr_array, dispersion: float, even: bool = False) -> None:
         self.A, self.dispersion = A, max(dispersion, TINY)
         self.degrees: FloatArray = np.asarray(A.sum(axis=1)).ravel()
         self.total = float(self.degrees.sum())
+        if even:
+            self.degrees = np.full(A.shape[0], self.total / A.shape[0])
 
     @cached_property
     def rows(self) -> Labels:

@@ -8,12 +8,13 @@ best candidate is recombined with the others.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxnmf.graphs.block_model import RateModel, Stopping
-from cvxnmf.graphs.description_length import Candidate, DescribedGraph
-from cvxnmf.graphs.merges import merge_clusters
-from cvxnmf.graphs.moves import Labels, renumber
-from cvxnmf.graphs.multilevel import common_parts, recombine
+from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph
+from cvxnmf.graphs.moves import Labels, level_of, renumber
+from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
+from cvxnmf.graphs.score import Score
 
 #: Resolutions of the modularity at which first partitions are looked for; those of large graphs.
 RESOLUTIONS, FEWER_RESOLUTIONS = (1.0, 1.5, 2.5, 4.0), (1.0, 4.0)
@@ -27,8 +28,6 @@ ROUGH = Stopping(40, 1e-3, 1e-3)
 FINALISTS, RECOMBINED = 4, 12
 #: Times that moves are repeated at new rates, and that the dispersion is measured anew.
 POLISHES, DISPERSIONS = 6, 3
-#: Resolutions of partitions that are merged to a given number of clusters, the finest one, and how many of these are settled.
-MERGED_RESOLUTIONS, FINEST, SETTLED = (1.0, 1.5, 2.5, 4.0, 8.0), 1000.0, 3
 #: A change of the dispersion by less than this share is none.
 SAME_DISPERSION = 0.02
 
@@ -48,6 +47,11 @@ def best_candidates(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedG
             break
         graph = graph.with_dispersion(dispersion)
         found = _improve(graph, first + _mean_fields(graph, first), baseline)
+    fitting = graph.with_fitting_degrees(found[0].labels) if found[0].n_clusters > 1 else graph
+    if fitting is not graph:
+        graph, first = fitting, [candidate.labels for candidate in found[:FINALISTS]]
+        first += [split_clusters(graph, first[0]), graph.ascent(graph.first_score())(np.arange(len(first[0])))]
+        found = _improve(graph, first, baseline)
     tied = graph.tied_edges(found[0].labels) if found[0].n_clusters > 1 else 1.0
     if tied > 1.0 + SAME_DISPERSION:
         graph = graph.with_dispersion(tied * graph.dispersion)
@@ -61,6 +65,17 @@ def _first_partitions(graph: DescribedGraph) -> list[Labels]:
     scores = [graph.modularity_score(resolution) for resolution in resolutions] + [graph.first_score()]
     alone = np.arange(graph.A.shape[0])
     return [graph.ascent(score)(alone) for score in scores]
+
+
+def split_clusters(graph: DescribedGraph, labels: Labels) -> Labels:
+    """Parts of the clusters, by an ascent of the modularity of each cluster as a graph of its own."""
+    rows, A = graph.model.rows, graph.A
+    inside = labels[rows] == labels[A.indices]
+    within = sp.csr_array((A.data[inside], (rows[inside], A.indices[inside])), shape=A.shape)
+    degrees = np.asarray(within.sum(axis=1)).ravel()
+    totals = np.bincount(labels, degrees)[labels]
+    level = level_of(within, degrees / np.sqrt(np.maximum(totals, graph.unit)))  # no edge leaves a cluster: one ascent serves all
+    return Ascent(level, Score(1.0 / graph.unit, 1.0 / graph.unit), graph.logs, LEAST_GAIN)(np.arange(len(labels)))
 
 
 def _mean_fields(graph: DescribedGraph, first: list[Labels]) -> list[Labels]:
@@ -109,30 +124,3 @@ def shorten(graph: DescribedGraph, labels: Labels, rates: RateModel, times: int)
             break
         best = better
     return best
-
-
-def merged_candidates(graph: DescribedGraph, found: list[Candidate], k: int) -> list[Candidate]:
-    """Partitions into exactly k clusters, merged from finer ones where that lengthens the description least."""
-    alone = np.arange(graph.A.shape[0])
-    pool = [candidate.labels for candidate in found[:IMPROVED]]
-    pool += [graph.ascent(graph.modularity_score(resolution))(alone) for resolution in MERGED_RESOLUTIONS]
-    finest = MERGED_RESOLUTIONS[-1]
-    while int(pool[-1].max()) + 1 < k and finest < FINEST:
-        finest *= 4.0
-        pool.append(graph.ascent(graph.modularity_score(finest))(alone))
-    merged = []
-    for labels in _finer_than(pool, k):
-        for rates in RateModel:
-            score = graph.score(labels, rates)
-            if score is not None:
-                merged.append(graph.candidate(merge_clusters(graph.level, score, graph.logs, labels, k)))
-    exact = [candidate for candidate in merged if candidate.n_clusters == k]
-    return sorted(exact, key=lambda candidate: candidate.length)[:SETTLED]
-
-
-def _finer_than(pool: list[Labels], k: int) -> list[Labels]:
-    """Partitions with at least k clusters, and not many times as many; if there are none, the coarsest with at least k."""
-    counts = sorted((int(labels.max()) + 1, place) for place, labels in enumerate(pool))
-    finer = [(count, place) for count, place in counts if count >= k]
-    near = [place for count, place in finer if count <= max(4 * k, 50)] or [place for _, place in finer[:1]]
-    return [pool[place] for place in near]

@@ -2,7 +2,7 @@
 
 Left open, the number is that of the candidate with the shortest description; where no division makes it shorter, as many as
 directions stand above the noise, and one more. Given, candidates with that many clusters compete by description length: those of
-the leading directions, in which positions of the convex model grow first, and merged ones.
+the leading directions, in which positions of the convex model grow first, and merged or split ones (`divisions`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import scipy.sparse as sp
 
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
 from cvxnmf.graphs.block_model import Clusters, RateModel
-from cvxnmf.graphs.candidates import affordable, best_candidates, merged_candidates
+from cvxnmf.graphs.candidates import affordable, best_candidates
 from cvxnmf.graphs.components import separate_parts
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
+from cvxnmf.graphs.divisions import divisions
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
 from cvxnmf.graphs.moves import Labels, renumber
 from cvxnmf.graphs.multilevel import common_parts
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
+from cvxnmf.graphs.seeds import seeds
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 
@@ -84,26 +86,33 @@ def divide_into(A: sp.csr_array, k: int) -> Division:
     with single_thread():
         start = describe_graph(_subgraph(A, kept))
         graph, found = best_candidates(start, np.zeros(len(kept), dtype=np.int64))
-        graph = start if start.simple else graph
-        merged = [_settle(graph, candidate) for candidate in merged_candidates(graph, found, k)]
-        best = min(merged, key=lambda clusters: graph.candidate(clusters.labels).length, default=None)
-        if best is None or A.shape[0] <= LARGEST_WHOLE:
-            length = np.inf if best is None else graph.candidate(best.labels).length
-            spectral = _by_directions(A, kept, graph, k)
-            if length >= min(0.0, graph.candidate(spectral.labels[kept]).length):
-                return _ordered(spectral.labels, spectral.memberships, _alternatives(found))
-    assert best is not None
+        graph = graph.with_dispersion(start.dispersion) if start.simple else graph
+        embedding = NodeEmbedding(A, k) if A.shape[0] <= LARGEST_WHOLE else None
+        given = divisions(graph, found, [] if embedding is None else _seeds(embedding, kept, k), k)
+        best = _settle(graph, given[0]) if given else None
+        if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
+            spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
+            return _ordered(spectral.labels, spectral.memberships, _alternatives(found))
     return _on_all_nodes(A, kept, graph, best, _alternatives(found))
 
 
-def _by_directions(A: sp.csr_array, kept: Labels, graph: DescribedGraph, k: int) -> Clusters:
-    """Clusters of all nodes by their positions in the leading directions: k - 1 of them, or all above the noise up to 2k."""
-    embedding = NodeEmbedding(A, k)
+def _widths(embedding: NodeEmbedding, k: int) -> tuple[int, ...]:
+    """How many leading directions are looked at: k - 1, and all above the noise up to 2k."""
+    return tuple(dict.fromkeys((k - 1, min(2 * k, max(k - 1, embedding.above_noise)))))
+
+
+def _seeds(embedding: NodeEmbedding, kept: Labels, k: int) -> list[Labels]:
+    """First clusters of the nodes with edges, by their positions in the leading directions."""
+    return [labels for width in _widths(embedding, k) for labels in seeds(embedding.directions[kept, :width], k)]
+
+
+def _by_directions(A: sp.csr_array, embedding: NodeEmbedding, graph: DescribedGraph, k: int) -> Clusters:
+    """Clusters of all nodes by their positions in the leading directions."""
+    kept, above = embedding.kept, embedding.above_noise
     whole = graph if len(kept) == A.shape[0] else describe_graph(A).with_dispersion(graph.dispersion)
-    above = embedding.above_noise
     found = [
-        cluster_positions(whole, embedding.directions[:, :count], k, above, Refinement.LIKELIHOOD)
-        for count in dict.fromkeys((k - 1, min(2 * k, max(k - 1, above))))
+        cluster_positions(whole, embedding.directions[:, :width], k, above, Refinement.LIKELIHOOD)
+        for width in _widths(embedding, k)
     ]
     return min(found, key=lambda clusters: graph.candidate(clusters.labels[kept]).length)
 

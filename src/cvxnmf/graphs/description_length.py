@@ -5,8 +5,9 @@ With E_r twice the weight inside cluster r, D_r its degree sum, n_r its size, T 
     -LL/phi + log(n! / prod n_r!) + log C(n-1, k-1) + log n + (number of rates)/2 log m,
 
 less the same for a single cluster. LL is the degree-corrected likelihood at its best rates, one inside all clusters or one for
-each; of graphs whose edges are all alike every pair is joined once at most. Weights enter as their square roots, whose variance
-does not grow with them (docs/mathematics.md).
+each; of graphs whose edges are all alike every pair is joined once at most. Where the clusters explain the degrees of their
+nodes, these need no description of their own, and all nodes of a cluster are alike. Weights enter as their square roots, whose
+variance does not grow with them (docs/mathematics.md).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaln
 
 from cvxnmf.graphs.block_model import PlantedPartition, RateModel
 from cvxnmf.graphs.moves import Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
@@ -49,11 +51,14 @@ class Candidate(NamedTuple):
 
 
 class DescribedGraph:
-    """A graph under the code; A is a symmetric csr_array without empty rows, as it enters the likelihood."""
+    """A graph under the code; A is a symmetric csr_array without empty rows, as it enters the likelihood.
 
-    def __init__(self, A: sp.csr_array, simple: bool, dispersion: float) -> None:
-        self.A, self.simple, self.dispersion = A, simple, dispersion
-        self.model = PlantedPartition(A, dispersion)
+    With even degrees all nodes of a cluster are alike.
+    """
+
+    def __init__(self, A: sp.csr_array, simple: bool, dispersion: float, even: bool = False) -> None:
+        self.A, self.simple, self.dispersion, self.even = A, simple, dispersion, even
+        self.model = PlantedPartition(A, dispersion, even)
 
     @cached_property
     def level(self) -> Level:
@@ -72,9 +77,30 @@ class DescribedGraph:
 
     def with_dispersion(self, dispersion: float) -> DescribedGraph:
         """The same graph under another dispersion."""
-        other = DescribedGraph(self.A, self.simple, dispersion)
+        other = DescribedGraph(self.A, self.simple, dispersion, self.even)
         vars(other).update({name: getattr(self, name) for name in ("level", "logs")})
         return other
+
+    def with_fitting_degrees(self, labels: Labels) -> DescribedGraph:
+        """The graph with even degrees, if that makes the description of these clusters and of the degrees shorter."""
+        if self.even or not self.simple:
+            return self
+        other = DescribedGraph(self.A, True, self.dispersion, even=True)
+        vars(other).update(level=self.level._replace(masses=other.model.degrees), logs=self.logs)
+        shorter = other.candidate(labels).length + self._cost_of_evenness() < self.candidate(labels).length
+        return other if shorter else self
+
+    def _cost_of_evenness(self) -> float:
+        """Nats that degrees cost more as ends of edges spread evenly over all nodes than by their histogram.
+
+        Ends spread evenly have the degrees d with probability ``T! / (n^T prod d_i!)``; given degrees, both models of a single
+        cluster are the same.
+        """
+        degrees = np.diff(self.A.indptr)
+        n, ends, histogram = len(degrees), int(degrees.sum()), np.bincount(degrees)
+        spread = ends * log(n) - float(gammaln(ends + 1) - np.sum(gammaln(degrees + 1)))
+        known = float(gammaln(n + 1) - np.sum(gammaln(histogram + 1))) + 0.5 * log(n) * np.count_nonzero(histogram)
+        return spread - float(known)
 
     def sums(self, labels: Labels) -> Sums:
         """What lies inside the clusters 0, 1, ... of these labels."""

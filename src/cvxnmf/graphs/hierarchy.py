@@ -22,6 +22,8 @@ def hierarchy_of(A: sp.csr_array, labels: Labels) -> Hierarchy:
     start = np.ascontiguousarray(labels[kept], dtype=np.int64)
     best = graph.candidate(start)
     if best.n_clusters > 1:
+        graph = graph.with_fitting_degrees(best.labels)
+        best = graph.candidate(best.labels)
         graph = graph.with_dispersion(graph.weight_dispersion(best.labels) * graph.tied_edges(best.labels))
     score = graph.score(best.labels, best.rates) or graph.modularity_score(1.0)
     if best.n_clusters > ALL_PAIRS:

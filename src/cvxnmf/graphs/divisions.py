@@ -1,0 +1,93 @@
+"""Divisions of a graph into a given number of clusters, those that describe it shortest.
+
+Finer partitions are merged, where there are none clusters are split first, and single nodes move between the clusters while that
+shortens the description, none being emptied. The best division is recombined with the others: the parts that two have in common
+are merged again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxnmf.graphs.block_model import RateModel
+from cvxnmf.graphs.candidates import POLISHES, split_clusters
+from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph
+from cvxnmf.graphs.merges import merge_clusters
+from cvxnmf.graphs.moves import Labels, move_nodes, visiting_order
+from cvxnmf.graphs.multilevel import common_parts
+
+#: Resolutions of the modularity of partitions that are merged, and the finest one that is tried if these are too coarse.
+RESOLUTIONS, FINEST = (1.0, 1.5, 2.5, 4.0, 8.0), 1000.0
+#: Candidates with any number of clusters that are merged or split, and merged divisions that are improved.
+MERGED, IMPROVED = 4, 6
+#: Times that clusters are split to have enough of them.
+SPLITS = 8
+
+
+def divisions(graph: DescribedGraph, found: list[Candidate], starts: list[Labels], k: int) -> list[Candidate]:
+    """Divisions into exactly k clusters by rising length, from candidates with any number of clusters and starts with k."""
+    merged = [division for labels in _finer_partitions(graph, found, k) for division in _merge(graph, labels, k)]
+    merged = sorted(merged, key=lambda candidate: candidate.length)[:IMPROVED]
+    merged += [graph.candidate(labels) for labels in starts]
+    improved = [_move(graph, candidate) for candidate in merged if candidate.n_clusters == k]
+    improved.sort(key=lambda candidate: candidate.length)
+    return [_recombine(graph, improved), *improved] if improved else []
+
+
+def _finer_partitions(graph: DescribedGraph, found: list[Candidate], k: int) -> list[Labels]:
+    """Partitions with at least k clusters, and not many times as many; if there are none, the coarsest with at least k."""
+    alone = np.arange(graph.A.shape[0])
+    pool = [candidate.labels for candidate in found[:MERGED]]
+    pool += [graph.ascent(graph.modularity_score(resolution))(alone) for resolution in RESOLUTIONS]
+    finest = RESOLUTIONS[-1]
+    while int(pool[-1].max()) + 1 < k and finest < FINEST:
+        finest *= 4.0
+        pool.append(graph.ascent(graph.modularity_score(finest))(alone))
+    pool.append(_split_until(graph, found[0].labels, k))
+    counts = sorted((int(labels.max()) + 1, place) for place, labels in enumerate(pool))
+    finer = [(count, place) for count, place in counts if count >= k]
+    near = [place for count, place in finer if count <= max(4 * k, 50)] or [place for _, place in finer[:1]]
+    return [pool[place] for place in near]
+
+
+def _split_until(graph: DescribedGraph, labels: Labels, k: int) -> Labels:
+    """The clusters split again and again, until there are k of them or none can be split."""
+    for _ in range(SPLITS):
+        if int(labels.max()) + 1 >= k:
+            break
+        labels = split_clusters(graph, labels)
+    return labels
+
+
+def _merge(graph: DescribedGraph, labels: Labels, k: int) -> list[Candidate]:
+    """The partition merged to k clusters, under both models, where that lengthens the description least."""
+    scores = [score for rates in RateModel if (score := graph.score(labels, rates)) is not None]
+    merged = [graph.candidate(merge_clusters(graph.level, score, graph.logs, labels, k)) for score in scores]
+    return [candidate for candidate in merged if candidate.n_clusters == k]
+
+
+def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
+    """The division that moves of single nodes at ever new rates lead to, as long as the description becomes shorter."""
+    best, order = start, visiting_order(graph.level, False)
+    for _ in range(POLISHES):
+        score = graph.score(best.labels, best.rates)
+        if score is None:
+            break
+        labels = move_nodes(graph.level, score, graph.logs, best.labels.copy(), order, LEAST_GAIN, best.n_clusters, True)
+        better = graph.candidate(labels)
+        if better.length > best.length - 1e-6:
+            break
+        best = better
+    return best
+
+
+def _recombine(graph: DescribedGraph, improved: list[Candidate]) -> Candidate:
+    """The best division, improved by what it has in common with each of the others."""
+    best = improved[0]
+    for other in improved[1:]:
+        common = common_parts(best.labels, other.labels)
+        if int(common.max()) + 1 > best.n_clusters:
+            best = min(
+                [best, *(_move(graph, division) for division in _merge(graph, common, best.n_clusters))], key=lambda c: c.length
+            )
+    return best
