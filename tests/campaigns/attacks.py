@@ -15,6 +15,7 @@ import numpy as np
 import cvxnmf
 from campaigns import exact, inputs
 from campaigns.cases import random_certificate, reseal
+from campaigns.journeys import command_line, every_method, frames, lazy_certificates
 from cvxnmf.certificates import CertificateError
 from cvxnmf.io import FileError
 
@@ -138,7 +139,7 @@ def mutated_files(rng, folder):
         except (FileError, CertificateError):
             pass
         except ValueError as error:
-            require_sentence(error)
+            inputs.require_sentence(error)
 
 
 def random_calls(rng, folder):
@@ -150,18 +151,7 @@ def random_calls(rng, folder):
         try:
             function(**arguments)
         except ValueError as error:
-            require_sentence(error)
-
-
-def require_sentence(error):
-    """Fail unless an error is a sentence of ours: numpy and others write theirs otherwise, or raise them elsewhere."""
-    trace = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    text, place = str(error), trace.tb_frame.f_code.co_filename
-    assert "cvxnmf" in place, f"raised in {place}: {error!r}"
-    assert text.endswith((".", "?")), f"not a sentence: {error!r}"
-    assert "\n" not in text, f"not one line: {error!r}"
+            inputs.require_sentence(error)
 
 
 def signals(rng, folder):
@@ -225,6 +215,10 @@ CAMPAIGNS = {
         mutated_certificates,
         mutated_files,
         random_calls,
+        every_method,
+        lazy_certificates,
+        frames,
+        command_line,
         signals,
         concurrent_writers,
     )

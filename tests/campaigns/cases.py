@@ -52,23 +52,40 @@ def _solved(problem, A):
     return A, cvxnmf.solve(problem, tol=1e-6, max_iter=60).certificate
 
 
+def random_problem(rng):
+    """A tiny convex problem, and its data."""
+    return (_symmetric_problem, _nonsymmetric_problem, _sparse_problem)[rng.integers(3)](rng)
+
+
 def _symmetric(rng):
-    A, loss = random_table(rng, True), str(rng.choice(["kl", "mse", "mse-paper"]))
-    cone, metric = str(rng.choice(["psd", "conditional"])), str(rng.choice(["degree", "uniform"]))
-    diagonal, trace = str(rng.choice(["fit", "ignore"], p=[0.7, 0.3])), float(rng.choice([0.0, 0.1, 1.0]))
-    return _solved(cvxnmf.symmetric(A, loss=loss, cone=cone, metric=metric, diagonal=diagonal, trace=trace), A)
+    return _solved(*_symmetric_problem(rng))
 
 
 def _nonsymmetric(rng):
-    A, loss = random_table(rng, False), str(rng.choice(["kl", "mse"]))
-    trace, penalty = float(rng.choice([0.05, 0.5, 2.0])), "paper" if loss == "kl" and rng.random() < 0.3 else "nuclear"
-    effects = penalty == "nuclear" and bool(rng.random() < 0.6)
-    return _solved(cvxnmf.nonsymmetric(A, loss=loss, trace=trace, effects=effects, penalty=penalty), A)
+    return _solved(*_nonsymmetric_problem(rng))
 
 
 def _sparse(rng):
+    return _solved(*_sparse_problem(rng))
+
+
+def _symmetric_problem(rng):
+    A, loss = random_table(rng, True), str(rng.choice(["kl", "mse", "mse-paper"]))
+    cone, metric = str(rng.choice(["psd", "conditional"])), str(rng.choice(["degree", "uniform"]))
+    diagonal, trace = str(rng.choice(["fit", "ignore"], p=[0.7, 0.3])), float(rng.choice([0.0, 0.1, 1.0]))
+    return cvxnmf.symmetric(A, loss=loss, cone=cone, metric=metric, diagonal=diagonal, trace=trace), A
+
+
+def _nonsymmetric_problem(rng):
+    A, loss = random_table(rng, False), str(rng.choice(["kl", "mse"]))
+    trace, penalty = float(rng.choice([0.05, 0.5, 2.0])), "paper" if loss == "kl" and rng.random() < 0.3 else "nuclear"
+    effects = penalty == "nuclear" and bool(rng.random() < 0.6)
+    return cvxnmf.nonsymmetric(A, loss=loss, trace=trace, effects=effects, penalty=penalty), A
+
+
+def _sparse_problem(rng):
     A = random_table(rng, True)
-    return _solved(cvxnmf.sparse(A, l1=float(rng.choice([0.0, 0.2])), trace=float(rng.choice([0.0, 0.3]))), A)
+    return cvxnmf.sparse(A, l1=float(rng.choice([0.0, 0.2])), trace=float(rng.choice([0.0, 0.3]))), A
 
 
 def _rank(rng):

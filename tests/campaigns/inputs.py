@@ -32,6 +32,17 @@ def all_partitions(n):
             yield (*rest, label)
 
 
+def require_sentence(error):
+    """Fail unless an error is a sentence of ours: numpy and others write theirs otherwise, or raise them elsewhere."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    text, place = str(error), trace.tb_frame.f_code.co_filename
+    assert "cvxnmf" in place, f"raised in {place}: {error!r}"
+    assert text.endswith((".", "?")), f"not a sentence: {error!r}"
+    assert "\n" not in text, f"not one line: {error!r}"
+
+
 # Values ---------------------------------------------------------------------------------------------------------------------
 
 

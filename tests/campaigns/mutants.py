@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from pathlib import Path
 
 import numpy  # noqa: F401, ICN001
@@ -53,9 +54,10 @@ TWINS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "min
 PATIENCE = 60
 #: Modules of bounds for labels, which have cases of their own.
 LABELS = ("label", "pair_")
+LABEL_KERNELS = "certificates/test_label_kernels.py"
 #: Tests that judge what the battery lets live, by how modules begin; none may take long.
 TESTS_OF = {
-    LABELS: ("certificates/test_label_kernels.py", "certificates/test_labels.py"),
+    LABELS: ("certificates/test_labels.py",),
     ("krylov", "leading"): ("campaigns/test_kernel.py", "certificates/test_krylov.py"),
     ("matrix_free",): ("certificates/test_matrix_free_bounds.py",),
     ("row_chunks",): ("certificates/test_row_chunks.py",),
@@ -136,8 +138,8 @@ class Loader(importlib.abc.Loader, importlib.abc.MetaPathFinder):
         exec(compile(self.tree, self.module, "exec"), module.__dict__)
 
 
-def survives(module, tree, judge):
-    """Whether a judge finds nothing wrong with a mutant, in a process of its own."""
+def survives(module, tree, judge, bare=True):
+    """Whether a judge finds nothing wrong with a mutant, in a process of its own; `bare`: with the kernel only."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
@@ -145,34 +147,41 @@ def survives(module, tree, judge):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         try:
             sys.meta_path.insert(0, Loader(module, tree))
+            if bare:  # nothing else has to be imported
+                sys.modules["cvxnmf"] = types.ModuleType("cvxnmf")
+                sys.modules["cvxnmf"].__path__ = [str(KERNEL.parent)]
             os._exit(0 if judge() else 1)
         except BaseException:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def passes_tests(name):
-    """Whether the tests of a module pass."""
-    files = next(files for beginnings, files in TESTS_OF.items() if name.startswith(beginnings))
-    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "", *(str(TESTS / file) for file in files)]) == 0
+def pass_tests(files, *options):
+    """Whether tests pass."""
+    files = [str(TESTS / file) for file in files]
+    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-m", "", *options, *files]) == 0
 
 
 def judges(name, cases):
-    """Whether the battery finds nothing wrong with a module, and whether its tests do not; the fast one first."""
+    """Who looks for what is wrong with a module, the fastest first, and whether they need the kernel only."""
     from campaigns.battery import verdicts  # which imports the kernel in the processes of mutants only
 
     of_labels = name.startswith(LABELS)
     chosen = [case for case in cases if name in COMMON or (case.statement["form"] == "labels") is of_labels]
-    return lambda: next(verdicts(chosen), None) is None, lambda: passes_tests(name)
+    yield lambda: next(verdicts(chosen), None) is None, True
+    if of_labels:
+        yield lambda: pass_tests([LABEL_KERNELS], "--noconftest", "-c", os.devnull), True
+    files = next(files for beginnings, files in TESTS_OF.items() if name.startswith(beginnings))
+    yield lambda: pass_tests(files), False
 
 
 def run(name, cases, until, seed, with_tests):
     """Try the mutants of a module in random order; return how many there are, how many were tried, and how many survive."""
     text = (KERNEL / f"{name}.py").read_text()
     tree, module = ast.parse(text), f"cvxnmf.certificates.{name}"
-    battery, tests = judges(name, cases)
+    chosen = list(judges(name, cases))[: None if with_tests else 1]
     assert module not in sys.modules, "mutants are of no effect where the kernel was imported before"
-    if not (survives(module, tree, battery) and (survives(module, tree, tests) or not with_tests)):
+    if not all(survives(module, tree, *judge) for judge in chosen):
         raise SystemExit(f"{name} as it is fails the battery, or its tests, or they take too long.")
     jobs, tried, left = list(mutations(tree)), 0, 0
     random.Random(seed).shuffle(jobs)
@@ -181,7 +190,7 @@ def run(name, cases, until, seed, with_tests):
             break
         tried += 1
         mutant = mutate(tree, number, change)
-        if survives(module, mutant, battery) and not (with_tests and not survives(module, mutant, tests)):
+        if all(survives(module, mutant, *judge) for judge in chosen):
             left += 1
             print(f"{name}:{line} {change}: {text.splitlines()[line - 1].strip() if line else ''}", flush=True)  # noqa: T201
     return len(jobs), tried, left
@@ -190,13 +199,13 @@ def run(name, cases, until, seed, with_tests):
 def main():
     parser = argparse.ArgumentParser(prog="python -m campaigns.mutants", description=__doc__)
     parser.add_argument("modules", nargs="*", help="of the kernel; left out, all")
-    parser.add_argument("--seconds", type=float, default=600.0, help="for all modules together")
+    parser.add_argument("--seconds", type=float, default=600.0, help="for each module")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--battery", action="store_true", help="judge by the battery only, which is fast")
     options = parser.parse_args()
-    cases, until = load_cases(), time.monotonic() + options.seconds
+    cases = load_cases()
     for name in options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if path.stem != "__init__"]:
-        count, tried, left = run(name, cases, until, options.seed, not options.battery)
+        count, tried, left = run(name, cases, time.monotonic() + options.seconds, options.seed, not options.battery)
         print(f"{name:20} {count:4} mutants, {tried:4} tried, {left:4} survive", flush=True)  # noqa: T201
     return 0
 

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 pytest.importorskip("mpmath")
 
 import cvxnmf
-from campaigns.attacks import CAMPAIGNS, require_sentence
+from campaigns.attacks import CAMPAIGNS
+from campaigns.inputs import require_sentence
 
 #: Trials of each campaign; those that start programs are tested in tests/cli and take long.
 SLICES = {
@@ -17,6 +18,10 @@ SLICES = {
     "mutated-certificates": 40,
     "mutated-files": 150,
     "random-calls": 60,
+    "every-method": 3,
+    "lazy-certificates": 3,
+    "frames": 6,
+    "command-line": 20,
 }
 
 

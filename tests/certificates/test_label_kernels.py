@@ -286,6 +286,15 @@ def test_currents_prove_what_their_twin_proves(seed, entries):
     nearly_above(bound_by_currents(objective, currents, entries), true, objective.scale)
 
 
+@pytest.mark.parametrize("own", [0.3, 0.7, 0.9])
+def test_what_cancels_in_the_sum_that_is_routed_is_allowed_for(own):
+    """Two nodes in regions of their own route nothing, but only after what they send to themselves is taken off."""
+    A = np.array([[1.03182128e-04, 1.07729966e-02], [1.07729966e-02, 1.07067711e05]])
+    objective = pair_objective(A, "modularity", 1.0)
+    bound = bound_by_currents(objective, Currents(np.array([1, 0]), np.ones(1), np.zeros(1), np.full(2, own)))
+    assert bound.total - bound.spare >= sum(map(int, objective.diagonal())) + 2 * max(int(objective.dense()[0, 1]), 0)
+
+
 def chain():
     """Five nodes in a row, in two regions, with a flow between them."""
     A = np.diag(np.ones(4), 1)

@@ -73,7 +73,8 @@ def bound_by_currents(objective: PairObjective, currents: Currents, entries: int
         nodes, inside = region.nodes, region.inside
         load[inside] = _loads(region, currents.conductances[inside], sizes[nodes], amounts[nodes], entries)
     routed = routed_inside(objective, edges, currents) + routed_between(objective, edges, currents)
-    return routing_bound(objective, edges, load, routed, rounding=(64 * objective.n + 4096) * UNIT)
+    size = 3 * float(own_amounts(objective, currents).sum()) + 2 * float(currents.flows.sum())
+    return routing_bound(objective, edges, load, routed, size, rounding=(64 * objective.n + 4096) * UNIT)
 
 
 def find_regions(edges: Edges, regions: Integers) -> Iterator[Region]:

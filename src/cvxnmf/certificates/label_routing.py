@@ -45,13 +45,14 @@ def edges_of(objective: PairObjective) -> Edges:
     return Edges(i, j, np.maximum(values, 0.0), np.maximum(-values, 0.0))
 
 
-def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, rounding: float) -> Bound:
-    """The bound on the sum of L over ordered pairs in one cluster; `rounding` bounds relative errors of loads and `routed`.
+def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, size: float, rounding: float) -> Bound:
+    """The bound on the sum of L over ordered pairs in one cluster; `rounding` bounds relative errors of loads and routed.
 
-    As it counts in units of twice the roundoff, half of what it adds could be spared.
+    `size` is the sum of the absolute values that `routed` is a sum of. As rounding counts in units of twice the roundoff, half of
+    what it adds could be spared.
     """
     total = float(np.maximum(edges.capacity, (1 + rounding) * load).sum())
-    allowed = rounding * total + (rounding + 64 * UNIT) * abs(routed)
+    allowed = rounding * (total + abs(routed)) + 64 * UNIT * size
     highest = exact_sum(objective.diagonal()) + 2 * Fraction(total - routed + allowed) * Fraction(objective.scale)
     return Bound(highest, Fraction(allowed) * Fraction(objective.scale))
 
@@ -89,7 +90,7 @@ def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = 
                 some = sources[first : first + height]
                 routed += trees.route(some, demands.of(some), load)
     part, rounding = routing.share / rounds, (4 * objective.n + 64 * rounds + 4096) * UNIT
-    return routing_bound(objective, edges, part * load, part * routed, rounding)
+    return routing_bound(objective, edges, part * load, part * routed, part * routed, rounding)
 
 
 def _check(objective: PairObjective, edges: Edges, routing: Routing) -> None:

@@ -78,14 +78,12 @@ def _prove_by(bound: Callable[[PairObjective, Witness, int | None], Bound]) -> A
             raise CertificateError("The certificate is about more clusters than there are nodes.")
         value = objective.value(labels_of(witness, objective.n, k))
         total, spare = bound(objective, witness, k)
-        highest = objective.quality(objective.highest_attainable(total))
+        highest, least = (objective.quality(objective.highest_attainable(some)) for some in (total, total - spare))
         if objective.exact and highest < value:
             raise CertificateError("The labels of the certificate are better than its bound allows.")
         at_value = objective.exact and highest == value
         stated = float(value) if at_value else max(round_up(highest), float(value))
-        # of whole numbers the next lower bound is a step away, and nothing between is proved
-        unit = Fraction(objective.unit) * Fraction(objective.scale)
-        return Proof(stated, True, objective.magnitude(), 0.0 if objective.exact else float(spare / unit), float(value))
+        return Proof(stated, True, objective.magnitude(), math.nextafter(float(highest - least), 0.0), float(value))
 
     return prove
 
