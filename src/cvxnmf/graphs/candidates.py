@@ -7,6 +7,8 @@ best candidate is recombined with the others.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -16,20 +18,43 @@ from cvxnmf.graphs.moves import Labels, level_of, renumber
 from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
 from cvxnmf.graphs.score import Score
 
-#: Resolutions of the modularity at which first partitions are looked for; those of large graphs.
-RESOLUTIONS, FEWER_RESOLUTIONS = (1.0, 1.5, 2.5, 4.0), (1.0, 4.0)
-#: Graphs with more stored entries are large: fewer candidates, and only the best of them are improved.
-LARGE, IMPROVED = 400_000, 2
+
+class Search(NamedTuple):
+    """How much is tried on graphs of up to so many stored entries.
+
+    Resolutions of the modularity of first partitions, and whether the description length is raised from single nodes too; how
+    many of them are improved, of these how many until nothing moves, in at most how many rounds at new rates, and with how many
+    others the best one is recombined.
+    """
+
+    entries: float
+    resolutions: tuple[float, ...]
+    from_nodes: bool
+    improved: int
+    finalists: int
+    polishes: int
+    recombined: int
+
+
+#: From thorough to quick; an ascent of a graph with millions of edges takes seconds.
+SEARCHES = (
+    Search(400_000, (1.0, 1.5, 2.5, 4.0), True, 100, 4, 6, 12),
+    Search(4_000_000, (1.0, 4.0), True, 2, 4, 6, 12),
+    Search(np.inf, (1.0, 4.0), False, 1, 1, 2, 0),
+)
 #: Entries times clusters up to which mean field is affordable.
 MEAN_FIELD_WORK = 40_000_000
 #: Mean field of candidates need not settle.
 ROUGH = Stopping(40, 1e-3, 1e-3)
-#: Candidates that are shortened until nothing moves, and those that the best one is recombined with.
-FINALISTS, RECOMBINED = 4, 12
 #: Times that moves are repeated at new rates, and that the dispersion is measured anew.
 POLISHES, DISPERSIONS = 6, 3
 #: A change of the dispersion by less than this share is none.
 SAME_DISPERSION = 0.02
+
+
+def search_of(graph: DescribedGraph) -> Search:
+    """How much is tried on a graph of this size."""
+    return next(search for search in SEARCHES if graph.A.nnz <= search.entries)
 
 
 def affordable(graph: DescribedGraph, k: int) -> bool:
@@ -47,22 +72,24 @@ def best_candidates(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedG
             break
         graph = graph.with_dispersion(dispersion)
         found = _improve(graph, first + _mean_fields(graph, first), baseline)
+    finalists = search_of(graph).finalists
     fitting = graph.with_fitting_degrees(found[0].labels) if found[0].n_clusters > 1 else graph
     if fitting is not graph:
-        graph, first = fitting, [candidate.labels for candidate in found[:FINALISTS]]
+        graph, first = fitting, [candidate.labels for candidate in found[:finalists]]
         first += [split_clusters(graph, first[0]), graph.ascent(graph.first_score())(np.arange(len(first[0])))]
         found = _improve(graph, first, baseline)
     tied = graph.tied_edges(found[0].labels) if found[0].n_clusters > 1 else 1.0
     if tied > 1.0 + SAME_DISPERSION:
         graph = graph.with_dispersion(tied * graph.dispersion)
-        finalists = [candidate.labels for candidate in found[:FINALISTS]]
-        found = _improve(graph, first + finalists + _mean_fields(graph, first[:1] + finalists[:1]), baseline)
+        best = [candidate.labels for candidate in found[:finalists]]
+        found = _improve(graph, first + best + _mean_fields(graph, first[:1] + best[:1]), baseline)
     return graph, found
 
 
 def _first_partitions(graph: DescribedGraph) -> list[Labels]:
-    resolutions = FEWER_RESOLUTIONS if graph.A.nnz > LARGE else RESOLUTIONS
-    scores = [graph.modularity_score(resolution) for resolution in resolutions] + [graph.first_score()]
+    search = search_of(graph)
+    scores = [graph.modularity_score(resolution) for resolution in search.resolutions]
+    scores += [graph.first_score()] if search.from_nodes else []
     alone = np.arange(graph.A.shape[0])
     return [graph.ascent(score)(alone) for score in scores]
 
@@ -89,21 +116,32 @@ def _improve(graph: DescribedGraph, starts: list[Labels], baseline: Labels) -> l
 
     No cluster reaches over several clusters of the baseline: mean field alone could join what no edge does.
     """
-    starts = [common_parts(labels, baseline) for labels in starts]
-    if graph.A.nnz > LARGE:
-        starts = sorted(starts, key=lambda labels: graph.candidate(labels).length)[:IMPROVED]
-    found = [shorten(graph, labels, rates, 1) for labels in starts for rates in RateModel]
-    found.sort(key=lambda candidate: candidate.length)
-    found[:FINALISTS] = [shorten(graph, candidate.labels, candidate.rates, POLISHES) for candidate in found[:FINALISTS]]
-    found.sort(key=lambda candidate: candidate.length)
-    best = found[0]
-    score = graph.score(best.labels, best.rates)
-    if score is not None and best.length < 0:
-        value = lambda labels: -graph.candidate(labels, best.rates).length  # noqa: E731
-        others = [candidate.labels for candidate in found[:RECOMBINED]]
-        labels = recombine(graph.ascent(score), others, value, passes=1, rounds=2)
-        found.insert(0, shorten(graph, labels, best.rates, POLISHES))
-    return sorted([graph.candidate(baseline), *found], key=lambda candidate: candidate.length)
+    search, length = search_of(graph), lambda candidate: candidate.length
+    starts = list({(labels := common_parts(start, baseline)).tobytes(): labels for start in starts}.values())
+    if len(starts) > search.improved:
+        starts = sorted(starts, key=lambda labels: graph.candidate(labels).length)[: search.improved]
+    found = sorted(distinct([shorten(graph, labels, rates, 1) for labels in starts for rates in RateModel]), key=length)
+    best = found[: search.finalists]
+    found[: len(best)] = [shorten(graph, candidate.labels, candidate.rates, search.polishes) for candidate in best]
+    found = sorted(distinct(found), key=length)
+    if search.recombined:
+        found += _recombine(graph, found[: search.recombined], search.polishes)
+    return sorted([graph.candidate(baseline), *found], key=length)
+
+
+def distinct(found: list[Candidate]) -> list[Candidate]:
+    """Candidates without those that have the labels and the model of another one."""
+    return list({(candidate.labels.tobytes(), candidate.rates): candidate for candidate in found}.values())
+
+
+def _recombine(graph: DescribedGraph, found: list[Candidate], polishes: int) -> list[Candidate]:
+    """The best candidate recombined with the others; none if no candidate explains anything."""
+    best, score = found[0], graph.score(found[0].labels, found[0].rates)
+    if score is None or best.length >= 0:
+        return []
+    value = lambda labels: -graph.candidate(labels, best.rates).length  # noqa: E731
+    labels = recombine(graph.ascent(score), [candidate.labels for candidate in found], value, passes=1, rounds=2)
+    return [shorten(graph, labels, best.rates, polishes)]
 
 
 def mean_field_labels(graph: DescribedGraph, labels: Labels) -> Labels:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from cvxnmf.graphs.block_model import RateModel
-from cvxnmf.graphs.candidates import POLISHES, split_clusters
+from cvxnmf.graphs.candidates import POLISHES, distinct, search_of, split_clusters
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.moves import Labels, move_nodes, visiting_order
 from cvxnmf.graphs.multilevel import common_parts
 
-#: Resolutions of the modularity of partitions that are merged, and the finest one that is tried if these are too coarse.
-RESOLUTIONS, FINEST = (1.0, 1.5, 2.5, 4.0, 8.0), 1000.0
+#: A resolution of partitions that are merged, beyond those of the search, and the finest one where all are too coarse.
+FINE, FINEST = 8.0, 1000.0
 #: Candidates with any number of clusters that are merged or split, and merged divisions that are improved.
 MERGED, IMPROVED = 4, 6
 #: Times that clusters are split to have enough of them.
@@ -28,9 +28,9 @@ def divisions(graph: DescribedGraph, found: list[Candidate], starts: list[Labels
     """Divisions into exactly k clusters by rising length, from candidates with any number of clusters and starts with k."""
     merged = [division for labels in _finer_partitions(graph, found, k) for division in _merge(graph, labels, k)]
     merged = sorted(merged, key=lambda candidate: candidate.length)[:IMPROVED]
-    merged += [graph.candidate(labels) for labels in starts]
+    merged = distinct([*merged, *(graph.candidate(labels) for labels in starts)])
     improved = [_move(graph, candidate) for candidate in merged if candidate.n_clusters == k]
-    improved.sort(key=lambda candidate: candidate.length)
+    improved = sorted(distinct(improved), key=lambda candidate: candidate.length)
     return [_recombine(graph, improved), *improved] if improved else []
 
 
@@ -38,8 +38,8 @@ def _finer_partitions(graph: DescribedGraph, found: list[Candidate], k: int) -> 
     """Partitions with at least k clusters, and not many times as many; if there are none, the coarsest with at least k."""
     alone = np.arange(graph.A.shape[0])
     pool = [candidate.labels for candidate in found[:MERGED]]
-    pool += [graph.ascent(graph.modularity_score(resolution))(alone) for resolution in RESOLUTIONS]
-    finest = RESOLUTIONS[-1]
+    pool += [graph.ascent(graph.modularity_score(resolution))(alone) for resolution in (*search_of(graph).resolutions, FINE)]
+    finest = FINE
     while int(pool[-1].max()) + 1 < k and finest < FINEST:
         finest *= 4.0
         pool.append(graph.ascent(graph.modularity_score(finest))(alone))
