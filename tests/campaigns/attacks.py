@@ -123,7 +123,7 @@ def mutated_certificates(rng, folder):
             bound = forged.check(A if rng.random() < 0.8 else inputs.odd_value(rng))
         except CertificateError:
             return
-    assert bound <= forged.value
+    assert bound <= forged.value if forged.sense == "min" else bound >= forged.value
     assert forged.rigorous <= certificate.rigorous or not certificate.witness, "more is claimed than was proved"
 
 
@@ -167,8 +167,8 @@ def signals(rng, folder):
         process.send_signal(int(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])))
         began = time.monotonic()
         _, said = process.communicate(timeout=60)
-    assert time.monotonic() - began < 10.0, "it did not end"
-    assert process.returncode in (0, 130, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT), (process.returncode, said)
+    assert time.monotonic() - began < 30.0, "it did not end"
+    assert process.returncode in (0, 3, 130, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT), (process.returncode, said)
     assert "Traceback" not in said, said
     if output.exists():
         lines = output.read_text().splitlines()

@@ -172,7 +172,7 @@ def _mutated_witness(rng, witness):
     if change == 0 and part.size:
         part.flat[rng.integers(part.size)] = rng.choice([np.nan, np.inf, -1.0, 1e300, 0.0])
     elif change == 1:
-        part = part[:-1]
+        part = part[:-1] if part.ndim else part[None]
     elif change == 2:
         part = part * rng.choice([0.0, -1.0, 2.0, 1.0 + 1e-9])
     elif change == 3:

@@ -171,3 +171,17 @@ class TestLevels:
         with pytest.warns(RuntimeWarning, match=r"The bound \S+ \(lanczos\) exceeds the value 1 and is dropped"):
             dropped = self.certificate(value=1.0)
         assert (dropped.kind, dropped.bound, dropped.trust) == ("zero", 0.0, "proved")
+
+
+def test_vectors_prove_the_same_for_data_in_any_form():
+    A = np.random.default_rng(0).random((9, 6))
+    Q = np.linalg.svd(A)[2].T[:, :4]
+    bounds = {prove(data, "lanczos", terms(2), {"vectors": Q}).bound for data in (A, A.tolist(), np.asfortranarray(A))}
+    assert max(bounds) == pytest.approx(min(bounds), rel=1e-12)
+    assert max(bounds) <= tail(A, 2)
+    for wrong in ([1.0, 2.0], [[1.0], [2.0, 3.0]], None, "A", A.T.tolist(), A[:, :5]):
+        with pytest.raises(cvxnmf.CertificateError):
+            prove(wrong, "lanczos", terms(2), {"vectors": Q})
+    for vectors in (Q[:, :1], Q[:, 0], Q[:-1], 1.1 * Q, np.ones((6, 4))):
+        with pytest.raises(cvxnmf.CertificateError):
+            prove(A, "lanczos", terms(2), {"vectors": vectors})

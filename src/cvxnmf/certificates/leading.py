@@ -94,9 +94,10 @@ def _prove_ritz(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The tail of the singular values from vectors that span nearly all of the leading ones, in a few passes over the data."""
     (Z,) = witness_arrays(witness, "vectors")
     known = statement.has_squared_error and not statement.symmetric
-    if not known or Z.ndim != 2 or len(Z) != A.shape[1] or Z.shape[1] < statement.n_components:
-        raise CertificateError("The vectors of the witness do not match the data.")
     data = None if is_read_in_chunks(A) else observed_matrix(A, symmetric=False)
+    width = (A if data is None else data).shape[1]
+    if not known or Z.ndim != 2 or len(Z) != width or Z.shape[1] < statement.n_components:
+        raise CertificateError("The vectors of the witness do not match the data.")
 
     def product(Q: Array) -> Array:
         image = np.zeros(Q.shape)
