@@ -99,7 +99,7 @@ PENALTIES = [(0.02, "same", 0.3), (0.01, 0.03, 1.0), (0.01, 0.02, 0.0)]
 def test_penalties_are_those_of_scikit_learn(beta_loss, alpha_W, alpha_H, l1_ratio):
     rng, X, loss = np.random.default_rng(1), low_rank(12, 7, 2), LOSSES[beta_loss]
     model = NMF(2, beta_loss=beta_loss, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio)
-    plan = model._plan(X.shape, None)
+    plan = model._plan(X.shape, None, in_memory=True)
     W, H = rng.random((12, 2)), rng.random((2, 7))
     value = cvxnmf.verify(X, W, H.T, loss=loss, effort=0).value
     value += plan.l1[0] * W.sum() + plan.l1[1] * H.sum() + plan.l2[0] * np.sum(W**2) + plan.l2[1] * np.sum(H**2)

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
-from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.nmf.bounds import ProofLater, rank_certificate
 from cvxnmf.results import Factorization, Iterate, Status
 
@@ -72,11 +71,13 @@ class ProvedLater:
             _ = self.certificate_  # a pickled estimator does not hold the data
         return super().__getstate__()
 
-    def _prove_later(self, data: Any, k: int, value: float, loss: str, symmetric: bool, effort: int | None) -> None:
+    def _prove_later(
+        self, data: Any, k: int, value: float, loss: str, symmetric: bool, effort: int | None, in_memory: bool = True
+    ) -> None:
         """Remember what the certificate shall be about; data in row chunks are closed afterwards, and proved at once."""
         prove = functools.partial(rank_certificate, data, k, value, loss, symmetric, effort)
-        in_chunks = isinstance(data, ChunkedMatrix)
-        self._proof = prove() if in_chunks or self.certificate == "now" else ProofLater(data, prove)  # type: ignore[attr-defined]
+        later = in_memory and self.certificate != "now"  # type: ignore[attr-defined]
+        self._proof = ProofLater(data, prove) if later else prove()
 
 
 def reconstruction_error(value: float, loss: str) -> float:

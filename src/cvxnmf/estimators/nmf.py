@@ -29,7 +29,7 @@ from cvxnmf.estimators.conventions import (
     warn_if_unfinished,
 )
 from cvxnmf.nmf.descent import classical_nmf
-from cvxnmf.nmf.encoding import encode, encode_chunks
+from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization
@@ -50,6 +50,7 @@ class Plan(NamedTuple):
     n_components: int | None
     l1: tuple[float, float]
     l2: tuple[float, float]
+    in_memory: bool
 
     @property
     def penalised(self) -> bool:
@@ -219,7 +220,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             components = V.T.astype(_dtype(data))
             codes = self._encode(data, components, plan, U)
             value = factor_loss(data, codes.astype(np.float64), components.T.astype(np.float64), plan.loss)
-            self._prove_later(data, k, value, plan.loss, False, EFFORTS[self.solver])
+            self._prove_later(data, k, value, plan.loss, False, EFFORTS[self.solver], plan.in_memory)
         self.components_, self.n_components_, self.n_iter_ = components, k, max(1, len(result.history))
         self.reconstruction_err_ = reconstruction_error(value, plan.loss)
         warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=4)
@@ -276,10 +277,10 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """X, checked as scikit-learn wants it or opened in row chunks, and what the parameters mean for data of its shape."""
         if not chunked.needs_chunks(X, self.memory_limit):
             X = self._data_in_memory(X, reset)
-            yield X, self._plan(X.shape, W)
+            yield X, self._plan(X.shape, W, in_memory=True)
             return
         X = validate_data(self, X, reset=reset, skip_check_array=True)
-        plan = self._plan(chunked.matrix_shape(X), W)
+        plan = self._plan(chunked.matrix_shape(X), W, in_memory=False)
         k = plan.n_components if reset else self.n_components_
         if k is None:
             validation.refuse("The number of components of data in blocks must be given; set n_components.")
@@ -288,8 +289,6 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _encode(self, X: Any, components: Any, plan: Plan, start: Any = None) -> Any:
         """The best codes of the rows of X, from a start if there is one."""
-        if isinstance(X, chunked.ChunkedMatrix):
-            return encode_chunks(X, components, plan.loss, plan.l1[0], plan.l2[0])
         return encode(X, components, plan.loss, plan.l1[0], plan.l2[0], start)
 
     def _data_in_memory(self, X: Any, reset: bool) -> Any:
@@ -300,7 +299,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         require_nonnegative(X, type(self).__name__)
         return X.toarray() if sp.issparse(X) and np.isnan(X.data).any() else X
 
-    def _plan(self, shape: tuple[int, int], W: Any) -> Plan:
+    def _plan(self, shape: tuple[int, int], W: Any, in_memory: bool) -> Plan:
         """Check the parameters and translate them; twice scikit-learn's objective for the squared error, itself for KL."""
         solver = validation.choice("solver", self.solver, METHODS)
         loss = loss_name(self.beta_loss)
@@ -316,7 +315,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         factor = OBJECTIVE_RATIO[loss]
         on_W, on_H = factor * alpha_W * shape[1], factor * alpha_H * shape[0]
         l1, l2 = (ratio * on_W, ratio * on_H), (0.5 * (1.0 - ratio) * on_W, 0.5 * (1.0 - ratio) * on_H)
-        return Plan(loss, start, self._number_of_components(shape[1], start, solver, W), l1, l2)
+        return Plan(loss, start, self._number_of_components(shape[1], start, solver, W), l1, l2, in_memory)
 
     def _number_of_components(self, n_features: int, start: str, solver: str, W: Any) -> int | None:
         """How many components to fit, None if the convex problem shall tell."""

@@ -5,6 +5,7 @@ A bound is sought here and proved by the checker; to bound another loss, add who
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, Context
@@ -49,12 +50,8 @@ def rank_certificate(
     """
     statement = RankStatement(loss, k, symmetric, scaling)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        if isinstance(A, ChunkedMatrix):
-            best, found = Found("zero", {}, certificates.Proof(0.0, True, LOSSES[loss].scale(A))), _chunked_bounds(A, statement)
-        else:
-            best = Found("zero", {}, statement.prove(A, "zero", {}))
-            found = BOUNDS[loss](Goal(A, statement, value, effort, limits))
-        for candidate in found:
+        best, candidates = _zero_and_bounds(A, statement, value, effort, limits)
+        for candidate in candidates:
             if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
                 best = candidate
     return Certificate.of_proof(value, best.kind, best.proof, statement, best.witness)
@@ -69,6 +66,22 @@ def _contradicts(found: Found, value: float) -> bool:
         )
         warnings.warn(sentence, RuntimeWarning, stacklevel=3)
     return not bound <= value + ROUNDING * scale
+
+
+@functools.singledispatch
+def _zero_and_bounds(
+    A: Any, statement: RankStatement, value: float, effort: int | None, limits: Limits
+) -> tuple[Found, Iterator[Found]]:
+    """The bound 0, and better ones in turn."""
+    return Found("zero", {}, statement.prove(A, "zero", {})), BOUNDS[statement.loss](Goal(A, statement, value, effort, limits))
+
+
+@_zero_and_bounds.register
+def _(
+    A: ChunkedMatrix, statement: RankStatement, value: float, effort: int | None, limits: Limits
+) -> tuple[Found, Iterator[Found]]:
+    """Of row chunks what the singular values tell."""
+    return Found("zero", {}, certificates.Proof(0.0, True, LOSSES[statement.loss].scale(A))), _chunked_bounds(A, statement)
 
 
 def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Found]:

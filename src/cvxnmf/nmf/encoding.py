@@ -6,6 +6,7 @@ Newton's method.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ WARMED, UNIFORM = 2, 1e-3
 STATIONARY = 1e-11
 
 
+@functools.singledispatch
 def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
     """Return the W >= 0, m by k, that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, a convex problem for each row.
 
@@ -45,10 +47,11 @@ def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: F
         return ENCODERS[loss](X, H, l1, l2, start).astype(X.dtype)
 
 
-def encode_chunks(A: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0) -> Any:
-    """Encode data in row chunks by fixed components, in the precision of the data."""
-    state, _ = A.chunks.map_reduce(encode_chunk, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
-    return A.chunks.gather(state).astype(np.float32 if A.single else np.float64, copy=False)
+@encode.register
+def _(X: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
+    """Encode row chunk by row chunk, each from the beginning."""
+    state, _ = X.chunks.map_reduce(encode_chunk, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
+    return X.chunks.gather(state).astype(np.float32 if X.single else np.float64, copy=False)
 
 
 def encode_chunk(chunk: Any, state: Any, H: FloatArray, loss: str, l1: float, l2: float) -> tuple[FloatArray, tuple[Any, ...]]:

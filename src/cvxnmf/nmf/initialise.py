@@ -6,6 +6,7 @@ singular vectors, and each scales with A: ``c A`` gives ``sqrt(c) U``.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,15 @@ Factors = tuple[FloatArray, FloatArray]
 Triples = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def nndsvd(A: Any, k: int, triples: Triples | None = None) -> Factors:
+def nndsvd(A: Any, k: int, triples: Triples | None = None, fill: float = 1.0) -> Factors:
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros replaced by the mean so that they do not lock.
 
     Of each singular pair the larger of its positive and negative parts is kept. The mean is that of A over the geometric mean
-    of the largest entries, which makes the start scale with A. `triples` are at least k leading ones, where they are at hand.
+    of the largest entries, times `fill`, which makes the start scale with A. `triples` are at least k leading ones, where they
+    are at hand.
     """
     U, V = _parts(A, k, leading_triples(A, min(k, *A.shape)) if triples is None else _first(triples, k))
-    fill = _mean(A)
-    U[U == 0], V[V == 0] = fill, fill
+    U[U == 0] = V[V == 0] = fill * _mean(A)
     return U, V
 
 
@@ -223,6 +224,7 @@ def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
     return csr_transposed_times(A, X) if sp.issparse(A) else dense_transposed_times(A, X)
 
 
+@functools.singledispatch
 def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
     """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over.
 
@@ -232,25 +234,34 @@ def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FU
     if symmetric:
         values, vectors = leading_eigenpairs(A, k)
         return vectors, np.maximum(values, 0.0), vectors
-    if isinstance(A, Transposed) or (m < n and not isinstance(A, ChunkedMatrix)):
-        transposed = A.T.tocsr() if sp.issparse(A) else A.T  # type: ignore[union-attr]
-        right, values, left = leading_triples(transposed, k, full_gram=full_gram)
+    if m < n:
+        right, values, left = leading_triples(A.T.tocsr() if sp.issparse(A) else A.T, k, full_gram=full_gram)
         return left, values, right
-    if isinstance(A, ChunkedMatrix):
-        squares, right = leading_gram_pairs(A, k)
-    elif n <= full_gram or 5 * k >= n:
-        gram = A.T @ A
-        squares, right = leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k)
-    else:
+    if n > full_gram and 5 * k < n:
         return subspace_triples(lambda X: _times(A, X), lambda Y: _transposed_times(A, Y), n, k)
+    gram = A.T @ A
+    return _triples_of_gram(A, *leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k))
+
+
+@leading_triples.register
+def _(A: ChunkedMatrix, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
+    """From the Gram matrix where there is room for it, or by a few passes."""
+    pairs = leading_eigenpairs(A.gram(), k) if A.gram_fits else krylov_pairs(A.gram_product, A.shape[1], k)
+    return _triples_of_gram(A, *pairs)
+
+
+@leading_triples.register
+def _(A: Transposed, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
+    """Those of the row chunks with sides exchanged."""
+    right, values, left = leading_triples(A.T, k)
+    return left, values, right
+
+
+def _triples_of_gram(A: Any, squares: FloatArray, right: FloatArray) -> Triples:
+    """Triples from eigenpairs of ``A'A``; values that rounding hides are zero."""
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
     return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
-
-
-def leading_gram_pairs(A: ChunkedMatrix, k: int) -> Factors:
-    """The k largest eigenvalues of ``A'A``, decreasing, and their vectors: from that matrix, or by a few passes."""
-    return leading_eigenpairs(A.gram(), k) if A.gram_fits else krylov_pairs(A.gram_product, A.shape[1], k)
 
 
 def _first(triples: Triples, k: int) -> Triples:

@@ -15,9 +15,12 @@ from cvxnmf.nmf import initialise
 from cvxnmf.nmf.data import DataMatrix
 from cvxnmf.nmf.initialise import Factors
 
+#: What replaces zeros of a start that descends alone, in units of the mean: the more, the freer it is to leave its basin.
+FILL = 4.0
+
 
 def _nndsvd(A: Any, k: int, symmetric: bool, rng: Any) -> Factors:
-    return initialise.eigen_nndsvd(A, k) if symmetric else initialise.nndsvd(A, k)
+    return initialise.eigen_nndsvd(A, k) if symmetric else initialise.nndsvd(A, k, fill=FILL)
 
 
 def _random(A: Any, k: int, symmetric: bool, rng: Any) -> Factors:

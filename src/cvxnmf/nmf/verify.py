@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,15 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
         return rank_certificate(matrix, U.shape[1], factor_loss(matrix, U, V, loss), loss)
 
 
+@functools.singledispatch
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix."""
-    if isinstance(A, chunked.ChunkedMatrix):
-        data = ChunkedData(A)
-        return data.loss_value(LOSSES[loss], data.hold(U, NO_PENALTY), V)
     with np.errstate(all="ignore"):
         return LOSSES[loss].value(stored(A), U, V)
+
+
+@factor_loss.register
+def _(A: chunked.ChunkedMatrix, U: FloatArray, V: FloatArray, loss: str) -> float:
+    """By a pass over the row chunks."""
+    data = ChunkedData(A)
+    return data.loss_value(LOSSES[loss], data.hold(U, NO_PENALTY), V)
