@@ -228,3 +228,10 @@ def test_what_is_missing_is_said_in_a_sentence(club, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r"install it with: pip install 'cvxnmf\[app\]'\."):
         report.html(club)
+
+
+def test_clusters_say_how_many_nats_they_save():
+    found = cvxnmf.partition(nx.ring_of_cliques(6, 5))
+    assert "6 clusters, -" in repr(found)
+    assert " nats against 0.0 with 1, " in repr(found)
+    assert read(report.html(found)).text.count("5 nodes, saves ") == 6

@@ -224,7 +224,14 @@ class Partition:
             "proof when asked for" if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
         )
         quality = f"modularity {self.modularity:.3f}, performance {self.performance:.3f}"
-        return f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, {quality}, {proof}>"
+        lengths = f"{self._length_and_next()}, " if self.alternatives else ""
+        return f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, {lengths}{quality}, {proof}>"
+
+    def _length_and_next(self) -> str:
+        """The description length, and that of the best candidate with another number of clusters."""
+        others = [f"{length:.1f} with {k}" for k, length in self.alternatives if k != self.n_clusters][:1]
+        own = [f"{length:.1f} nats" for k, length in self.alternatives if k == self.n_clusters]
+        return " against ".join([*own, *others])
 
     def __str__(self) -> str:
         """Return a summary of a few lines."""

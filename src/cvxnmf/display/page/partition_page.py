@@ -29,13 +29,12 @@ def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[s
         certificates.append((heading, describe(partition.rank_certificate)))
     if partition.label_certificate_at_hand is not None:
         certificates.append(("Its labels", describe(partition.label_certificate_at_hand)))
-    sizes = np.bincount(partition.labels, minlength=partition.n_clusters).tolist()
     solution, bound = partition.solution, partition.certificate.bound
     penalty = _penalty(partition)
     spectrum = _spectrum_note(partition, penalty)
     return {
         "tiles": _tiles(partition, edges),
-        "sizes": [(cluster, size, count(size, "node")) for cluster, size in enumerate(sizes)],
+        "sizes": _sizes(partition),
         "certificates": certificates,
         "matrix_lead": _matrix_lead(partition, edges),
         **_graph(partition),
@@ -47,6 +46,15 @@ def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[s
         "spectrum_note": spectrum,
         "columns": ["Node", "Cluster", "Share", "Degree", *(["Strength"] if edges.weighted else [])],
     }
+
+
+def _sizes(partition: Partition) -> list[tuple[int, int, str]]:
+    """Return the clusters with their sizes, and in words what they hold and by how much they shorten the description."""
+    sizes = np.bincount(partition.labels, minlength=partition.n_clusters).tolist()
+    savings = partition.hierarchy.savings
+    known = savings if len(savings) == len(sizes) else np.full(len(sizes), np.nan)  # many clusters are merged before
+    words = [f", saves {number(x, 3)} nats" if math.isfinite(x) else "" for x in known]
+    return [(cluster, size, count(size, "node") + words[cluster]) for cluster, size in enumerate(sizes)]
 
 
 def _tiles(partition: Partition, edges: EdgeList) -> list[tuple[str, str, str]]:
