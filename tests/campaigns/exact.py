@@ -118,6 +118,8 @@ def rank_bound(A, statement, kind, witness):
     if statement.scaling:
         d = [x if x > 0 else mp.mpf(1) for x in row_sums(A)]
         A = mp.matrix([[A[i, j] / mp.sqrt(d[i] * d[j]) for j in range(n)] for i in range(n)])
+    if kind == "rectangles":
+        return rectangles_bound(A, statement, witness)
     if "rows" in witness:
         A = part(A, *(np.flatnonzero(np.asarray(witness[name]) > 0).tolist() for name in ("rows", "columns")))
     require(not any(mp.isnan(x) for x in entries(A)), "missing entries")
@@ -189,6 +191,33 @@ def pinsker_bound(A, statement, witness):
     require(all(x >= 0 for x in entries(N)), "N is negative")
     B = scaled_rows(A, r)
     return norm_squared(B) - mp.fsum(squared_singular_values(B + N)[: statement.n_components])
+
+
+def rectangles_bound(A, statement, witness):
+    A = A.T if "transposed" in witness else A
+    sets, weights = np.asarray(witness["sets"]), matrix(witness["weights"])
+    require(sets.shape == (weights.cols, A.cols) and weights.rows == A.rows, "the rectangles are of another shape")
+    require(set(sets.ravel().tolist()) <= {0.0, 1.0} and all(x >= 0 for x in entries(weights)), "weights are negative")
+    load = weights * matrix(sets)
+    require(all(x <= 1 for x in entries(load)), "an entry is counted more than once")
+    total, first = mp.mpf(0), 0
+    for b, members in enumerate(sets):
+        columns, rows = np.flatnonzero(members).tolist(), [i for i in range(A.rows) if weights[i, b] > 0]
+        last = first + len(columns)
+        if rows and columns:
+            B, w = part(A, rows, columns), [weights[i, b] for i in rows]
+            require(not any(mp.isnan(x) for x in entries(B)), "missing entries")
+            if statement.loss == "mse":
+                B = mp.matrix([[mp.sqrt(w[i]) * B[i, j] for j in range(B.cols)] for i in range(B.rows)])
+                bound = norm_squared(B) - mp.fsum(squared_singular_values(B)[: statement.n_components])
+            else:
+                B = mp.matrix([[w[i] * B[i, j] for j in range(B.cols)] for i in range(B.rows)])
+                y = np.asarray(witness["y"])[rows, first:last]
+                plain = RankStatement("kl", statement.n_components, False)
+                bound = ky_fan_bound(B, plain, {"y": y}) if any(entries(B)) else mp.mpf(0)
+            total += max(bound, 0)
+        first = last
+    return total
 
 
 def scaled_rows(A, r):

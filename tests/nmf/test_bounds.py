@@ -143,7 +143,7 @@ def test_missing_entries():
     assert certificate.value == pytest.approx(np.nansum((A - U @ V.T) ** 2), rel=1e-12)
     assert 0 < certificate.bound <= certificate.value
     assert certificate.check(A) == certificate.bound
-    assert certificate.witness["rows"].sum() + certificate.witness["columns"].sum() >= 30
+    assert certificate.kind == "rectangles"
     hopeless = A.copy()
     hopeless[np.arange(20), np.arange(20) % 15] = np.nan
     hopeless[np.arange(20), (np.arange(20) + 1) % 15] = np.nan

@@ -65,9 +65,9 @@ class Certificate:
         this rank is; ``"labels"``: no partition of the nodes has a higher quality.
     kind : str
         What the bound rests on: ``"dual"`` (a dual point is the witness), ``"zero"`` (the loss cannot be negative), and of
-        scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same by iterations, of large data) and
-        for KL ``"independence"`` (rank one), ``"ky-fan"``, ``"subspace"`` and ``"pinsker"``; of scope "labels" ``"cuts"``,
-        ``"semidefinite"``, ``"routing"``, ``"currents"``.
+        scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same by iterations, of large data),
+        ``"rectangles"`` (of data with missing entries) and for KL ``"independence"`` (rank one), ``"ky-fan"``, ``"subspace"`` and
+        ``"pinsker"``; of scope "labels" ``"cuts"``, ``"semidefinite"``, ``"routing"``, ``"currents"``.
     rigorous : bool
         Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the
         conditional cone, when entries of the dual point are as small as rounding.

@@ -80,8 +80,12 @@ def matching_witness(witness: Witness, name: str, shape: tuple[int, ...]) -> Arr
 
 def ky_fan_bound(part: Array, statement: RankStatement, witness: Witness) -> Bound:
     """The bound of the witness y."""
-    y = matching_witness(witness, "y", part.shape)
-    data = margins(part)
+    return singular_bound(part, matching_witness(witness, "y", part.shape), statement.n_components, statement.symmetric)
+
+
+def singular_bound(A: Array, y: Array, k: int, symmetric: bool = False) -> Bound:
+    """The Ky Fan bound of y; entries of A may be off by a few units."""
+    data = margins(A)
     A, y = data.A, np.ascontiguousarray(y[data.kept])
     if not (y.min() >= 0 and y[A > 0].min() > 0):
         raise CertificateError("The witness must not be negative, and positive where the data are.")
@@ -91,7 +95,7 @@ def ky_fan_bound(part: Array, statement: RankStatement, witness: Witness) -> Bou
     G -= np.outer(u, u @ G)
     G -= np.outer(G @ v, v)
     error = 2 * (sum(A.shape) + PROJECTION_UNITS) * UNIT * norm
-    leading = _leading_sum(G, statement.n_components - 1, statement.symmetric, error)
+    leading = _leading_sum(G, k - 1, symmetric, error)
     log_y = log(y)
     total = float(np.sum(A * log_y)) + data.total * (1.0 - mass - leading)
     size = float(np.sum(A * np.abs(log_y))) + data.total * (2.0 + leading)

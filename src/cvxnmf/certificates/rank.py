@@ -6,8 +6,8 @@ For squared error and any N >= 0, every X >= 0 of rank at most k has
 
 with the positive eigenvalues in place of the singular values if ``X = UU'``. N is the witness; N = 0 is the tail of the
 singular values of A. Where entries are missing, the bound is that of a fully observed part of the rows and columns, which is
-part of the witness. For KL and rank one the best model is the product of the margins; bounds for a rank above one are in
-`divergence`.
+part of the witness, or of many (`rectangles`). For KL and rank one the best model is the product of the margins; bounds for a
+rank above one are in `divergence`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cvxnmf.certificates.data import observed_matrix, witness_arrays
 from cvxnmf.certificates.divergence import ky_fan_bound, pinsker_bound, subspace_bound
 from cvxnmf.certificates.leading import prove_lanczos
 from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, require_moderate_size
+from cvxnmf.certificates.rectangles import prove_rectangles
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, is_finite
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
 from cvxnmf.certificates.squared_error import dual_bound, gram_energy
@@ -63,6 +64,7 @@ class RankStatement(Statement):
             "ky-fan": Kind("the largest singular values of a dual point beside the margins", of_divergence(ky_fan_bound)),
             "subspace": Kind("distances of the columns from every subspace of this rank", of_divergence(subspace_bound)),
             "pinsker": Kind("Pinsker's inequality and singular values", of_divergence(pinsker_bound)),
+            "rectangles": Kind("fully observed rectangles that overlap with weights", prove_rectangles),
         }
 
     def explain(self, kind: str) -> str:

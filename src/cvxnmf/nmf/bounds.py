@@ -6,6 +6,7 @@ A bound is sought here and proved by the checker; to bound another loss, add who
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, Context
@@ -24,6 +25,7 @@ from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import DEFAULT_LIMITS, Found, Goal, Limits
 from cvxnmf.nmf.divergence_bounds import divergence_bounds
 from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.rectangle_bounds import rectangle_bounds
 from cvxnmf.nmf.squared_error_bounds import squared_error_bounds
 
 #: Up to this relative gap a result is called globally optimal.
@@ -73,7 +75,9 @@ def _zero_and_bounds(
     A: Any, statement: RankStatement, value: float, effort: int | None, limits: Limits
 ) -> tuple[Found, Iterator[Found]]:
     """The bound 0, and better ones in turn."""
-    return Found("zero", {}, statement.prove(A, "zero", {})), BOUNDS[statement.loss](Goal(A, statement, value, effort, limits))
+    goal = Goal(A, statement, value, effort, limits)
+    found = itertools.chain(BOUNDS[statement.loss](goal), rectangle_bounds(goal))
+    return Found("zero", {}, statement.prove(A, "zero", {})), found
 
 
 @_zero_and_bounds.register

@@ -38,7 +38,7 @@ def divergence_bounds(goal: Goal) -> Iterator[Found]:
     left = goal.limits.decompositions(part.A.shape, goal.effort)
     if not left:
         return
-    y = _where_filled(part.A, lambda filled: ky_fan_point(filled, k, symmetric, min(left, MOST_STEPS)))
+    y = where_filled(part.A, lambda filled: ky_fan_point(filled, k, symmetric, min(left, MOST_STEPS)))
     found = goal.found("ky-fan", part.witness | {"y": y})
     yield from found
     if all(each.proof.bound < MORE_THAN_SUBSPACES * goal.value for each in found):
@@ -48,11 +48,11 @@ def divergence_bounds(goal: Goal) -> Iterator[Found]:
 def _subspace_bounds(goal: Goal, part: Part, steps: int) -> Iterator[Found]:
     """Distances of the columns, and of the rows, from subspaces."""
     for A, orientation in ((part.A, {}), (part.A.T, {"transposed": np.ones(1)})):
-        Y = _where_filled(A, lambda filled: subspace_point(filled, goal.statement.n_components, steps))
+        Y = where_filled(A, lambda filled: subspace_point(filled, goal.statement.n_components, steps))
         yield from goal.found("subspace", part.witness | orientation | {"Y": Y})
 
 
-def _where_filled(A: FloatArray, point: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def where_filled(A: FloatArray, point: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """A dual point of the rows and columns that carry data, zero elsewhere."""
     filled, whole = np.ix_(A.any(axis=1), A.any(axis=0)), np.zeros_like(A)
     whole[filled] = point(A[filled])
