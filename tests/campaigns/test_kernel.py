@@ -267,3 +267,29 @@ def test_a_single_row_that_does_not_sum_to_zero_is_refused():
     witness["Z"][0, 0] += 1e-9
     with pytest.raises(cvxnmf.CertificateError, match="sum to zero"):
         statement.prove(A, "dual", witness)
+
+
+def test_doubly_nonnegative_witnesses_at_their_limits():
+    A, S, N = np.full((3, 3), 2.0), np.diag([1.0, 2.0, 3.0]), np.ones((3, 3))
+    statement = certificates.DoublyNonnegativeStatement(8.0, 2.0)
+    proof = statement.prove(A, "dual", {"S": S, "N": N})
+    assert statement.prove(A, "dual", {"S": 0 * S, "N": N}).bound >= 0
+    # ||A||^2 - ||A - 4 - I + S + N||^2 and what rounding acted on, entry by entry: |S| + N + A + l1/2 (+ trace/2)
+    Z, size = A - 4.0 - np.eye(3) + S + N, S + N + A + 4.0 + np.eye(3)
+    rounding_allowed = 64 * rounding.UNIT * (36.0 + (Z**2).sum() + (abs(Z) * size).sum())
+    assert proof.bound == pytest.approx(36.0 - (Z**2).sum() - rounding_allowed, rel=1e-15, abs=1e-14)
+    assert proof.spare == pytest.approx(rounding_allowed / 2, rel=0.05)
+    skew = S.copy()
+    skew[0, 1] = 1e-9
+    for witness, sentence in (
+        ({"S": S - 1.1 * np.diag([1.0, 0.0, 0.0]), "N": N}, "not positive semidefinite"),
+        ({"S": np.diag([1.0, 2.0, -1e-9]), "N": N}, "not positive semidefinite"),
+        ({"S": -np.diag([0.0, 0.0, 1e-9]), "N": N}, "not positive semidefinite"),
+        ({"S": skew, "N": N}, "not symmetric"),
+        ({"S": S, "N": N + np.triu(N, 1)}, "not symmetric"),
+        ({"S": S, "N": N - 1.5 * np.diag([1.0, 0.0, 0.0])}, "negative"),
+        ({"S": S[:2, :2], "N": N}, "does not match"),
+        ({"S": S, "N": N[:2, :2]}, "does not match"),
+    ):
+        with pytest.raises(cvxnmf.CertificateError, match=sentence):
+            statement.prove(A, "dual", witness)
