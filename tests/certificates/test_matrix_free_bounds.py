@@ -76,6 +76,33 @@ def test_a_dual_point_just_outside_the_cone_is_refused_and_one_nearly_so_is_unpr
         matrix_free.prove_matrix_free(A, dataclasses.replace(problem.statement, trace=found * (1 - 1e-6)), witness)
 
 
+@pytest.mark.parametrize("entries", [1, 1000, 1 << 22])
+def test_rows_of_the_model_a_few_at_a_time(entries):
+    A = sparse_graph(90)
+    rng, degrees = np.random.default_rng(0), np.asarray(A.sum(axis=1)).ravel()
+    W = 0.3 * rng.standard_normal((90, 2))
+    v = np.log(degrees) - 0.5 * np.log(degrees.sum())
+    for _ in range(500):  # balance the effects
+        v = v + 0.5 * np.log(degrees / np.exp(v[:, None] + v[None, :] + W @ W.T).sum(axis=1))
+    s = 1.0 + rng.random(90)
+    E = np.exp(v[:, None] + v[None, :] + W @ W.T)
+    point = matrix_free.MatrixFreeDual(A, v, W, s, entries)
+    assert point.excess == pytest.approx(E.sum(axis=1) - degrees, abs=1e-12)
+    true = float(np.linalg.eigvalsh((A.toarray() - E) / np.outer(s, s))[-1])
+    upper, found = next(point.largest_eigenvalues())
+    assert 0.9 * true <= found <= true <= upper <= 1.2 * true
+    Z = 0.7 * E + 0.3 * A.toarray()
+    positive = A.data * np.log(A.data) - A.data
+    proof = point.proof(0.7, probable=True)
+    assert proof.bound == pytest.approx(positive.sum() + (Z - Z * np.log(Z)).sum(), rel=1e-10)
+    size = np.abs(A.data * np.log(A.data)).sum() + A.data.sum() + (Z + np.abs(Z * np.log(Z))).sum()
+    assert proof.spare == pytest.approx(32 * np.finfo(float).eps * size, rel=1e-2)
+    assert (proof.probable, proof.rigorous, proof.scale) == (True, False, pytest.approx(A.sum()))
+    assert matrix_free.MatrixFreeDual(A, v, W, s).proof(0.0, probable=False).bound == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(cvxnmf.CertificateError, match="sum to zero"):
+        matrix_free.MatrixFreeDual(A, v + 1e-7, W, s, entries)
+
+
 def test_factors_of_other_problems_prove_nothing_without_dense_matrices():
     A = sparse_graph(450)
     problem, _, (_, _, dual) = certified_without_matrices(A)

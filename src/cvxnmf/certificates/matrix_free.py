@@ -73,8 +73,8 @@ def prove_matrix_free(A: Any, statement: SymmetricStatement, witness: Witness) -
 class MatrixFreeDual:
     """The dual points of a large graph for all shares, rows of the model formed when they are needed."""
 
-    def __init__(self, A: Any, v: Array, W: Array, metric: Array) -> None:
-        self.A, self.v, self.W, self.s = A, v, W, metric
+    def __init__(self, A: Any, v: Array, W: Array, metric: Array, entries: int = ENTRIES_AT_ONCE) -> None:
+        self.A, self.v, self.W, self.s, self.entries = A, v, W, metric, entries
         self.degrees = np.asarray(A.sum(axis=1)).ravel()
         self.excess = self._times_model(np.ones((len(v), 1)))[:, 0] - self.degrees  # what the diagonal takes, times the share
         if not np.all(np.abs(self.excess) <= BALANCED * self.degrees):
@@ -83,7 +83,7 @@ class MatrixFreeDual:
     def _model_rows(self) -> Iterator[tuple[slice, Array]]:
         """Row chunks of the model, from the diagonal on: the rest mirrors earlier ones."""
         n = len(self.v)
-        for rows in row_slices(n, n, ENTRIES_AT_ONCE):
+        for rows in row_slices(n, n, self.entries):
             E = self.W[rows] @ self.W[rows.start :].T
             E += self.v[rows, None]
             E += self.v[None, rows.start :]
