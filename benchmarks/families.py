@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks import datasets, objective, solvers
 from benchmarks.lfr import lfr_graph
@@ -63,6 +64,20 @@ def _cliques() -> Family:
         yield f"{count} of {size}", nx.to_scipy_sparse_array(graph, dtype=float, format="csr"), np.arange(count * size) // size
 
 
+def _neighbours(only_iris: bool) -> Family:
+    """Graphs of the ten nearest neighbours of scikit-learn's tables, columns standardised; nothing was chosen on wine."""
+    from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+    from sklearn.neighbors import kneighbors_graph
+    from sklearn.preprocessing import scale as standardise
+
+    for name, load in (("iris", load_iris), ("wine", load_wine), ("cancer", load_breast_cancer), ("digits", load_digits)):
+        points, labels = load(return_X_y=True)
+        near = kneighbors_graph(points if name == "digits" else standardise(points), 10)
+        yield name, sp.csr_array((near + near.T > 0).astype(float)), labels
+        if only_iris:
+            return
+
+
 def families(scale: Scale) -> list[Table]:
     """The number of clusters open, and given."""
     mixings = scale.pick((0.3,), (0.3, 0.5, 0.6, 0.7), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
@@ -72,6 +87,7 @@ def families(scale: Scale) -> list[Table]:
         "rings of cliques": _cliques(),
         "noise": _noise(seeds),
         "real graphs with labels": _real(scale.tiny),
+        "nearest neighbours": _neighbours(scale.tiny),
     }
     for n in sizes:
         for communities in ("small", "large"):
