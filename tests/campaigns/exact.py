@@ -145,6 +145,12 @@ def filled(A, witness, name):
     """Data and a matrix of the witness on the rows and columns that carry data, with the margins; transposed if asked for."""
     A = A.T if "transposed" in witness else A
     W = matrix(witness[name]) if name in witness else A * 0
+    if name in witness and np.ndim(witness[name]) == 1:  # given on the entries of sparse data, row by row
+        places = [(i, j) for i in range(A.rows) for j in range(A.cols) if A[i, j] > 0]
+        require(len(places) == len(witness[name]), "the witness is of another length")
+        W = A * 0
+        for place, value in zip(places, witness[name], strict=True):
+            W[place] = mp.mpf(float(value))
     require((W.rows, W.cols) == (A.rows, A.cols), "the witness is of another shape")
     kept = [[i for i, x in enumerate(row_sums(M)) if x > 0] for M in (A, A.T)]
     A = part(A, *kept)

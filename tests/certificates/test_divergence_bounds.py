@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxnmf
 from builders import prove
+from cvxnmf.nmf.bound_goal import Limits
+from cvxnmf.nmf.bounds import rank_certificate
 from cvxnmf.nmf.divergence_bounds import ky_fan_point, subspace_point
+from cvxnmf.nmf.sparse_divergence_bounds import sparse_ky_fan_point
 
 TRANSPOSED = {"transposed": np.ones(1)}
 
@@ -109,6 +113,38 @@ def test_empty_rows_and_columns_order_and_scale_change_nothing():
     assert small.bound == pytest.approx(plain.bound, rel=1e-9)
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_sparse_points_prove_what_dense_ones_do(k, symmetric):
+    A = planted_graph(250, 4, 0.12, 0.02)
+    data = sp.csr_array(A if symmetric else A[:, :180])
+    dense = data.toarray()
+    y = sparse_ky_fan_point(data, k, 40)
+    filled = np.zeros_like(dense)
+    filled[dense > 0] = y
+    by_iterations = prove(data, "ky-fan", statement(k, symmetric), {"y": y})
+    by_decomposition = prove(dense, "ky-fan", statement(k, symmetric), {"y": filled})
+    assert by_iterations.probable
+    assert not by_iterations.rigorous
+    assert by_decomposition.rigorous
+    assert by_iterations.bound <= by_decomposition.bound * (1 + 1e-9)
+    assert by_iterations.bound == pytest.approx(by_decomposition.bound, rel=5e-3)
+    sought = prove(dense, "ky-fan", statement(k, symmetric), {"y": ky_fan_point(np.maximum(dense, 0), k, symmetric, 40)})
+    assert by_decomposition.bound > 0.85 * sought.bound  # zeros off the entries cost little
+
+
+def test_sparse_data_are_not_filled():
+    rng = np.random.default_rng(0)
+    A = sp.csr_array(sp.block_diag([rng.poisson(0.3, (90, 60)) for _ in range(3)]).astype(float))
+    factors = cvxnmf.classical_nmf(A, 3, loss="kl", max_iter=60)
+    certificate = rank_certificate(A, 3, factors.value, "kl", limits=Limits(unasked_size=100))
+    assert certificate.kind == "ky-fan"
+    assert certificate.witness["y"].ndim == 1
+    assert certificate.trust == "probable"
+    assert certificate.bound > 0.5 * certificate.value
+    assert certificate.check(A) == certificate.bound == certificate.check(A.toarray())
+
+
 class TestForgeries:
     """Witnesses made to deceive the check."""
 
@@ -126,6 +162,15 @@ class TestForgeries:
         self.refused("ky-fan", {"y": np.where(self.A == self.A.max(), np.nan, y)}, "not finite")
         self.refused("ky-fan", {"y": y * 1e200}, "too large|finite")
         self.refused("ky-fan", {}, "lacks its witness")
+        self.refused("ky-fan", {"y": y}, "KL only", loss="mse")
+
+    def test_sparse_ky_fan(self):
+        A = sp.csr_array(self.A)
+        A.eliminate_zeros()
+        y = sparse_ky_fan_point(A, 2, 10)
+        self.refused("ky-fan", {"y": -y}, "must be positive")
+        self.refused("ky-fan", {"y": y[:-1]}, "match the entries")
+        self.refused("ky-fan", {"y": np.where(y == y.max(), np.inf, y)}, "not finite")
         self.refused("ky-fan", {"y": y}, "KL only", loss="mse")
 
     def test_subspace(self):

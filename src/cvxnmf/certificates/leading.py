@@ -52,7 +52,7 @@ def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     raw = observed_matrix(A, statement.symmetric)
     source = random_source(np.array(raw.shape), raw.indptr.astype(np.int64), raw.indices.astype(np.int64), raw.data)
     square: Any = data if statement.symmetric else _gram_operator(data)
-    Q = _leading_vectors(square, statement.n_components, source.standard_normal(square.shape[0]))
+    Q = leading_vectors(square, statement.n_components, source.standard_normal(square.shape[0]))
     energy, best = float(data.data @ data.data), None
     spaces = spaces_in_turn(len(Q), WIDTH, DEPTHS, not statement.symmetric)
     for proof in _tails(lambda X: square @ X, Q, source, spaces, energy, statement, FAILURE / len(DEPTHS)):
@@ -74,7 +74,7 @@ def _gram_operator(A: Any) -> LinearOperator:
     return LinearOperator((A.shape[1], A.shape[1]), matvec=product, matmat=product, dtype=np.float64)
 
 
-def _leading_vectors(square: Any, k: int, start: Array) -> Array:
+def leading_vectors(square: Any, k: int, start: Array) -> Array:
     """Orthonormal vectors near the leading eigenvectors; where iterations do not converge, those that did."""
     n = len(start)
     count = min(k + EXCESS, n - 1)

@@ -27,6 +27,7 @@ from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR,
 from cvxnmf.certificates.rectangles import prove_rectangles
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, is_finite
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
+from cvxnmf.certificates.sparse_divergence import prove_sparse_ky_fan
 from cvxnmf.certificates.squared_error import dual_bound, gram_energy
 from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_count
 
@@ -61,7 +62,7 @@ class RankStatement(Statement):
             "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
             "lanczos": Kind("singular values found by iterations from random vectors", prove_lanczos),
             "independence": Kind("the best model of rank one is the product of the margins", of_divergence(independence_bound)),
-            "ky-fan": Kind("the largest singular values of a dual point beside the margins", of_divergence(ky_fan_bound)),
+            "ky-fan": Kind("the largest singular values of a dual point beside the margins", prove_ky_fan),
             "subspace": Kind("distances of the columns from every subspace of this rank", of_divergence(subspace_bound)),
             "pinsker": Kind("Pinsker's inequality and singular values", of_divergence(pinsker_bound)),
             "rectangles": Kind("fully observed rectangles that overlap with weights", prove_rectangles),
@@ -184,6 +185,12 @@ def of_divergence(bound: Callable[[Array, RankStatement, Witness], Bound]) -> Ca
         return bound(part, statement, witness).proof(statement.scale(A))
 
     return prove
+
+
+def prove_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
+    """The bound of the witness y, a matrix, or given on the entries of sparse data."""
+    sparse = "y" in witness and np.ndim(witness["y"]) == 1
+    return (prove_sparse_ky_fan if sparse else of_divergence(ky_fan_bound))(A, statement, witness)
 
 
 def independence_bound(A: Array, statement: RankStatement, witness: Witness) -> Bound:

@@ -26,6 +26,7 @@ from cvxnmf.nmf.bound_goal import DEFAULT_LIMITS, Found, Goal, Limits
 from cvxnmf.nmf.divergence_bounds import divergence_bounds
 from cvxnmf.nmf.losses import LOSSES
 from cvxnmf.nmf.rectangle_bounds import rectangle_bounds
+from cvxnmf.nmf.sparse_divergence_bounds import sparse_divergence_bounds
 from cvxnmf.nmf.squared_error_bounds import squared_error_bounds
 
 #: Up to this relative gap a result is called globally optimal.
@@ -76,7 +77,7 @@ def _zero_and_bounds(
 ) -> tuple[Found, Iterator[Found]]:
     """The bound 0, and better ones in turn."""
     goal = Goal(A, statement, value, effort, limits)
-    found = itertools.chain(BOUNDS[statement.loss](goal), rectangle_bounds(goal))
+    found = itertools.chain.from_iterable(seek(goal) for seek in BOUNDS[statement.loss])
     return Found("zero", {}, statement.prove(A, "zero", {})), found
 
 
@@ -105,7 +106,10 @@ def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Foun
 
 
 #: Who seeks bounds of data in memory, by loss.
-BOUNDS: dict[str, Callable[[Goal], Iterator[Found]]] = {"mse": squared_error_bounds, "kl": divergence_bounds}
+BOUNDS: dict[str, list[Callable[[Goal], Iterator[Found]]]] = {
+    "mse": [squared_error_bounds, rectangle_bounds],
+    "kl": [divergence_bounds, sparse_divergence_bounds, rectangle_bounds],
+}
 #: Losses that are bounded by singular values.
 SPECTRAL = {"mse"}
 

@@ -71,14 +71,14 @@ def ky_fan_point(A: FloatArray, k: int, symmetric: bool, steps: int) -> FloatArr
     V = 0.5 * (P / base + base)
     with single_thread(min(A.shape)):
         for _ in range(steps):
-            G = _entries_maximised(V, P, base)
+            G = entries_maximised(V, P, base)
             V -= G  # V + (reflected - drawn) - G with the reflection 2G - V
             reflected = G - V
             V = reflected - _leading_part(_beside(reflected, u, v), k - 1, symmetric) + V
-    return np.asarray(_entries_maximised(V, P, base) / base)
+    return np.asarray(entries_maximised(V, P, base) / base)
 
 
-def _entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatArray:
+def entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatArray:
     """The G of largest ``P log G - base G - (G - V)^2 / 2 STEP``; positive where P is."""
     b = 0.5 * (V - STEP * base)
     G: FloatArray = np.where(b > 0, b + np.sqrt(b * b + STEP * P), 0.0)
@@ -100,16 +100,16 @@ def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
     """
     if symmetric:
         values, vectors = sl.eigh(M, driver="evd", check_finite=False)
-        return np.asarray((vectors * _capped(values, count)) @ vectors.T)
+        return np.asarray((vectors * capped(values, count)) @ vectors.T)
     if M.shape[0] < M.shape[1]:
         return _leading_part(M.T, count, symmetric).T
     squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
     values = np.sqrt(np.maximum(squares, 0.0))
-    shares = _capped(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
+    shares = capped(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
     return np.asarray(((M @ vectors) * shares) @ vectors.T)
 
 
-def _capped(values: FloatArray, count: int) -> FloatArray:
+def capped(values: FloatArray, count: int) -> FloatArray:
     """The nearest numbers from 0 to STEP with a sum of at most ``count STEP``: values less a level, cut off."""
     capped = np.clip(values, 0.0, STEP)
     if capped.sum() <= count * STEP:
