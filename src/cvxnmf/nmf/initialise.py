@@ -208,20 +208,22 @@ def _residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
 
 def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
     """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
+    dense = (dense_times, dense_transposed_times)
+    times, transposed_times = (csr_times, csr_transposed_times) if sp.issparse(A) else dense
     for _ in range(steps):
-        U = hals_sweeps(np.ascontiguousarray(U), _times(A, V), V.T @ V, 1, SETTLED)
-        V = hals_sweeps(np.ascontiguousarray(V), _transposed_times(A, U), U.T @ U, 1, SETTLED)
+        U = hals_sweeps(np.ascontiguousarray(U), times(A, V), V.T @ V, 1, SETTLED)
+        V = hals_sweeps(np.ascontiguousarray(V), transposed_times(A, U), U.T @ U, 1, SETTLED)
     return U, V
 
 
 def _times(A: Any, X: FloatArray) -> FloatArray:
-    """``A X``."""
-    return csr_times(A, X) if sp.issparse(A) else dense_times(A, X) if isinstance(A, np.ndarray) else np.asarray(A @ X)
+    """``A X``, once: nothing is compiled for dense data."""
+    return csr_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A @ X)
 
 
 def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A' X``."""
-    return csr_transposed_times(A, X) if sp.issparse(A) else dense_transposed_times(A, X)
+    """``A' X``, once."""
+    return csr_transposed_times(A, X) if sp.issparse(A) else np.ascontiguousarray((X.T @ A).T)
 
 
 @functools.singledispatch
