@@ -25,6 +25,8 @@ TRIES = 3000
 ROUNDS_BELOW, STALLED = 60, 4
 #: Bounds this close to the best partition count as equal where data are not whole numbers.
 CLOSE = 1e-9
+#: A bound before branching that is this close, as a share, is worth more work.
+PROMISING = 0.005
 #: A doubling of a ray's multipliers is tried this often.
 DOUBLINGS = 30
 
@@ -181,6 +183,8 @@ class Search:
         """Count the work, keep the first case for an interrupt, and report."""
         self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
         self.program.work = 0.0
+        if self.first is not None and self.first.bound - self.value < PROMISING * (abs(self.value) + abs(self.alone)):
+            self.budget.draw_reserve()
         if not depth:
             self.first = best
             self.budget.report(float(self.alone + 2 * best.bound))

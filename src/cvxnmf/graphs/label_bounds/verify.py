@@ -25,8 +25,9 @@ from cvxnmf.results.status import keep_best
 
 #: Up to so many nodes the linear program, and the semidefinite one, are tried.
 LINEAR, SEMIDEFINITE = 700, 2000
-#: Units of work for an effort of 1, about a millisecond each, and the share of them that the linear program may take.
-UNITS, LINEAR_SHARE = 90_000.0, 0.15
+#: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
+#: and in addition once its bound is close.
+UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
 #: A graph with at most so many edges per node is routed before it is split.
 SPARSE = 3.0
 #: Up to so much work for a tree from every node (nodes times edges), partitions are looked for and demands routed anywhere.
@@ -204,9 +205,9 @@ class LabelBounds:
             seconds = time.perf_counter() - self.started
             self.callback(Iterate(self.count, seconds, self.value, max(self.lowest, self.value), 0, self.stage))
 
-    def budget(self, share: float) -> Budget:
-        """A share of the work that may be spent."""
-        return Budget(share * self.effort * UNITS, self.report)
+    def budget(self, share: float, reserve: float = 0.0) -> Budget:
+        """A share of the work that may be spent, and one in reserve."""
+        return Budget(share * self.effort * UNITS, self.report, reserve * self.effort * UNITS)
 
     @property
     def best_value(self) -> Fraction:
@@ -244,7 +245,7 @@ class LabelBounds:
     def by_cuts(self) -> None:
         """Linear program with cuts, and branching."""
         self.stage = "linear program"
-        search = Search(self.objective, self.better, self.statement.n_clusters, self.budget(LINEAR_SHARE))
+        search = Search(self.objective, self.better, self.statement.n_clusters, self.budget(LINEAR_SHARE, LINEAR_RESERVE))
         self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
         proved = search.run()
         self.better = proved.labels
