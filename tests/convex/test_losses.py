@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import naive
 from builders import random_counts
-from cvxnmf.convex.losses import LOSSES, KullbackLeibler, SquaredError
+from cvxnmf.convex.losses import LOSSES, KullbackLeibler, LimitedSquaredError, SquaredError
 
 
 def point(n, seed):
@@ -80,16 +80,17 @@ def test_an_ignored_diagonal_does_not_drown_the_rest():
 @pytest.mark.parametrize("ignore", [False, True])
 def test_proximal_solves_its_scalar_problems(ignore):
     A, B = random_counts(6, 0), point(6, 1) * 6
-    weight = np.exp(point(6, 2))
-    loss = SquaredError(A, ignore)
+    weights = np.exp(point(6, 2)[0])
+    weight = np.outer(weights, weights)
+    loss = LimitedSquaredError(A, ignore)
     with np.errstate(divide="ignore"):
-        lower = loss.lower
+        lower = loss.lower()
         expected = np.log(A / 2)
     if ignore:
         np.fill_diagonal(expected, -np.inf)
     np.testing.assert_allclose(lower, expected)
-    X = loss.limited_proximal(B, weight)
-    np.testing.assert_allclose(loss.limited_proximal(B, weight, near=point(6, 3)), X, rtol=1e-9)
+    X = loss.proximal(B, weights)
+    np.testing.assert_allclose(loss.proximal(B, weights, near=point(6, 3)), X, rtol=1e-9)
     slope = 2 * np.exp(X) * (np.exp(X) - A)
     if ignore:
         np.fill_diagonal(slope, 0)

@@ -8,7 +8,8 @@ from scipy.optimize import check_grad
 import cvxnmf
 from builders import count_table, random_counts, random_graph
 from cvxnmf.convex import distances
-from cvxnmf.convex.losses import AugmentedSquaredError, LimitedSquaredError
+from cvxnmf.convex.losses import LimitedSquaredError
+from cvxnmf.convex.methods.augmented import AugmentedSquaredError
 from cvxnmf.convex.methods import Accelerated, DualAscent, NuclearSplitting, SymmetricAdaptive
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
 from cvxnmf.results import Point

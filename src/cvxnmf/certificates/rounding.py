@@ -19,7 +19,7 @@ UNIT = float(np.finfo(np.float64).eps)  # twice the unit roundoff: every error b
 #: Elementary functions and pairwise sums are off by at most this many units per term.
 UNITS_PER_TERM = 64
 #: Entries of a row chunk of a matrix that is at hand.
-CHUNK_ENTRIES = 1 << 16
+CHUNK_ENTRIES = 1 << 14
 #: Rows and columns of a tile that is compared with its mirror image.
 TILE = 256
 

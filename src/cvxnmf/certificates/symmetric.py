@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.data import square_matrix, witness_arrays
 from cvxnmf.certificates.losses import KL, LOSSES, Loss, require_moderate_size
@@ -80,7 +79,7 @@ class SymmetricStatement(Statement):
 
     def scale_of(self, A: Array) -> float:
         """Sum of the entries of a symmetric matrix that count, or of their squares."""
-        counted = A if self.fits_diagonal else A - np.diag(np.diag(A))
+        counted = A if self.fits_diagonal or not np.diag(A).any() else A - np.diag(np.diag(A))
         return float(LOSSES[self.loss].magnitudes(counted).sum())
 
     def true_metric(self, degrees: Array, stated: Array) -> Array:
@@ -229,7 +228,15 @@ class _DualPoint:
         """Diagonal blocks of Y: without a penalty, separate components of the data stay separate."""
         if not self.free_effects or self.trace:
             return [np.arange(len(Y))]
-        count, labels = connected_components(sp.csr_array(Y != 0), directed=False)
+        labels, count = np.full(len(Y), -1), 0
+        for first in range(len(Y)):
+            waiting = [first] if labels[first] < 0 else []
+            labels[waiting] = count
+            count += len(waiting)
+            while waiting:
+                reached = np.flatnonzero((Y[waiting.pop()] != 0) & (labels < 0))
+                labels[reached] = labels[first]
+                waiting.extend(reached)
         return [np.flatnonzero(labels == c) for c in range(count)]
 
     def proof(self, scale: float) -> Proof:

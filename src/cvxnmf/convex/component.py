@@ -170,7 +170,8 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
 
     def slopes(self, point: FactorPoint) -> tuple[float, FloatArray, FloatArray]:
         """Loss at a point, and half its gradients over v and W."""
-        loss, G = self.loss.value_and_gradient(point.dense())
+        X = point.dense()
+        loss, G = self.loss.value_and_gradient(X, out=X)
         return loss, *self.cone.factor_gradients(G, point.W)
 
     def independent_model(self) -> FactorPoint:
@@ -237,7 +238,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         X = point.dense()
         if self.cone.free_effects:
             X = self.cone.with_effects(X, balancing_effects(self.loss, self.cone, X))
-        return self.loss.value_and_gradient(X)[1]
+        return self.loss.value_and_gradient(X, out=X)[1]
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether effects are free, or there are none."""

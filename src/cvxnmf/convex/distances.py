@@ -43,7 +43,8 @@ def to_point(x: FloatArray) -> Point:
 def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]:
     """The objective and its gradient over the coordinates: ``2 G1`` and ``2 (GW - Diag(G1) W)``, with the penalty's."""
     point, cone, trace = to_point(x), component.cone, component.trace
-    loss, G = component.loss.value_and_gradient(point.dense())
+    X = point.dense()
+    loss, G = component.loss.value_and_gradient(X, out=X)
     margins, products = cone.factor_gradients(G, point.W)
     gradient = np.empty_like(x)
     gradient[:, 0] = 2.0 * margins
@@ -56,7 +57,8 @@ def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]
 
 def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
     """Solve with ``2 (E + Diag(E1))`` over u and ``2 (L_E + ridge Diag(E1) + trace S^2)`` over W, E the loss's weights at x."""
-    E = component.loss.metric_weights(to_point(x).dense())
+    X = to_point(x).dense()
+    E = component.loss.metric_weights(X, out=X)
     sums = E.sum(axis=1)
     L = -E
     L.flat[:: len(L) + 1] += (1.0 + ridge) * sums + component.trace * component.cone.s**2
@@ -91,7 +93,8 @@ def with_entering_directions(component: SymmetricDense, point: Point, value: flo
     if not enters.any():
         return None
     Y = vectors[:, enters]
-    bends = _fourth_moments(component.loss.metric_weights(X), Y)
+    bends = _fourth_moments(component.loss.metric_weights(X, out=X), Y)
+    del X, G  # to balance effects needs the room
     new = Y * np.sqrt(-2.0 * OVERSTEP * values[enters] / np.maximum(0.5 * bends, 1e-300))
     share = 1.0
     while share > 0.05:
@@ -119,6 +122,7 @@ def laplacian_pencil(component: SymmetricDense, G: FloatArray, count: int) -> tu
     here = component.cone.add_penalty(G, component.trace)
     there = -floor
     there.flat[:: len(there) + 1] += floor.sum(axis=1)
+    del floor
     there = component.cone.add_penalty(there, component.trace)
     scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
     direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)

@@ -29,7 +29,8 @@ def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: 
     weights = cone.margins(loss.floor())
 
     def slope(v: FloatArray) -> tuple[float, FloatArray, float]:
-        value, g = loss.value_and_gradient(cone.with_effects(X, v))
+        there = cone.with_effects(X, v)
+        value, g = loss.value_and_gradient(there, out=there)
         residual = cone.margins(g)
         return value, residual, float(np.max(np.abs(residual) / weights))
 
@@ -52,9 +53,9 @@ def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: 
 
 
 def _newton_step(loss: Loss, cone: Geometry[Any], X: FloatArray, residual: FloatArray) -> FloatArray | None:
-    """Newton's step for the effects, bounded in length; None if the Hessian is singular."""
+    """Newton's step for the effects at X, which is overwritten, bounded in length; None if the Hessian is singular."""
     try:
-        step = cone.effects_step(loss.curvature(X), residual)
+        step = cone.effects_step(loss.curvature(X, out=X), residual)
     except sl.LinAlgError:
         return None
     longest = float(np.abs(step).max())

@@ -9,20 +9,26 @@ diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
     paper's MSE   the same on x >= log(a/2) only
 
 What else is known of a loss stands in its class: whether it limits X, whether the edge of the noise is known for it, whether
-products with the model are enough to minimise it.
+products with the model are enough to minimise it. All of them work on rows in chunks, so that little room is needed beside data and
+result.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import entr, wrightomega, xlogy
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import row_chunks
 
 LOG_2 = float(np.log(2.0))
+#: Entries of a chunk of rows: small enough for a processor's cache.
+CHUNK_ENTRIES = 1 << 15
+#: Weights of entries, all alike or ``w_i w_j``.
+Weight = FloatArray | float
 
 
 def kl_constant(A: FloatArray) -> float:
@@ -39,7 +45,7 @@ class Loss(ABC):
 
     noise_known = False  # whether entries have a variance proportional to their mean, so that ``trace="auto"`` is known
     by_products = False  # whether products with ``exp(X)`` are all that a method needs: large sparse data can stay sparse
-    limited = False  # whether ``X >= lower`` is part of the problem
+    limited = False  # whether ``X >= log(A/2)`` is part of the problem
 
     def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
         if ignore_diagonal and np.diag(A).any():
@@ -53,16 +59,24 @@ class Loss(ABC):
         return 0.0
 
     @abstractmethod
-    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """Sum of the loss without its constant, and ``exp(X)``."""
+    def _sum(self, A: FloatArray, X: FloatArray, E: FloatArray) -> float:
+        """Sum of the loss without its constant over some rows, ``E = exp(X)``."""
 
     @abstractmethod
-    def _slope(self, E: FloatArray) -> FloatArray:
-        """Entrywise derivative from ``E = exp(X)``; may overwrite E."""
+    def _slope(self, A: FloatArray, E: FloatArray) -> None:
+        """Entrywise derivative from ``E = exp(X)``, which it overwrites."""
 
     @abstractmethod
-    def _bend(self, X: FloatArray) -> FloatArray:
-        """Entrywise second derivative."""
+    def _bend(self, A: FloatArray, E: FloatArray) -> None:
+        """Entrywise second derivative from ``E = exp(X)``, which it overwrites."""
+
+    @abstractmethod
+    def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
+        """Sum of minus the conjugate at w without the constant over some rows; minus infinity outside its domain."""
+
+    @abstractmethod
+    def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
+        """The proximal point of some rows b."""
 
     @property
     @abstractmethod
@@ -78,48 +92,95 @@ class Loss(ABC):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.A))
 
-    @abstractmethod
-    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise, sought from `near`; where the diagonal is ignored, b."""
+    def proximal(self, B: FloatArray, weight: Weight, near: FloatArray | None = None) -> FloatArray:
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise, sought from `near`; where the diagonal is ignored, b.
 
-    @abstractmethod
-    def dual_value(self, w: FloatArray) -> float:
-        """``-sum phi*(w)``: what w proves if it lies in the dual cone; minus infinity outside the domain ``w >= -f``."""
+        A vector of weights w stands for the weights ``w_i w_j``.
+        """
+        x = np.empty(B.shape)
+        for rows in self._chunks():
+            weights = weight if isinstance(weight, float) else np.outer(weight[rows], weight)
+            x[rows] = self._nearest(self.A[rows], B[rows], weights, None if near is None else near[rows])
+        if self.ignore_diagonal:
+            np.fill_diagonal(x, np.diag(B))
+        return x
+
+    def dual_value(self, w: FloatArray, share: float = 1.0) -> float:
+        """``-sum phi*(share w)``: what it proves if it lies in the dual cone; minus infinity outside the domain ``w >= -f``."""
+        total = self.constant
+        for rows in self._chunks():
+            total += self._dual_sum(self.A[rows], share * w[rows])
+            if total == -np.inf:
+                break
+        return total
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
-        return self._total(self._sum(self._visible(X))[0])
+        total = 0.0
+        for rows in self._chunks():
+            x = self._visible(X[rows], rows)
+            total += self._sum(self.A[rows], x, self._model(x, rows))
+        return self._total(total)
 
-    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """Loss and its gradient at X, one exponential for both."""
-        X = self._visible(X)
-        total, E = self._sum(X)
-        return self._total(total), self._weight_entries(self._slope(E))
+    def value_and_gradient(self, X: FloatArray, out: FloatArray | None = None) -> tuple[float, FloatArray]:
+        """Loss and its gradient at X, one exponential for both; the gradient may take the place of X itself."""
+        G, total = np.empty(X.shape) if out is None else out, 0.0
+        for rows in self._chunks():
+            part, G[rows] = self._value_and_slope(X[rows], rows)
+            total += part
+        return self._total(total), G
 
-    def metric_weights(self, X: FloatArray) -> FloatArray:
-        """Positive weights of the size of the second derivatives, for the metric of a descent."""
-        return self.curvature(X)
+    def _value_and_slope(self, X: FloatArray, rows: slice) -> tuple[float, FloatArray]:
+        A, x = self.A[rows], self._visible(X, rows)
+        E = self._model(x, rows)
+        total = self._sum(A, x, E)
+        self._slope(A, E)
+        return total, E
 
-    def curvature(self, X: FloatArray) -> FloatArray:
-        """Second derivatives at X, entrywise."""
-        return self._weight_entries(self._bend(self._visible(X)))
+    def curvature(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Second derivatives at X, entrywise; they may take the place of X itself."""
+        H = np.empty(X.shape) if out is None else out
+        for rows in self._chunks():
+            H[rows] = self._curvature(X[rows], rows)
+        return H
+
+    def _curvature(self, X: FloatArray, rows: slice) -> FloatArray:
+        E = self._model(self._visible(X, rows), rows)
+        self._bend(self.A[rows], E)
+        return E
+
+    def metric_weights(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Positive weights of the size of the second derivatives, for the metric of a descent; they may take the place of X."""
+        H = np.empty(X.shape) if out is None else out
+        for rows in self._chunks():
+            H[rows] = self._metric_weights(X[rows], rows)
+        return H
+
+    def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
+        return self._curvature(X, rows)
+
+    def _chunks(self) -> Iterator[slice]:
+        return row_chunks(*self.A.shape, budget=CHUNK_ENTRIES)
 
     def _total(self, variable_part: float) -> float:
         """The loss itself; rounding must not take it below zero."""
         total = variable_part + self.constant
         return max(0.0, total) if total < np.inf else np.inf  # inf - inf is as bad as inf
 
-    def _visible(self, X: FloatArray) -> FloatArray:
-        """X with an ignored diagonal set to zero, lest its exponential overflow."""
+    def _visible(self, X: FloatArray, rows: slice) -> FloatArray:
+        """Rows of X with an ignored diagonal set to zero, lest its exponential overflow."""
         if self.ignore_diagonal:
             X = X.copy()
-            np.fill_diagonal(X, 0.0)
+            X[np.arange(len(X)), np.arange(rows.start, rows.stop)] = 0.0
         return X
 
-    def _weight_entries(self, G: FloatArray) -> FloatArray:
+    def _model(self, x: FloatArray, rows: slice) -> FloatArray:
+        """``exp(x)`` of some rows, zero on an ignored diagonal."""
+        with np.errstate(over="ignore"):
+            E: FloatArray = np.exp(x)
         if self.ignore_diagonal:
-            np.fill_diagonal(G, 0.0)
-        return G
+            E[np.arange(len(E)), np.arange(rows.start, rows.stop)] = 0.0
+        return E
 
 
 class KullbackLeibler(Loss):
@@ -131,36 +192,30 @@ class KullbackLeibler(Loss):
     def _constant(self) -> float:
         return kl_constant(self.A)
 
-    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
+    def _sum(self, A: FloatArray, X: FloatArray, E: FloatArray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
-            A, E = self.A, self._weight_entries(np.exp(X))
             inner = float(np.vdot(A, X))
             if not np.isfinite(inner):  # 0 * (-inf) counts as 0
                 inner = float(np.sum(A * np.where(A > 0, X, 0.0)))
-            return float(E.sum()) - inner, E
+            return float(E.sum()) - inner
 
-    def _slope(self, E: FloatArray) -> FloatArray:
-        E -= self.A
-        return E
+    def _slope(self, A: FloatArray, E: FloatArray) -> None:
+        E -= A
 
-    def _bend(self, X: FloatArray) -> FloatArray:
-        return np.exp(X)
+    def _bend(self, A: FloatArray, E: FloatArray) -> None:
+        return
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2``: ``c - omega(c - log weight)``, ``c = b + a/weight``, Wright's omega."""
-        c = B + self.A / weight
+    def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
+        """``c - omega(c - log weight)`` with ``c = b + a/weight`` and Wright's omega."""
+        c = A / weight
+        c += b
         x: FloatArray = c - wrightomega(c - np.log(weight))
-        if self.ignore_diagonal:
-            np.fill_diagonal(x, np.diag(B))
         return x
 
-    def dual_value(self, w: FloatArray) -> float:
-        """``sum Z - Z log Z`` and the constant, with ``Z = A + w``."""
-        Z = self.A + w
-        if not Z.min() >= 0:
-            return -np.inf
-        total = float(Z.sum())
-        return total + float(entr(Z, out=Z).sum()) + self.constant
+    def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
+        """``sum Z - Z log Z`` with ``Z = A + w``."""
+        w += A
+        return float(w.sum()) + float(entr(w, out=w).sum()) if w.min() >= 0 else -np.inf
 
     @property
     def scale(self) -> float:
@@ -196,19 +251,15 @@ class PairedKullbackLeibler(KullbackLeibler):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(2.0 * self.A))
 
-    def _visible(self, X: FloatArray) -> FloatArray:
-        return np.where(self.factors > 0, X, 0.0)
+    def _visible(self, X: FloatArray, rows: slice) -> FloatArray:
+        return np.where(self.factors[rows] > 0, X, 0.0)
 
-    def _weight_entries(self, G: FloatArray) -> FloatArray:
-        G *= self.factors
-        return G
+    def _model(self, x: FloatArray, rows: slice) -> FloatArray:
+        E = super()._model(x, rows)
+        E *= self.factors[rows]
+        return E
 
-    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """Loss and its gradient at X."""
-        total, E = self._sum(self._visible(X))
-        return self._total(total), self._slope(E)
-
-    def dual_value(self, w: FloatArray) -> float:
+    def dual_value(self, w: FloatArray, share: float = 1.0) -> float:
         """Not known for a slope alone: the dual of the diagonal has variables of its own."""
         return -np.inf
 
@@ -221,88 +272,51 @@ class PairedKullbackLeibler(KullbackLeibler):
 class SquaredError(Loss):
     """``sum (exp X - A)^2``, continued by its tangent where ``exp X < A/2``."""
 
-    def _sum(self, X: FloatArray) -> tuple[float, FloatArray]:
+    def _sum(self, A: FloatArray, X: FloatArray, E: FloatArray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
-            A, E = self.A, self._weight_entries(np.exp(X))
             low = 2.0 * E < A
             a = A[low]
             below = 0.25 * a * a - 0.5 * a * a * (X[low] - np.log(a) + LOG_2)
             residual = E - A
             residual[low] = 0.0
-            return float(np.vdot(residual, residual)) + float(below.sum()), E
+            return float(np.vdot(residual, residual)) + float(below.sum())
 
-    def _slope(self, E: FloatArray) -> FloatArray:
-        A = self.A
+    def _slope(self, A: FloatArray, E: FloatArray) -> None:
         np.maximum(E, 0.5 * A, out=E)  # at E = A/2 the derivative is -A^2/2, the tangent's slope
-        G: FloatArray = E - A
+        G = E - A
         with np.errstate(over="ignore"):
-            G *= E
-            G *= 2.0
-        return G
+            E *= G
+            E *= 2.0
 
-    def _bend(self, X: FloatArray) -> FloatArray:
-        A, E = self.A, np.exp(X)
-        return np.where(2.0 * E < A, 0.0, 2.0 * E * (2.0 * E - A))
+    def _bend(self, A: FloatArray, E: FloatArray) -> None:
+        E *= 2.0
+        E *= np.maximum(E - A, 0.0)
 
-    def metric_weights(self, X: FloatArray) -> FloatArray:
+    def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
         """``2 max(E, A/2)^2``: on the tangent, which is not curved, as at its end."""
-        E = np.maximum(np.exp(self._visible(X)), 0.5 * self.A)
-        return self._weight_entries(2.0 * E * E)
+        E = self._model(self._visible(X, rows), rows)
+        np.maximum(E, 0.5 * self.A[rows], out=E)
+        E *= E
+        E *= 2.0
+        return E
 
-    @cached_property
-    def lower(self) -> FloatArray:
-        """``log(A/2)``, below which the tangent continues the loss; ``-inf`` on an ignored diagonal."""
-        with np.errstate(divide="ignore"):
-            lower: FloatArray = np.log(self.A) - LOG_2
-        if self.ignore_diagonal:
-            np.fill_diagonal(lower, -np.inf)
-        return lower
+    def lower(self, rows: slice = slice(None)) -> FloatArray:
+        """``log(A/2)`` of some rows, below which the tangent continues the loss; ``-inf`` on an ignored diagonal."""
+        return _log_half(self.A[rows])
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2``: on the tangent where that ends below ``log(a/2)``."""
-        lower = self.lower
-        x = self.limited_proximal(B, weight, near)
-        return np.where(x > lower, x, np.minimum(lower, B + 0.5 * self.A**2 / weight))
+    def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
+        """On the tangent where that ends below ``log(a/2)``."""
+        lower = _log_half(A)
+        x = _limited_minimiser(A, b, weight, near, lower)
+        return np.where(x > lower, x, np.minimum(lower, b + 0.5 * A * A / weight))
 
-    def limited_proximal(
-        self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None, max_iter: int = 60
-    ) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= log(a/2)``, entrywise.
-
-        There the derivative is convex and increasing: Newton's steps never overshoot to the left, and to the right they are
-        stopped at an upper limit.
-        """
-        A, lower = self.A, self.lower
-        highest = self._right_of_minimum(B, weight)
-        if self.ignore_diagonal:
-            np.fill_diagonal(highest, np.diag(B))
-        x = highest.copy() if near is None else np.minimum(np.maximum(near, lower), highest)
-        for _ in range(max_iter):
-            E = np.exp(self._visible(x))
-            slope = self._weight_entries(2.0 * E * (E - A)) + weight * (x - B)
-            bend = self._weight_entries(2.0 * E * (2.0 * E - A)) + weight
-            before = x
-            x = np.minimum(np.maximum(x - slope / bend, lower), highest)
-            if float(np.abs(x - before).max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
-                break
-        return x
-
-    def _right_of_minimum(self, B: FloatArray, weight: FloatArray | float) -> FloatArray:
-        """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
-        A = self.A
-        c = np.log(np.where(A > 0, A, 1.0))
-        reach = np.sqrt(A * A + 2.0 * weight * np.maximum(B - c, 0.0))
-        with np.errstate(divide="ignore"):
-            x = np.maximum(c, np.log(0.5 * (A + reach)))
-        return np.where((B > c) | (A == 0), np.minimum(x, B), x)
-
-    def dual_value(self, w: FloatArray) -> float:
+    def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
         """``sum (u - a)^2 - w log u`` where the slope is w, ``u = (a + sqrt(a^2 + 2w)) / 2``."""
-        A = self.A
-        root = A * A + 2.0 * w
+        root = A * A
+        root += 2.0 * w
         if not root.min() >= 0:
             return -np.inf
-        u = 0.5 * (A + np.sqrt(root))
+        u = 0.5 * (A + np.sqrt(root, out=root))
         return float(np.sum((u - A) ** 2 - xlogy(w, u)))
 
     @property
@@ -312,7 +326,9 @@ class SquaredError(Loss):
 
     def floor(self) -> FloatArray:
         """Half the squared data."""
-        return 0.5 * self.A * self.A
+        f: FloatArray = self.A * self.A
+        f *= 0.5
+        return f
 
 
 class LimitedSquaredError(SquaredError):
@@ -320,62 +336,50 @@ class LimitedSquaredError(SquaredError):
 
     limited = True
 
-    def proximal(self, B: FloatArray, weight: FloatArray | float, near: FloatArray | None = None) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2`` over ``x >= log(a/2)``, entrywise."""
-        return self.limited_proximal(B, weight, near)
+    def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
+        return _limited_minimiser(A, b, weight, near, _log_half(A))
+
+    def lift(self, X: FloatArray) -> float:
+        """The least t >= 0 for which ``X + t 11'`` respects the lower limit."""
+        return max(0.0, *(float((self.lower(rows) - X[rows]).max()) for rows in self._chunks()))
 
 
-class AugmentedSquaredError(SquaredError):
-    """The tangent squared error with a multiplier M of ``X >= lower`` and a quadratic penalty: an augmented Lagrangian.
+def _log_half(A: FloatArray) -> FloatArray:
+    """``log(A/2)``, ``-inf`` where A vanishes."""
+    with np.errstate(divide="ignore"):
+        lower: FloatArray = np.log(A)
+    lower -= LOG_2
+    return lower
 
-    ``loss(X) + sum (M - sigma (X - lower))_+^2 / 2 sigma`` over the entries with data, ``sigma = weight a^2``.
+
+def _limited_minimiser(
+    A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None, lower: FloatArray, max_iter: int = 60
+) -> FloatArray:
+    """Return argmin ``(e^x - a)^2 + weight/2 (x - b)^2`` over ``x >= lower = log(a/2)``, entrywise.
+
+    There the derivative is convex and increasing: Newton's steps never overshoot to the left, and to the right they are
+    stopped at an upper limit.
     """
+    highest = _right_of_minimum(A, b, weight)
+    x = highest.copy() if near is None else np.minimum(np.maximum(near, lower), highest)
+    for _ in range(max_iter):
+        E = np.exp(x)
+        slope = 2.0 * E * (E - A) + weight * (x - b)
+        bend = 2.0 * E * (2.0 * E - A) + weight
+        before = x
+        x = np.minimum(np.maximum(x - slope / bend, lower), highest)
+        if float(np.abs(x - before).max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
+            break
+    return x
 
-    first_weight, growth, largest_weight = 4.0, 2.0, 10.0
 
-    def __init__(self, loss: LimitedSquaredError) -> None:
-        super().__init__(loss.A, loss.ignore_diagonal)
-        self.with_data, self.weight = self.A > 0, self.first_weight
-        self.M = np.zeros_like(self.A)
-        self.limit = np.where(self.with_data, loss.lower, 0.0)
-
-    @property
-    def sigma(self) -> FloatArray:
-        """Weights of the quadratic penalty."""
-        return self.weight * self.A**2
-
-    def renew(self, X: FloatArray) -> None:
-        """Take the slope of the penalty at X as the multiplier, and penalise more."""
-        self.M = self._pressure(X)
-        self.weight = min(self.growth * self.weight, self.largest_weight)
-
-    def _pressure(self, X: FloatArray) -> FloatArray:
-        """``(M - sigma (X - lower))_+``; zero where there are no data."""
-        return np.where(self.with_data, np.maximum(self.M - self.sigma * (X - self.limit), 0.0), 0.0)
-
-    def _penalty(self, pressure: FloatArray) -> float:
-        return float(np.sum(pressure[self.with_data] ** 2 / (2.0 * self.sigma[self.with_data])))
-
-    def value(self, X: FloatArray) -> float:
-        """The loss and the penalty."""
-        return super().value(X) + self._penalty(self._pressure(X))
-
-    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient of both."""
-        total, G = super().value_and_gradient(X)
-        pressure = self._pressure(X)
-        G -= pressure
-        return total + self._penalty(pressure), G
-
-    def curvature(self, X: FloatArray) -> FloatArray:
-        """Second derivatives; a little of the metric keeps those of the tangent from vanishing."""
-        active = np.where(self._pressure(X) > 0, self.sigma, 0.0)
-        return super().curvature(X) + active + 1e-3 * super().metric_weights(X)
-
-    def metric_weights(self, X: FloatArray) -> FloatArray:
-        """Those of the loss, the multiplier's, and those of the penalty where it presses."""
-        pressure = self._pressure(X)
-        return super().metric_weights(X) + 0.3 * pressure + np.where(pressure > 0, 0.5 * self.sigma, 0.0)
+def _right_of_minimum(A: FloatArray, b: FloatArray, weight: Weight) -> FloatArray:
+    """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
+    c = np.log(np.where(A > 0, A, 1.0))
+    reach = np.sqrt(A * A + 2.0 * weight * np.maximum(b - c, 0.0))
+    with np.errstate(divide="ignore"):
+        x = np.maximum(c, np.log(0.5 * (A + reach)))
+    return np.where((b > c) | (A == 0), np.minimum(x, b), x)
 
 
 #: Losses by the names a user gives.

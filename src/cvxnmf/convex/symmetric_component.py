@@ -34,7 +34,8 @@ from cvxnmf.convex.methods import (
     ProjectedGradient,
     SymmetricAdaptive,
 )
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, add_effects
+from cvxnmf.linalg.symmetry import make_symmetric
 from cvxnmf.results import AnyPoint, FactorPoint, Point
 
 Family = Callable[[float], FloatArray]
@@ -74,11 +75,9 @@ class SymmetricComponent(DenseComponent[Cone]):
             least, family = _shifted_family(self, g, within_rounding)
         except sl.LinAlgError:
             return None
-        del g  # the check below needs the room
 
         def witness(shift: float) -> Witness:
-            Z = family(shift)
-            return {"Z": Z if np.array_equal(Z, Z.T) else (Z + Z.T) / 2, "metric": cone.s}
+            return {"Z": make_symmetric(family(shift)), "metric": cone.s}
 
         return prove_least_shift(loss.A, self.statement, least, witness, FIRST_PAD * self.size)
 
@@ -109,11 +108,12 @@ class LimitedComponent(SymmetricComponent):
         A multiplier that is not given is estimated from X.
         """
         loss, X = self.loss, point.dense()
-        multiplier = constraint_multiplier(self, loss.lower, X) if candidate is None else candidate
-        g = loss.value_and_gradient(X)[1]
+        multiplier = constraint_multiplier(self, X) if candidate is None else candidate
+        g = loss.value_and_gradient(X, out=X)[1]
         if multiplier is not None:
-            g -= np.where(loss.A > 0, np.maximum(0.0, g - multiplier), 0.0)
-        return self._prove_shifted(g)
+            np.copyto(multiplier, g, where=loss.A == 0)
+            np.minimum(multiplier, g, out=multiplier)
+        return self._prove_shifted(g if multiplier is None else multiplier)
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
         """A projected step does not know the limit."""
@@ -129,27 +129,23 @@ class LimitedComponent(SymmetricComponent):
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether the point has no effects that are not free, and respects the limit."""
-        return super().admits(point) and not self.lift(point.dense())
+        return super().admits(point) and not self.loss.lift(point.dense())
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return the nearest matrix of the cone, raised to its limit, and whether X lay outside beyond rounding."""
         X, restored = super().restore(X)
-        lift = self.lift(X)
+        lift = self.loss.lift(X)
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
         return X + lift, restored or lift > tolerance
 
     def raise_to_limit(self, point: FactorPoint) -> Point:
         """Return the point raised by a constant until it respects the lower limit."""
-        t = self.lift(point.dense())
+        t = self.loss.lift(point.dense())
         if t == 0.0:
             return Point(point.v, point.W)
         if self.cone.free_effects:
             return Point(point.v + 0.5 * t, point.W)
         return Point(point.v, np.column_stack([point.W, np.full(self.size, np.sqrt(t))]))
-
-    def lift(self, X: FloatArray) -> float:
-        """The least t >= 0 for which ``X + t 11'`` respects the lower limit."""
-        return max(0.0, float((self.loss.lower - X).max()))
 
 
 def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
@@ -166,41 +162,39 @@ def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_roundi
     t = component.cone.s**2
     unit = max(1e-300, float(g.max()), -float(g.min()))
     lowest = 0.0 if within_rounding else component.cone.smallest_eigenvalue(g) + component.trace
-    Z = g + component.loss.floor()
+    g += component.loss.floor()
+    diagonal = np.diag(g).copy()
 
     def family(shift: float) -> FloatArray:
-        raised = Z.copy()
-        raised.flat[:: len(Z) + 1] += shift * unit * t
-        return raised
+        g.flat[:: len(g) + 1] = diagonal + shift * unit * t
+        return g
 
     return max(0.0, -lowest) / unit, family
 
 
 def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
     """Shrink the gradient: ``Y = trace N + (1 - shift) g``."""
-    floor = component.loss.floor()
     lowest = component.cone.smallest_eigenvalue(g)
     if component.cone.free_effects:
-        g = _rows_summing_to_zero(g)
-    bounded = np.where(component.loss.A == 0, 0.0, -np.inf) if component.loss.limited else 0.0
+        _make_rows_sum_to_zero(g)
+    bounded = component.loss.A == 0 if component.loss.limited else True
 
     def family(shift: float) -> FloatArray:
         Z: FloatArray = (1.0 - min(shift, 1.0)) * g
-        Z += floor
-        return np.maximum(Z, bounded, out=Z)  # no lower than the edge of the domain, by rounding
+        Z += component.loss.floor()
+        return np.maximum(Z, 0.0, out=Z, where=bounded)  # no lower than the edge of the domain, by rounding
 
     return max(0.0, 1.0 - component.trace / -lowest) if lowest < 0 else 0.0, family
 
 
-def _rows_summing_to_zero(g: FloatArray) -> FloatArray:
-    """Take the last rounding out of the row sums by ``x_i + x_j`` off the diagonal; g is overwritten."""
+def _make_rows_sum_to_zero(g: FloatArray) -> None:
+    """Take the last rounding out of the row sums by ``x_i + x_j`` off the diagonal, in place."""
     n = len(g)
     for _ in range(2):
         x = g.sum(axis=1) / -(n - 2)
         x -= x.sum() / (2 * n - 2)
-        g += np.add.outer(x, x)
+        add_effects(g, x, x)
         np.fill_diagonal(g, 0.0)
-    return g
 
 
 def laplacian_dual(component: DenseComponent[Cone]) -> FloatArray:
@@ -210,18 +204,29 @@ def laplacian_dual(component: DenseComponent[Cone]) -> FloatArray:
 
 def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """Smallest convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
+    g.flat[:: len(g) + 1] -= g.sum(axis=1)
+    ratio = 0.0 if within_rounding else _laplacian_ratio(component, g.copy())
     floor = component.loss.floor()
     diagonal = floor.sum(axis=1)
-    g.flat[:: len(g) + 1] -= g.sum(axis=1)
-    Z = g + floor
-    ratio = 0.0 if within_rounding else _laplacian_ratio(component, g)
+    g += floor
+    del floor
+    blend = _Blend(g, diagonal)
+    return ratio / (1.0 + ratio), blend.raise_to
 
-    def family(shift: float) -> FloatArray:
-        blended = (1.0 - min(shift, 1.0)) * Z
-        blended.flat[:: len(Z) + 1] += min(shift, 1.0) * diagonal
-        return blended
 
-    return ratio / (1.0 + ratio), family
+class _Blend:
+    """``(1 - shift) Z + shift Diag(d)`` for shifts that grow, always in the place of Z."""
+
+    def __init__(self, Z: FloatArray, diagonal: FloatArray) -> None:
+        self.Z, self.own, self.other, self.share = Z, np.diag(Z).copy(), diagonal, 1.0
+
+    def raise_to(self, shift: float) -> FloatArray:
+        """The blend with this shift."""
+        share = max(0.0, 1.0 - shift)
+        self.Z *= share / self.share if self.share else 1.0
+        self.Z.flat[:: len(self.Z) + 1] = share * self.own + (1.0 - share) * self.other
+        self.share = share
+        return self.Z
 
 
 def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
@@ -232,9 +237,7 @@ def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
         return 0.0
 
 
-def constraint_multiplier(
-    component: DenseComponent[Cone], lower: FloatArray, X: FloatArray, rounds: int = 100
-) -> FloatArray | None:
+def constraint_multiplier(component: LimitedComponent, X: FloatArray, rounds: int = 100) -> FloatArray | None:
     """Estimate the multiplier W of the dual cone at X under ``X >= lower``.
 
     ``W = g - M``, ``M >= 0`` only where X touches its limit, and ``Y = W + trace N`` in the dual cone with
@@ -242,13 +245,14 @@ def constraint_multiplier(
     """
     cone, trace = component.cone, component.trace
     gradient = cone.add_penalty(component.loss.value_and_gradient(X)[1], trace)
-    if not np.all(np.abs(gradient) < ABSURD):
+    if not (-ABSURD < gradient.min() and gradient.max() < ABSURD):
         return None
-    penalty = cone.add_penalty(np.zeros_like(X), trace)
-    touching = X - lower < TOUCHING
+    touching = X < component.loss.lower() + TOUCHING
     span = cone.charged_directions(X)
-    Y = gradient
-    for _ in range(rounds):
+    inside = cone.project_complementary(gradient, span)
+    for _ in range(rounds - 1):
+        Y = np.minimum(inside, gradient, out=inside, where=touching)
+        np.copyto(Y, gradient, where=~touching)
         inside = cone.project_complementary(Y, span)
-        Y = np.where(touching, np.minimum(inside, gradient), gradient)
-    return inside - penalty
+    inside -= cone.add_penalty(np.zeros_like(gradient), trace)
+    return inside

@@ -1,4 +1,4 @@
-"""The array type of the package, and sparse arrays in a common form."""
+"""The array type of the package, effects of rows and columns, and sparse arrays in a common form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cvxnmf.linalg.row_chunks import row_chunks
+
 FloatArray = NDArray[np.float64]
+
+
+def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Add ``rows_i + columns_j`` to X in place, in row chunks, which saves a second matrix; the sum commutes."""
+    for chunk in row_chunks(*X.shape, budget=1 << 16):
+        X[chunk] += np.add.outer(rows[chunk], columns)
+    return X
 
 
 def csr_without_zeros(A: Any) -> Any:

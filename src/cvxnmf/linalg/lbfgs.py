@@ -16,13 +16,17 @@ LEAST_COSINE = 1e-10
 class Curvature:
     """The inverse Hessian as the last steps and changes of the gradient show it, on top of an initial inverse metric."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, most: float = np.inf) -> None:
+        """Remember at most so many steps, fewer if they hold more than `most` numbers, but always two."""
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)
+        self.most = most
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
         """Add a step and the change of the gradient along it."""
         product = float(np.vdot(step, change))
         if product > LEAST_COSINE * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+            while len(self.pairs) > 1 and 2 * step.size * (len(self.pairs) + 1) > self.most:
+                self.pairs.popleft()
             self.pairs.append((step, change, 1.0 / product))
 
     def forget(self) -> None:

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.linalg.arrays import FloatArray
+
 #: Differences of mirrored entries up to this share of the largest entry are rounding, perhaps of work in single precision.
 ROUNDING = 1e-6
+#: Rows and columns of a tile.
+TILE = 128
 
 
 def asymmetry(A: Any) -> float:
@@ -36,6 +40,16 @@ def most_asymmetric(A: Any) -> tuple[int, int]:
         return int(entries.row[place]), int(entries.col[place])
     i, j = np.unravel_index(int(np.nanargmax(difference)), difference.shape)
     return int(i), int(j)
+
+
+def make_symmetric(M: FloatArray) -> FloatArray:
+    """``(M + M') / 2`` in the place of M, in tiles."""
+    for i in range(0, len(M), TILE):
+        for j in range(i, len(M), TILE):
+            here, there = M[i : i + TILE, j : j + TILE], M[j : j + TILE, i : i + TILE]
+            here[:] = 0.5 * (here + there.T)
+            there[:] = here.T
+    return M
 
 
 def mirror_upper(upper: Any) -> Any:

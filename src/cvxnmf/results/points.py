@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.arrays import FloatArray, add_effects
 
 
 class Point(NamedTuple):
@@ -20,7 +19,7 @@ class Point(NamedTuple):
     def dense(self) -> FloatArray:
         """Return X itself, shape (n, n), symmetric to the last bit."""
         X: FloatArray = self.W @ self.W.T
-        return _with_effects(X, self.v, self.v)
+        return add_effects(X, self.v, self.v)
 
     def restrict_to(self, nodes: NDArray[np.intp]) -> Point:
         """Return the same point on a subset of the nodes."""
@@ -41,7 +40,7 @@ class PairedPoint(NamedTuple):
     def dense(self) -> FloatArray:
         """Return X itself, shape (m, n)."""
         X: FloatArray = self.W[: self.n_rows] @ self.W[self.n_rows :].T
-        return _with_effects(X, self.v[: self.n_rows], self.v[self.n_rows :])
+        return add_effects(X, self.v[: self.n_rows], self.v[self.n_rows :])
 
     def restrict_to(self, nodes: NDArray[np.intp]) -> PairedPoint:
         """Return the same point on a subset of rows and columns, columns counted after the rows."""
@@ -79,10 +78,3 @@ class MatrixPoint(NamedTuple):
 
 FactorPoint = Point | PairedPoint
 AnyPoint = FactorPoint | MatrixPoint
-
-
-def _with_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Add ``rows_i + columns_j`` to X in place, in row chunks, which saves a second matrix; the sum commutes."""
-    for chunk in row_chunks(*X.shape):
-        X[chunk] += np.add.outer(rows[chunk], columns)
-    return X

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from cvxnmf.convex.matrix_free import MatrixFreeComponent
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
-DESCENT_ARRAYS = 4
+DESCENT_ARRAYS = 5
+#: Vectors of the size of (v, W) that a descent holds, beside two for every step that it remembers: SciPy's copies among them.
+DESCENT_VECTORS = 19
 #: As many numbers are always granted.
-SMALL_PROBLEM = 2_000_000
+SMALL_PROBLEM = 500_000
 
 
 class Factored(ProjectedGradient):
@@ -39,7 +41,7 @@ class Factored(ProjectedGradient):
         """Descend over the factors, then take one projected step; the first one is needed to have factors."""
         if self.point.W.shape[1] == 0:
             super().step()
-        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // (15 * self.component.size)
+        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // ((DESCENT_VECTORS + 4) * self.component.size)
         del self.X  # the descent needs the room
         with single_thread():
             point = descend_factors(self.component, self.point, most, self.descent_steps)
@@ -92,7 +94,7 @@ def descend_factors(
         return value / unit, slope.ravel()
 
     first = np.column_stack([v, W]) if effects else W
-    memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - 11) / 2, 2, 20))  # L-BFGS holds 2 memory + 11 vectors
+    memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - DESCENT_VECTORS) / 2, 2, 20))
     options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": memory, "ftol": precision, "gtol": 0.0}
 
     def after_step(intermediate_result: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cvxnmf.convex import distances
 from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.factored import SMALL_PROBLEM
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.lbfgs import Curvature
 from cvxnmf.results import Point
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: No coordinate of a position moves by more than this in one step.
 LONGEST_MOVE = 1.0
+#: Dense n-by-n arrays that steps and changes of the gradient may fill.
+MEMORY_ARRAYS = 3
 
 
 class LaplacianDescent(Method):
@@ -38,7 +41,8 @@ class LaplacianDescent(Method):
     entering_rounds = 5
 
     def __init__(self, component: DenseComponent[Cone], point: Point) -> None:
-        self.component, self.curvature = component, Curvature(self.memory)
+        most = max(SMALL_PROBLEM, MEMORY_ARRAYS * component.size**2)
+        self.component, self.curvature = component, Curvature(self.memory, most)
         self._arrive(distances.from_point(point))
 
     def _arrive(self, x: FloatArray) -> None:

@@ -28,10 +28,10 @@ class LimitSplitting(Method):
     patience = 20
 
     def __init__(self, component: LimitedComponent, point: FactorPoint) -> None:
-        self.component, self.weight = component, np.outer(component.cone.s, component.cone.s) ** 2
+        self.component = component
         self.rho = 0.3 * component.average_curvature
         X = point.dense()
-        self.state = AlternatingDirections(X + component.lift(X))
+        self.state = AlternatingDirections(X + component.loss.lift(X))
         self.residual = np.zeros_like(X)
         self._arrive(point)
 
@@ -41,22 +41,24 @@ class LimitSplitting(Method):
 
     def dual_candidate(self) -> FloatArray | None:
         """Residual of the last projection: with the penalty it lies in the dual cone by construction."""
-        W: FloatArray = self.rho * self.weight * self.residual
+        W = self.component.cone.scale(self.component.cone.scaled_copy(self.residual))
+        W *= self.rho
         return W
 
     def step(self) -> None:
         """One round over cone, loss and multiplier."""
         component, state = self.component, self.state
-        target, before = state.target, state.Y
-        nearest = component.cone.project(target, component.trace / self.rho)
+        self.residual, before = state.target, state.Y
+        nearest = component.cone.project(self.residual, component.trace / self.rho)
         X = nearest.dense()
-        self.residual = X - target
-        state.update(X, lambda B: component.loss.proximal(B, self.rho * self.weight, before))
+        np.subtract(X, self.residual, out=self.residual)
+        weights = np.sqrt(self.rho) * component.cone.s**2
+        state.update(X, lambda B: component.loss.proximal(B, weights, before))
         self._balance(self._length(X - state.Y), self.rho * self._length(state.Y - before))
         self._arrive(nearest)
 
     def _length(self, D: FloatArray) -> float:
-        return float(np.sqrt(np.sum(self.weight * D * D)))
+        return float(np.linalg.norm(self.component.cone.scale(D)))
 
     def _balance(self, primal: float, dual: float) -> None:
         """Keep the two residuals within a factor of ten of each other."""
