@@ -9,8 +9,8 @@ import cvxnmf
 from builders import count_table, random_counts, random_graph
 from cvxnmf.convex import distances
 from cvxnmf.convex.losses import LimitedSquaredError
-from cvxnmf.convex.methods.augmented import AugmentedSquaredError
 from cvxnmf.convex.methods import Accelerated, DualAscent, NuclearSplitting, SymmetricAdaptive
+from cvxnmf.convex.methods.augmented import AugmentedSquaredError
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
 from cvxnmf.results import Point
 
@@ -112,7 +112,7 @@ def test_clipping_the_spectrum_proves_more_than_shrinking():
     for _ in range(30):
         method.step()
     slope = method.dual_candidate()
-    clipped = component.dual_point(method.point, slope).bound
+    clipped = component.dual_point(method.point, slope.copy()).bound  # which overwrites it
     shrunk = component.loss.dual_value(slope * min(1.0, 2 * component.trace / np.linalg.norm(slope, 2)))
     assert shrunk < clipped <= method.value
 

@@ -10,6 +10,7 @@ With ``l1 = trace = 0`` no ``UU'``, ``U >= 0``, of whatever rank, is nearer to A
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from cvxnmf.certificates.data import square_matrix, witness_arrays
 from cvxnmf.certificates.losses import SQUARED_ERROR, require_moderate_size
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_psd, safe_proof
+from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_mirrored, is_psd, row_slices, safe_proof
 from cvxnmf.certificates.statement import ZERO, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
 
@@ -53,16 +54,19 @@ def prove_dual(A: Any, statement: DoublyNonnegativeStatement, witness: Witness) 
     S, N = witness_arrays(witness, "S", "N")
     if S.shape != data.shape or N.shape != data.shape:
         raise CertificateError(f"The witness of shape {S.shape} does not match data of shape {data.shape}.")
-    if not (np.array_equal(S, S.T) and np.array_equal(N, N.T) and N.min() >= 0):
+    if not (is_mirrored(S) and is_mirrored(N) and N.min() >= 0):
         raise CertificateError("The witness is not symmetric, or its second part has a negative entry.")
-    if S.any() and not is_psd(S.copy(), np.abs(S).sum(axis=1)):
+    absolute = np.concatenate([np.abs(S[rows]).sum(axis=1) for rows in row_slices(*S.shape)])
+    if S.any() and not is_psd(S.copy(), absolute):
         raise CertificateError("The dual point is not positive semidefinite.")
-    Z = S + N
-    size = np.abs(S) + N + data + 0.5 * l1
-    Z += data - 0.5 * l1
-    Z.flat[:: len(Z) + 1] -= 0.5 * trace
-    size.flat[:: len(Z) + 1] += 0.5 * trace
-    norm, energy = float(np.vdot(data, data)), float(np.vdot(Z, Z))
-    rounding = UNITS_PER_TERM * UNIT * (norm + energy + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size)))
-    bound = float(np.ascontiguousarray((data - Z) * (data + Z)).sum())  # ||A||^2 - ||Z||^2, summed pairwise
-    return safe_proof(bound, rounding, norm)
+    norm, weight, terms = float(np.vdot(data, data)), 0.0, []
+    for rows in row_slices(*data.shape):
+        A, on_diagonal = data[rows], (np.arange(len(data[rows])), np.arange(len(data))[rows])
+        Z = S[rows] + N[rows]
+        Z += A - 0.5 * l1
+        Z[on_diagonal] -= 0.5 * trace
+        size = np.abs(S[rows]) + N[rows] + A + 0.5 * l1
+        size[on_diagonal] += 0.5 * trace
+        weight += float(np.vdot(Z, Z)) + float(np.vdot(np.abs(Z), size)) + UNIT * float(np.vdot(size, size))
+        terms.append(float(((A - Z) * (A + Z)).sum()))  # ||A||^2 - ||Z||^2, summed pairwise
+    return safe_proof(math.fsum(terms), UNITS_PER_TERM * UNIT * (norm + weight), norm)

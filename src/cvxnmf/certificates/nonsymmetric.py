@@ -65,8 +65,9 @@ def prove_dual(A: Any, statement: NonsymmetricStatement, witness: Witness) -> Pr
     """Return the bound that the witness proves."""
     data = data_matrix(A)
     require_moderate_size(data, LOSSES[statement.loss])
-    if statement.effects:
-        data = data[np.ix_(data.any(axis=1), data.any(axis=0))]
+    rows, columns = data.any(axis=1), data.any(axis=0)
+    if statement.effects and not (rows.all() and columns.all()):
+        data = data[np.ix_(rows, columns)]
     Z = witness_arrays(witness, "Z")[0]
     if Z.shape != data.shape or not Z.size:
         raise CertificateError(f"The witness of shape {Z.shape} does not match the data, of which {data.shape} carry entries.")
@@ -84,9 +85,12 @@ def _prove_nuclear(A: Array, statement: NonsymmetricStatement, Z: Array) -> Proo
     loss = LOSSES[statement.loss]
     floor = loss.domain_edge(A)
     share, mass = _margin_correction(floor, Z) if statement.effects else (0.0, 0.0)
-    error = 4 * UNIT * float(np.linalg.norm(Z + floor)) + 2 * share * float(np.linalg.norm(Z)) + mass
-    if not is_contraction(Z - floor, 2 * statement.trace, error):
+    error = 4 * UNIT * float(np.linalg.norm(Z) + np.linalg.norm(floor)) + 2 * share * float(np.linalg.norm(Z)) + mass
+    W = Z - floor
+    del floor
+    if not is_contraction(W, 2 * statement.trace, error):
         raise CertificateError("The dual point is larger than the penalty allows.")
+    del W
     totals, rounding, shifted, steepest = [], 0.0, 0.0, 0.0
     for rows in row_slices(*A.shape):
         values, weight, slope = loss.conjugate(A[rows], Z[rows])

@@ -48,7 +48,7 @@ def row_sums(M: Array) -> tuple[Array, Array]:
 
     Along contiguous rows numpy sums pairwise: an error of at most 18 + log2(n) roundoffs, well below 32 units.
     """
-    sums = np.ascontiguousarray(M).sum(axis=1)
+    sums = np.concatenate([np.ascontiguousarray(M[rows]).sum(axis=1) for rows in row_slices(*M.shape)])
     return sums, 32 * UNIT * sums
 
 
@@ -110,15 +110,17 @@ def is_psd(M: Array, size: Array, slack: float = 0.0, kernel_of_ones: bool = Fal
 
 
 def is_contraction(Y: Array, limit: float, error: float) -> bool:
-    """Whether the spectral norm of Y is at most `limit`, with Y off by at most `error` in the Frobenius norm."""
+    """Whether the spectral norm of Y, which is overwritten, is at most `limit`, with Y off by `error` at most in norm."""
     room = limit - error
     if not room > 0:
         return False
-    Y = (Y if Y.shape[0] >= Y.shape[1] else Y.T) / room
+    Y /= room
     energy = float(np.vdot(Y, Y))
     if not energy < math.inf:
         return False
-    M = -(Y.T @ Y)
+    Y = Y if Y.shape[0] >= Y.shape[1] else Y.T
+    M = Y.T @ Y
+    np.negative(M, out=M)
     M.flat[:: len(M) + 1] += 1.0
     return _cholesky_runs(M, 2 * (len(Y) + 16) * UNIT * (energy + 1.0))
 

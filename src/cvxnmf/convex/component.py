@@ -72,7 +72,7 @@ class Component(ABC, Generic[P]):
         """A dual point for an admissible point, accepted by the check, or None if it is too far off to tell anything.
 
         The candidate is what a method found on its way: a slope in the domain of the dual whose distance from the dual cone is
-        rounding, or the multiplier of a limit on X. Without it the gradient at the point is taken.
+        rounding, or the multiplier of a limit on X; it may be overwritten. Without it the gradient at the point is taken.
         """
 
     def certify(self, point: P, value: float, candidate: FloatArray | None = None) -> Certified:

@@ -71,10 +71,10 @@ class Cone(Geometry[Point]):
 
     def penalty(self, point: Point) -> float:
         """``<N, X>`` at a point in factors."""
-        SW = self.s[:, None] * point.W
-        return max(0.0, float(np.vdot(SW, SW)) - self._along_free_direction(SW))
+        W = point.W
+        return max(0.0, float(self.s**2 @ np.einsum("ij,ij->i", W, W)) - self._along_free_direction(W))
 
-    def _along_free_direction(self, SW: FloatArray) -> float:
+    def _along_free_direction(self, W: FloatArray) -> float:
         return 0.0
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
@@ -121,7 +121,9 @@ class Cone(Geometry[Point]):
         B -= span @ (span.T @ B)
         B -= (B @ span) @ span.T
         values, vectors = eigenpairs_above(B, 0.0)
-        half = vectors * np.sqrt(values)[None, :] * self.s[:, None]
+        half = vectors * np.sqrt(values)[None, :]
+        half *= self.s[:, None]
+        del B, vectors
         return np.asarray(half @ half.T)
 
     def charged_directions(self, X: FloatArray) -> FloatArray:
@@ -210,8 +212,8 @@ class ConditionallyPSD(Cone):
         W = point.W - mean[None, :]
         return Point(point.v + W @ mean + 0.5 * (mean @ mean), W)
 
-    def _along_free_direction(self, SW: FloatArray) -> float:
-        along = self.s @ SW / np.linalg.norm(self.s)
+    def _along_free_direction(self, W: FloatArray) -> float:
+        along = self.s**2 @ W / np.linalg.norm(self.s)
         return float(along @ along)
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:

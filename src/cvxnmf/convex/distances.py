@@ -46,12 +46,14 @@ def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]
     X = point.dense()
     loss, G = component.loss.value_and_gradient(X, out=X)
     margins, products = cone.factor_gradients(G, point.W)
-    gradient = np.empty_like(x)
-    gradient[:, 0] = 2.0 * margins
-    gradient[:, 1:] = 2.0 * (products - margins[:, None] * point.W)
+    del X, G
+    products -= margins[:, None] * point.W
     if trace:
-        gradient[:, 1:] += 2.0 * trace * cone.penalty_gradient(point.W)
+        products += trace * cone.penalty_gradient(point.W)
         loss += trace * cone.penalty(point)
+    gradient = np.empty_like(x)
+    gradient[:, 0], gradient[:, 1:] = margins, products
+    gradient *= 2.0
     return loss, gradient
 
 
@@ -63,12 +65,16 @@ def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Ca
     L = -E
     L.flat[:: len(L) + 1] += (1.0 + ridge) * sums + component.trace * component.cone.s**2
     E.flat[:: len(E) + 1] += sums
-    effects, positions = sl.cho_factor(E, overwrite_a=True, check_finite=False), sl.inv(L, overwrite_a=True, check_finite=False)
+    positions = sl.inv(L.T, overwrite_a=True, check_finite=False).astype(np.float32)  # good enough for a metric
+    del L
+    factor, lower = sl.cho_factor(E.T, overwrite_a=True, check_finite=False)
+    effects = factor.astype(np.float32), lower
+    del E, X, factor
 
     def solve(q: FloatArray) -> FloatArray:
-        h = np.empty_like(q)
-        h[:, 0] = sl.cho_solve(effects, q[:, 0], check_finite=False)
-        h[:, 1:] = positions @ q[:, 1:]
+        h, short = np.empty_like(q), q.astype(np.float32)
+        h[:, 0] = sl.cho_solve(effects, short[:, 0], check_finite=False)
+        h[:, 1:] = positions @ short[:, 1:]
         h *= 0.5
         return h
 
@@ -120,9 +126,9 @@ def laplacian_pencil(component: SymmetricDense, G: FloatArray, count: int) -> tu
     """
     floor = component.loss.floor()
     here = component.cone.add_penalty(G, component.trace)
-    there = -floor
-    there.flat[:: len(there) + 1] += floor.sum(axis=1)
+    there = np.negative(floor, out=None if floor is component.loss.A else floor)
     del floor
+    there.flat[:: len(there) + 1] -= there.sum(axis=1)
     there = component.cone.add_penalty(there, component.trace)
     scaling = 1.0 / np.sqrt(np.where(np.diag(there) > 0, np.diag(there), 1.0))  # a lone node has a zero Laplacian
     direction = 1.0 / scaling / np.linalg.norm(1.0 / scaling)

@@ -21,7 +21,8 @@ from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
 from cvxnmf.convex.methods import DualAscent, ProjectionAdaptive, ProjectionSplitting
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import definite_parts, smallest_eigenvalue
+from cvxnmf.linalg.eigen import smaller_definite_part, smallest_eigenvalue
+from cvxnmf.linalg.row_chunks import cached_rows
 from cvxnmf.results import AnyPoint, MatrixPoint, Solution
 
 #: A matrix counts as positive semidefinite if no eigenvalue is below minus this share of its norm, per row.
@@ -32,6 +33,7 @@ ASCENT_STEPS = 60
 RAISES = (0.9, 0.99, 0.999)
 #: First diagonal raise of S, per row and unit of its trace.
 FIRST_PAD = 1e-15
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +46,34 @@ class ProjectionComponent(Component[MatrixPoint]):
     entries = ...
     methods = {"adaptive": ProjectionAdaptive, "splitting": ProjectionSplitting, "accelerated": DualAscent}
 
-    @cached_property
+    @property
     def B(self) -> FloatArray:
-        """The matrix that is projected."""
-        B: FloatArray = self.A - 0.5 * self.statement.l1
-        B.flat[:: len(B) + 1] -= 0.5 * self.statement.trace
-        return B
+        """The matrix that is projected, a new array."""
+        return self.add_data(np.zeros_like(self.A))
+
+    def add_data(self, M: FloatArray) -> FloatArray:
+        """``M + B``, in the place of M."""
+        M += self.A
+        M -= 0.5 * self.statement.l1
+        M.flat[:: len(M) + 1] -= 0.5 * self.statement.trace
+        return M
+
+    def positive_part(self, N: FloatArray) -> FloatArray:
+        """The positive part of ``B + N``."""
+        part, is_positive = smaller_definite_part(self.add_data(N.copy()))
+        if not is_positive:
+            part += N
+            self.add_data(part)
+        return part
+
+    def parts(self, N: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The positive and the negative part of ``B + N``, that is ``positive - negative``."""
+        part, is_positive = smaller_definite_part(self.add_data(N.copy()))
+        other = self.add_data(N.copy())
+        if is_positive:
+            return part, np.subtract(part, other, out=other)
+        other += part
+        return other, part
 
     @cached_property
     def scale(self) -> float:
@@ -62,10 +86,12 @@ class ProjectionComponent(Component[MatrixPoint]):
 
     def value(self, point: MatrixPoint) -> float:
         """The objective at a doubly nonnegative matrix."""
-        X = point.matrix
+        X, l1, total = point.matrix, self.statement.l1, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            D = X - self.A
-            return float(np.vdot(D, D)) + self.statement.l1 * float(np.abs(X).sum()) + self.statement.trace * float(np.trace(X))
+            for rows in cached_rows(X):
+                D = X[rows] - self.A[rows]
+                total += float(np.vdot(D, D)) + l1 * float(np.abs(X[rows]).sum())
+            return total + self.statement.trace * float(np.trace(X))
 
     def start(self, given: MatrixPoint | None = None) -> MatrixPoint:
         """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
@@ -86,8 +112,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         norm = float(np.linalg.norm(Y))
         lowest = smallest_eigenvalue(Y.copy())
         Y.flat[:: len(Y) + 1] += max(0.0, -lowest) + ROUNDING * len(Y) * norm  # with room for rounding: truly PSD
-        fit = float(np.vdot(Y, self.B))
-        Y *= max(0.0, fit) / max(float(np.vdot(Y, Y)), np.finfo(np.float64).tiny)
+        Y *= max(0.0, self._fit(Y)) / max(float(np.vdot(Y, Y)), np.finfo(np.float64).tiny)
         return MatrixPoint(Y)
 
     def dual_value(self, P: FloatArray) -> float:
@@ -100,17 +125,32 @@ class ProjectionComponent(Component[MatrixPoint]):
         P is raised by a constant, what is still negative is clipped, and the clipped row sums go to the diagonal: all three
         leave it positive semidefinite. The best constant of a few, scaled to fit best.
         """
-        below = np.maximum(-P, 0.0)
-        best, best_fit = P, -np.inf
-        for raised_by in (0.0, *np.quantile(below, RAISES)) if below.any() else (0.0,):
-            Y = P + raised_by
-            clipped = np.maximum(-Y, 0.0)
-            Y += clipped
-            Y.flat[:: len(Y) + 1] += clipped.sum(axis=1) + ROUNDING * len(Y) * float(np.linalg.norm(Y))
-            fit = max(0.0, float(np.vdot(Y, self.B))) / max(float(np.linalg.norm(Y)), np.finfo(np.float64).tiny)
+        below = np.minimum(P, 0.0)
+        np.negative(below, out=below)
+        raises = (0.0, *np.quantile(below, RAISES, overwrite_input=True)) if below.any() else (0.0,)
+        Y, best, best_fit = below, 0.0, -np.inf  # its room is free now
+        for raised_by in raises:
+            fit = self._fit(self._raise_and_clip(P, raised_by, Y)) / max(float(np.linalg.norm(Y)), TINY)
             if fit > best_fit:
-                best, best_fit = Y, fit
-        return MatrixPoint(best * (best_fit / max(float(np.linalg.norm(best)), np.finfo(np.float64).tiny)))
+                best, best_fit = raised_by, fit
+        self._raise_and_clip(P, best, Y)
+        Y *= max(0.0, best_fit) / max(float(np.linalg.norm(Y)), TINY)
+        return MatrixPoint(Y)
+
+    def _fit(self, Y: FloatArray) -> float:
+        """``<B, Y>`` for a nonnegative Y."""
+        terms = self.statement
+        return float(np.vdot(Y, self.A)) - 0.5 * terms.l1 * float(Y.sum()) - 0.5 * terms.trace * float(np.trace(Y))
+
+    def _raise_and_clip(self, P: FloatArray, raised_by: float, Y: FloatArray) -> FloatArray:
+        """Write P raised by a constant into Y, what is negative clipped, and the clipped row sums on the diagonal."""
+        np.add(P, raised_by, out=Y)
+        before = Y.sum(axis=1)
+        np.maximum(Y, 0.0, out=Y)
+        clipped = np.maximum(Y.sum(axis=1) - before, 0.0)
+        room = ROUNDING * len(Y) * float(np.linalg.norm(Y))  # for the rounding of those sums, too
+        Y.flat[:: len(Y) + 1] += clipped + room
+        return Y
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
@@ -118,28 +158,28 @@ class ProjectionComponent(Component[MatrixPoint]):
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
-        N = self._ascend_dual(point.dense()) if candidate is None else np.maximum(candidate, 0.0)
-        return self._prove(N, definite_parts(self.B + N)[1])
+        N = self._ascend_dual(point.dense()) if candidate is None else candidate
+        return self._prove(N, self.parts(N)[1])
 
     def certify(self, point: MatrixPoint, value: float, candidate: FloatArray | None = None) -> Certified:
         """The better one of the point and of what the multiplier's positive part suggests, and the multiplier's dual point."""
         if candidate is None:
             return super().certify(point, value)
-        N = np.maximum(candidate, 0.0)
-        P, S = definite_parts(self.B + N)
+        N = candidate
+        P, S = self.parts(N)
         other = self.nonnegative_near(P)
         value_there = self.value(other)
         point, value = (other, value_there) if value_there < value else (point, value)
+        del P, other  # the check needs the room
         return Certified(point, value, self._prove(N, S))
 
     def _prove(self, N: FloatArray, S: FloatArray) -> Dual | None:
         """The dual point (S, N), the diagonal of S raised until the check accepts it."""
-        unit = float(np.trace(S))
+        unit, diagonal = float(np.trace(S)), np.diag(S).copy()
 
         def family(shift: float) -> Witness:
-            raised = S.copy()
-            raised.flat[:: len(S) + 1] += shift * unit
-            return {"S": raised, "N": N}
+            S.flat[:: len(S) + 1] = diagonal + shift * unit
+            return {"S": S, "N": N}
 
         return prove_least_shift(self.A, self.statement, 0.0, family, FIRST_PAD * len(S), largest=1.0)
 

@@ -9,7 +9,7 @@ diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
     paper's MSE   the same on x >= log(a/2) only
 
 What else is known of a loss stands in its class: whether it limits X, whether the edge of the noise is known for it, whether
-products with the model are enough to minimise it. All of them work on rows in chunks, so that little room is needed beside data and
+products with the model are enough to minimise it. They work on rows in chunks, so that little room is needed beside data and
 result.
 """
 
@@ -22,11 +22,9 @@ import numpy as np
 from scipy.special import entr, wrightomega, xlogy
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.row_chunks import cached_rows
 
 LOG_2 = float(np.log(2.0))
-#: Entries of a chunk of rows: small enough for a processor's cache.
-CHUNK_ENTRIES = 1 << 15
 #: Weights of entries, all alike or ``w_i w_j``.
 Weight = FloatArray | float
 
@@ -160,7 +158,7 @@ class Loss(ABC):
         return self._curvature(X, rows)
 
     def _chunks(self) -> Iterator[slice]:
-        return row_chunks(*self.A.shape, budget=CHUNK_ENTRIES)
+        return cached_rows(self.A)
 
     def _total(self, variable_part: float) -> float:
         """The loss itself; rounding must not take it below zero."""

@@ -52,8 +52,10 @@ class NuclearNorm(Geometry[PairedPoint]):
             mean = float(B.mean())
             v[:m], v[m:] = B.mean(axis=1) - 0.5 * mean, B.mean(axis=0) - 0.5 * mean
         left, values, right = singular_triples_above(self.centre(B), 2.0 * threshold)
-        root = np.sqrt(values - 2.0 * threshold)
-        return PairedPoint(v, np.concatenate([left * root, right * root]), m)
+        root, W = np.sqrt(values - 2.0 * threshold), np.empty((sum(self.shape), len(values)))
+        np.multiply(left, root, out=W[:m])
+        np.multiply(right, root, out=W[m:])
+        return PairedPoint(v, W, m)
 
     def inner(self, X: FloatArray) -> float:
         """Twice the nuclear norm of the centred X."""

@@ -29,6 +29,7 @@ from cvxnmf.convex.methods import (
 from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, singular_triples_above, spectral_norm
+from cvxnmf.linalg.row_chunks import cached_rows
 from cvxnmf.results import AnyPoint
 
 #: Relative error of one operation.
@@ -67,41 +68,54 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
         g = self.balanced_gradient(point) if candidate is None else candidate
         if not (-ABSURD < g.min() and g.max() < ABSURD):
             return None
-        floor, limit = loss.floor(), 2.0 * self.trace
-        g = self._clip_spectrum(g, limit) if limit else g
+        limit = 2.0 * self.trace
+        if limit:
+            self._clip_spectrum(g, limit)
         norm = spectral_norm(g)
         if not norm < np.inf:
             return None
         least = max(0.0, 1.0 - limit / norm) if norm > 0 else 0.0
-        pad = 4 * ROUNDOFF * (sum(g.shape) * float(np.vdot(g / limit, g / limit)) + 64 * float(floor.sum()) / limit)
+        margins = _margins(loss.floor())
+        size = sum(g.shape) * (float(np.linalg.norm(g)) / limit) ** 2 + 64 * float(margins[0].sum()) / limit
 
         def family(shift: float) -> Witness:
             Z: FloatArray = (1.0 - min(shift, 1.0)) * g
-            Z += floor
+            Z += loss.floor()
             np.maximum(Z, 0.0, out=Z)
-            return {"Z": _with_margins_of(floor, Z) if cone.free_effects else Z}
+            if cone.free_effects:
+                _mend_margins(Z, *margins)
+            return {"Z": Z}
 
-        return prove_least_shift(loss.A, self.statement, least, family, max(pad, FIRST_PAD), largest=10.0)
+        return prove_least_shift(loss.A, self.statement, least, family, max(4 * ROUNDOFF * size, FIRST_PAD), largest=10.0)
 
-    def _clip_spectrum(self, g: FloatArray, limit: float) -> FloatArray:
-        """The best of some rounds of clipping singular values, staying in the domain of the dual, and mending the margins.
+    def _clip_spectrum(self, g: FloatArray, limit: float) -> None:
+        """The best of some rounds of clipping singular values, in place of g, staying in the domain of the dual, margins mended.
 
         Shrinking all of g because of one singular value would be ruinous where the data span a wide range.
         """
-        floor = self.loss.floor()
-        lowest = INSIDE * (g + floor) - floor
-        best, best_bound = g, -np.inf
+        best, here = -np.inf, g
         for remaining in reversed(range(CLIPPING_ROUNDS + 1)):
-            left, values, right = singular_triples_above(g, limit)
-            shrunk = g * min(1.0, limit / values.max(initial=limit))
-            bound = self.loss.dual_value(shrunk)
-            if bound > best_bound:
-                best, best_bound = g, bound
+            left, values, right = singular_triples_above(here, limit)
+            bound = self.loss.dual_value(here, min(1.0, limit / values.max(initial=limit)))
+            if bound > best:
+                best, g[:] = bound, here
             if not len(values) or not remaining:
                 break
-            clipped = g - (left * (values - limit)) @ right.T
-            g = _scaled_to_margins(floor, np.maximum(clipped, lowest) + floor, self.cone.free_effects) - floor
-        return best
+            left *= limit - values
+            clipped = left @ right.T
+            del left, right
+            clipped += here
+            here = self._return_to_domain(clipped, here)
+
+    def _return_to_domain(self, clipped: FloatArray, before: FloatArray) -> FloatArray:
+        """No nearer to the edge of the domain than a share of the distance before, and with margins of zero; overwritten."""
+        floor = self.loss.floor()
+        for rows in cached_rows(clipped):
+            clipped[rows] = np.maximum(clipped[rows] + floor[rows], INSIDE * (before[rows] + floor[rows]))
+        if self.cone.free_effects:
+            _scale_to_margins(clipped, *_margins(floor))
+        clipped -= floor
+        return clipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +144,24 @@ class PairedComponent(DenseComponent[PSD]):
         return prove_least_shift(A, self.statement, least, family, FIRST_PAD, largest=10.0)
 
 
-def _scaled_to_margins(floor: FloatArray, Z: FloatArray, free_effects: bool, rounds: int = 30) -> FloatArray:
-    """Z, its rows and columns scaled in turns until they sum to those of the floor; only where effects are free must they."""
-    if free_effects:
-        rows, columns = floor.sum(axis=1), floor.sum(axis=0)
-        for _ in range(rounds):
-            Z *= (rows / Z.sum(axis=1))[:, None]
-            Z *= columns / Z.sum(axis=0)
-    return Z
+def _margins(M: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Row and column sums by pairwise summation, which needs contiguous rows."""
+    return M.sum(axis=1), _column_sums(M)
 
 
-def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> FloatArray:
-    """Give Z the margins of the floor to the last digits: scale down what is too heavy, add what is missing."""
-    rows, columns = floor.sum(axis=1), _column_sums(floor)
+def _column_sums(M: FloatArray) -> FloatArray:
+    return np.concatenate([np.ascontiguousarray(M.T[columns]).sum(axis=1) for columns in cached_rows(M.T)])
+
+
+def _scale_to_margins(Z: FloatArray, rows: FloatArray, columns: FloatArray, rounds: int = 30) -> None:
+    """Scale rows and columns of Z in turns until they have these sums, in place."""
+    for _ in range(rounds):
+        Z *= (rows / Z.sum(axis=1))[:, None]
+        Z *= columns / Z.sum(axis=0)
+
+
+def _mend_margins(Z: FloatArray, rows: FloatArray, columns: FloatArray, rounds: int = 2) -> None:
+    """Give Z these margins to the last digits: scale down what is too heavy, add what is missing; in place."""
     for _ in range(rounds):
         Z *= np.minimum(1.0, rows / Z.sum(axis=1))[:, None]
         Z *= np.minimum(1.0, columns / _column_sums(Z))[None, :]
@@ -150,9 +169,3 @@ def _with_margins_of(floor: FloatArray, Z: FloatArray, rounds: int = 2) -> Float
         total = min(float(missing.sum()), float(lacking.sum()))
         if total > 0:
             add_outer(Z, missing / missing.sum(), lacking * (total / lacking.sum()))
-    return Z
-
-
-def _column_sums(M: FloatArray) -> FloatArray:
-    """Column sums by pairwise summation, which needs contiguous columns."""
-    return np.asarray(np.ascontiguousarray(M.T).sum(axis=1))

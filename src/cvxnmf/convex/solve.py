@@ -162,9 +162,7 @@ class _Run:
     def solve_component(self, component: Component[Any], given: Any) -> None:
         """Run the method on one component until its gap is certified."""
         self.search = None
-        method = component.methods[self.method](component, component.start(given))
-        method.aim = self.tol
-        self.search = _Search(component, method)
+        self.search = _Search(component, component.methods[self.method](component, component.start(given)), self.tol)
         stopped = Status.INTERRUPTED in self.statuses
         try:
             if component.certifies_start:
@@ -176,6 +174,7 @@ class _Run:
     def _finish(self, status: Status, tidy: bool = True) -> None:
         """Keep what the search found, in tidy factors unless somebody waits."""
         assert self.search is not None
+        del self.search.method  # what it holds is not needed any more, its room is
         if status is Status.MAX_ITER:
             self.search.keep(self.search.component.last_dual(self.search.point))
         self.points.append(self.search.tidy_point() if tidy else self.search.point)
@@ -245,8 +244,9 @@ class _Run:
 class _Search:
     """The state of one component: the method at work, the best point and the best proved bound."""
 
-    def __init__(self, component: Component[Any], method: Method) -> None:
-        self.component, self.method, self.tol = component, method, method.aim
+    def __init__(self, component: Component[Any], method: Method, tol: float) -> None:
+        self.component, self.method, self.tol = component, method, tol
+        method.aim = tol
         self.point, self.value = method.point, method.value
         self.dual: Dual | None = None
         self.idle, self.gap_before = 0, np.inf

@@ -107,13 +107,16 @@ class LimitedComponent(SymmetricComponent):
 
         A multiplier that is not given is estimated from X.
         """
-        loss, X = self.loss, point.dense()
+        return self._prove_shifted(self._lowered_gradient(point.dense(), candidate))
+
+    def _lowered_gradient(self, X: FloatArray, candidate: FloatArray | None) -> FloatArray:
+        """The gradient at X, no higher than the multiplier where A > 0; both are overwritten."""
         multiplier = constraint_multiplier(self, X) if candidate is None else candidate
-        g = loss.value_and_gradient(X, out=X)[1]
-        if multiplier is not None:
-            np.copyto(multiplier, g, where=loss.A == 0)
-            np.minimum(multiplier, g, out=multiplier)
-        return self._prove_shifted(g if multiplier is None else multiplier)
+        g = self.loss.value_and_gradient(X, out=X)[1]
+        if multiplier is None:
+            return g
+        np.copyto(multiplier, g, where=self.loss.A == 0)
+        return np.minimum(multiplier, g, out=multiplier)
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
         """A projected step does not know the limit."""

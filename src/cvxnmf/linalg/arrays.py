@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.row_chunks import cached_rows
 
 FloatArray = NDArray[np.float64]
 
 
 def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
     """Add ``rows_i + columns_j`` to X in place, in row chunks, which saves a second matrix; the sum commutes."""
-    for chunk in row_chunks(*X.shape, budget=1 << 16):
+    for chunk in cached_rows(X):
         X[chunk] += np.add.outer(rows[chunk], columns)
     return X
 

@@ -40,17 +40,17 @@ def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = Non
     return values[::-1][:keep], vectors[:, ::-1][:, :keep]
 
 
-def definite_parts(M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Positive and negative part of a symmetric M, both positive semidefinite up to rounding: ``M = positive - negative``."""
-    values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+def smaller_definite_part(M: FloatArray) -> tuple[FloatArray, bool]:
+    """The positive or the negative part of a symmetric M, whichever has fewer eigenvalues, and whether it is the positive one.
+
+    ``M = positive - negative``, both positive semidefinite up to rounding. M is overwritten.
+    """
+    values, vectors = sl.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
     first = int(np.searchsorted(values, 0.0, side="right"))
-    if 2 * first >= len(values):  # fewer positive pairs: their product is cheaper
-        half = vectors[:, first:] * np.sqrt(values[first:])
-        positive: FloatArray = half @ half.T
-        return positive, positive - M
-    half = vectors[:, :first] * np.sqrt(-values[:first])
-    negative: FloatArray = half @ half.T
-    return M + negative, negative
+    is_positive = 2 * first >= len(values)
+    chosen = slice(first, None) if is_positive else slice(first)
+    half = vectors[:, chosen] * np.sqrt(np.abs(values[chosen]))
+    return np.asarray(half @ half.T), is_positive
 
 
 def best_low_rank(M: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, float]:
@@ -85,7 +85,7 @@ def singular_triples_above(B: FloatArray, threshold: float) -> tuple[FloatArray,
     if B.shape[0] < B.shape[1]:
         right, values, left = singular_triples_above(B.T, threshold)
         return left, values, right
-    squares, vectors = sl.eigh(B.T @ B, driver="evd", check_finite=False)
+    squares, vectors = sl.eigh((B.T @ B).T, driver="evd", overwrite_a=True, check_finite=False)
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     if threshold < SMALLEST_GRAM_SHARE * values[0]:
         left, values, right = sl.svd(B, full_matrices=False, check_finite=False)
@@ -101,8 +101,11 @@ def spectral_norm(B: FloatArray) -> float:
     unit = max(float(B.max(initial=0.0)), -float(B.min(initial=0.0)))
     if not 0 < unit < np.inf:
         return unit
-    thin = (B if B.shape[0] >= B.shape[1] else B.T) / unit
-    top = sl.eigh(thin.T @ thin, eigvals_only=True, subset_by_index=[thin.shape[1] - 1] * 2, check_finite=False)
+    unit = 1.0 if 1e-100 < unit < 1e100 else unit  # squares neither vanish nor overflow
+    thin = B if unit == 1.0 else B / unit
+    thin = thin if B.shape[0] >= B.shape[1] else thin.T
+    options = {"eigvals_only": True, "subset_by_index": [thin.shape[1] - 1] * 2, "overwrite_a": True, "check_finite": False}
+    top = sl.eigh((thin.T @ thin).T, **options)
     return float(unit * np.sqrt(max(0.0, top[0])))
 
 

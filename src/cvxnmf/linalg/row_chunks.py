@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from numpy.typing import NDArray
+
+#: Entries of a chunk that stays in a processor's cache.
+CACHED_ENTRIES = 1 << 14
 
 
 def row_chunks(n_rows: int, entries_per_row: int, budget: int = 1 << 18) -> Iterator[slice]:
@@ -15,3 +21,8 @@ def row_chunks(n_rows: int, entries_per_row: int, budget: int = 1 << 18) -> Iter
     """
     height = max(1, budget // max(1, entries_per_row))
     return (slice(first, min(first + height, n_rows)) for first in range(0, n_rows, height))
+
+
+def cached_rows(M: NDArray[Any]) -> Iterator[slice]:
+    """Slices of consecutive rows of M, or of an array of its shape, that stay in a processor's cache."""
+    return row_chunks(len(M), M[0].size, CACHED_ENTRIES)

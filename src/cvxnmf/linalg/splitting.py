@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import cached_rows
 
 
 class AlternatingDirections:
@@ -29,12 +30,11 @@ class AlternatingDirections:
 
     def update(self, X: FloatArray, proximal_g: Callable[[FloatArray], FloatArray]) -> None:
         """Renew Y and U."""
-        relaxed = self.relaxation * X
-        relaxed += (1.0 - self.relaxation) * self.Y
-        relaxed += self.U
+        relaxed = self.U  # in its place
+        for rows in cached_rows(X):
+            relaxed[rows] += self.relaxation * X[rows] + (1.0 - self.relaxation) * self.Y[rows]
         self.Y = proximal_g(relaxed)
         relaxed -= self.Y
-        self.U = relaxed
 
     def rescale(self, factor: float) -> None:
         """Keep the multiplier ``rho U`` when rho is multiplied by a factor."""

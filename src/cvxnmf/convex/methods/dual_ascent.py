@@ -8,7 +8,6 @@ import numpy as np
 
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import definite_parts
 from cvxnmf.linalg.momentum import Momentum
 from cvxnmf.results import MatrixPoint
 
@@ -26,7 +25,7 @@ class DualAscent(Method):
 
     def __init__(self, component: ProjectionComponent, point: MatrixPoint, N: FloatArray | None = None) -> None:
         self.component, self.momentum = component, Momentum()
-        self.N = self.ahead = np.zeros_like(component.B) if N is None else N
+        self.N = self.ahead = np.zeros_like(component.A) if N is None else N
         self.point, self.value = point, component.value(point)
         self.best_N, self.best_bound = self.N, -np.inf
         self.gaps: list[float] = []  # relative gap after every step
@@ -50,7 +49,7 @@ class DualAscent(Method):
     def step(self) -> None:
         """One step from the extrapolated multiplier."""
         component, ahead, before = self.component, self.ahead, self.N
-        positive = definite_parts(component.B + ahead)[0]
+        positive = component.positive_part(ahead)
         bound = component.dual_value(positive)
         if bound > self.best_bound:
             self.best_N, self.best_bound = ahead, bound
@@ -59,7 +58,11 @@ class DualAscent(Method):
         if value < self.value:
             self.point, self.value = restored, value
         self.gaps.append(max(0.0, self.value - self.best_bound) / max(self.value, 1e-300))
-        self.N = np.maximum(0.0, ahead - positive)
-        if float(np.vdot(ahead - self.N, self.N - before)) > 0:
+        self.N = np.subtract(ahead, positive, out=positive)
+        np.maximum(self.N, 0.0, out=self.N)
+        moved = self.N - before
+        if float(np.vdot(ahead, moved)) > float(np.vdot(self.N, moved)):
             self.momentum.restart()
-        self.ahead = np.maximum(0.0, self.N + self.momentum.extrapolation() * (self.N - before))
+        moved *= self.momentum.extrapolation()
+        moved += self.N
+        self.ahead = np.maximum(moved, 0.0, out=moved)

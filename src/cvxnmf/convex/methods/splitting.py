@@ -8,7 +8,8 @@ import numpy as np
 
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import definite_parts
+from cvxnmf.linalg.eigen import smaller_definite_part
+from cvxnmf.linalg.row_chunks import cached_rows
 from cvxnmf.linalg.splitting import AlternatingDirections
 from cvxnmf.results import FactorPoint, MatrixPoint
 
@@ -94,7 +95,7 @@ class NuclearSplitting(Method):
     def step(self) -> None:
         """One round over penalty, loss and multiplier."""
         component, state, near = self.component, self.state, self.state.Y
-        self.point = component.cone.project(state.target, component.trace / self.rho)
+        self.point = component.cone.project_scaled(component.cone.scale(state.target), component.trace / self.rho)
         X = self.point.dense()
         self.value = component.value(self.point, X)
         state.update(X, lambda B: component.loss.proximal(B, self.rho, near))
@@ -113,8 +114,9 @@ class NuclearSplitting(Method):
 class ProjectionSplitting(Method):
     """Alternating directions between positive semidefinite and nonnegative matrices, for the matrix of both nearest to B.
 
-    ``X = P((B + rho (Y - U)) / (1 + rho))``, ``Y = (X + U)_+``; ``-rho U >= 0`` is the multiplier of ``X >= 0``. A rho that
-    grows to a limit was the fastest of the rules tried (docs/mathematics.md).
+    ``X = P((B + rho (Y - U)) / (1 + rho))``, ``Y = (X + U)_+``; ``-rho U >= 0`` is the multiplier of ``X >= 0``. Y and U are the
+    positive and the negative part of one matrix R, so that ``Y - U = |R|``. A rho that grows to a limit was the fastest of the
+    rules tried (docs/mathematics.md).
     """
 
     check_every = 10
@@ -125,23 +127,36 @@ class ProjectionSplitting(Method):
 
     def __init__(self, component: ProjectionComponent, point: MatrixPoint) -> None:
         self.component, self.rho = component, 3.0
-        self.state = AlternatingDirections(np.maximum(component.B, 0.0), self.relaxation)  # nearer than a restored point
+        self.R = np.maximum(component.B, 0.0)  # nearer than a restored point
         self.point, self.value = point, component.value(point)
 
     def dual_candidate(self) -> FloatArray | None:
         """The multiplier N of ``X >= 0``."""
-        return np.maximum(0.0, -self.rho * self.state.U)
+        N = np.minimum(self.R, 0.0)
+        N *= -self.rho
+        return N
 
     def settle(self) -> None:
         """Make a doubly nonnegative matrix of the current one; it costs an eigenvalue, so not at every step."""
-        self.point = self.component.nearest_admissible(self.state.Y)
+        self.point = self.component.nearest_admissible(self.R)
         self.value = self.component.value(self.point)
 
     def step(self) -> None:
-        """One round over the two sets and the multiplier."""
-        B, rho = self.component.B, self.rho
-        X = definite_parts((B + rho * self.state.target) / (1.0 + rho))[0]
-        self.state.update(X, lambda Y: np.maximum(Y, 0.0))
-        factor = min(self.growth, self.largest_rho / rho)
+        """One round over the two sets and the multiplier, which is kept when rho grows."""
+        X, is_positive = smaller_definite_part(self._mean())
+        if not is_positive:
+            X += self._mean()
+        factor = min(self.growth, self.largest_rho / self.rho)
+        for rows in cached_rows(X):
+            R = self.R[rows]
+            R[:] = self.relaxation * X[rows] + np.where(R > 0, (1.0 - self.relaxation) * R, R)
+            np.divide(R, factor, out=R, where=R < 0)
         self.rho *= factor
-        self.state.rescale(factor)
+
+    def _mean(self) -> FloatArray:
+        """``(B + rho |R|) / (1 + rho)``."""
+        M: FloatArray = np.abs(self.R)
+        M *= self.rho
+        self.component.add_data(M)
+        M /= 1.0 + self.rho
+        return M

@@ -1,0 +1,68 @@
+"""Peak memory of a whole solve, bounds and checks included, in dense arrays of the size of the data."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import cvxnmf
+
+N = 380
+
+
+def graph(n=N):
+    """Four sparse clusters."""
+    rng = np.random.default_rng(1)
+    together = np.equal.outer(np.arange(n) % 4, np.arange(n) % 4)
+    upper = np.triu(rng.random((n, n)) < np.where(together, 0.12, 0.01), 1)
+    A = (upper | upper.T).astype(float)
+    kept = A.any(axis=0)
+    return A[kept][:, kept]
+
+
+def blocks():
+    return cvxnmf.block_graph(N, 0.3, 0.7)[0].astype(float)
+
+
+def table(rows=N, columns=300):
+    """Counts of a wide range."""
+    rng = np.random.default_rng(3)
+    mean = 900.0 * np.outer(1 / np.arange(1, rows + 1), 1 / np.arange(1, columns + 1))
+    A = rng.poisson(mean * rng.gamma(2, 0.5, mean.shape)).astype(float)
+    return A[A.any(axis=1)][:, A.any(axis=0)]
+
+
+#: Problems, and how many steps show every stage of their methods.
+KINDS = {
+    "KL, trace 0, dense": (lambda: cvxnmf.symmetric(blocks()), 12),
+    "KL, trace 0, sparse": (lambda: cvxnmf.symmetric(graph()), 10),
+    "KL, trace 1": (lambda: cvxnmf.symmetric(graph(), trace=1.0), 2),
+    "KL, trace auto": (lambda: cvxnmf.symmetric(graph(), trace="auto"), 2),
+    "KL, ignored diagonal": (lambda: cvxnmf.symmetric(graph(), trace=1.0, diagonal="ignore"), 2),
+    "KL, psd": (lambda: cvxnmf.symmetric(blocks(), cone="psd", metric="uniform"), 6),
+    "KL, psd, ignored diagonal": (lambda: cvxnmf.symmetric(blocks(), cone="psd", trace=1.0, diagonal="ignore"), 3),
+    "squared error": (lambda: cvxnmf.symmetric(graph(), loss="mse", trace=1.0), 2),
+    "squared error, trace 0": (lambda: cvxnmf.symmetric(blocks(), loss="mse"), 9),
+    "the paper's squared error": (lambda: cvxnmf.symmetric(graph(), loss="mse-paper"), 2),
+    "the paper's squared error, psd": (lambda: cvxnmf.symmetric(graph(), loss="mse-paper", cone="psd"), 3),
+    "rectangle, KL": (lambda: cvxnmf.nonsymmetric(table(), trace=1.0), 3),
+    "rectangle, KL, wide": (lambda: cvxnmf.nonsymmetric(table(300, N), trace=1.0), 3),
+    "rectangle, KL, trace auto": (lambda: cvxnmf.nonsymmetric(table(), trace="auto"), 11),
+    "rectangle, squared error": (lambda: cvxnmf.nonsymmetric(table(), loss="mse", trace=1.0), 3),
+    "doubly nonnegative, dense": (lambda: cvxnmf.sparse(blocks(), l1=0.1), 8),
+    "doubly nonnegative, sparse": (lambda: cvxnmf.sparse(graph(), l1=0.1), 12),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solve_holds_at_most_ten_arrays(kind):
+    make, steps = KINDS[kind]
+    problem = make()
+    tracemalloc.start()
+    try:
+        solution = cvxnmf.solve(problem, callback=lambda step: step.iteration >= steps)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 10 * problem.A.size * 8
+    assert solution.certificate.check(problem.A) <= solution.value
