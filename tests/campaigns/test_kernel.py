@@ -59,11 +59,11 @@ def test_what_is_called_a_contraction_is(seed):
     Y = rng.standard_normal((int(rng.integers(2, 7)), int(rng.integers(2, 7))))
     norm = mp.sqrt(exact.squared_singular_values(exact.matrix(Y))[0])
     limit = float(norm) * (1 + 10.0 ** rng.uniform(-16, -12) * rng.choice([-1.0, 1.0]))
-    if rounding.is_contraction(Y, limit, 0.0):
+    if rounding.is_contraction(Y.copy(), limit, 0.0):
         assert norm <= limit
-    assert rounding.is_contraction(Y, float(norm) * (1 + 1e-11), 0.0)
-    assert not rounding.is_contraction(Y, float(norm) * (1 + 1e-11), 1e-8 * float(norm))
-    assert not rounding.is_contraction(Y, 1.0, 2.0)
+    assert rounding.is_contraction(Y.copy(), float(norm) * (1 + 1e-11), 0.0)
+    assert not rounding.is_contraction(Y.copy(), float(norm) * (1 + 1e-11), 1e-8 * float(norm))
+    assert not rounding.is_contraction(Y.copy(), 1.0, 2.0)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -193,8 +193,8 @@ def test_wide_and_tall_contractions_are_the_same():
     Y = np.zeros((5, 2))
     Y[:, 0] = 1.0
     for part in (Y, Y.T):
-        assert rounding.is_contraction(part, 2.2361, 0.0)
-        assert not rounding.is_contraction(part, 2.2360, 0.0)
+        assert rounding.is_contraction(part.copy(), 2.2361, 0.0)
+        assert not rounding.is_contraction(part.copy(), 2.2360, 0.0)
 
 
 def test_a_block_matrix_that_is_not_positive_semidefinite_is_refused():
