@@ -281,3 +281,9 @@ def test_single_precision_goes_out_as_it_came_in(symmetric):
     assert result.value == pytest.approx(np.sum((A - result.U.astype(float) @ result.V.T.astype(float)) ** 2), rel=1e-9)
     assert result.certificate.check(A) <= result.value
     assert cvxnmf.verify(A, result).value == pytest.approx(result.value, rel=1e-9)
+
+
+def test_nearly_exact_data_race_in_double_precision():
+    rng = np.random.default_rng(3)
+    A = rng.random((120, 4)) @ rng.random((4, 90))
+    assert factorize(A, 4, tol=1e-4).value < 1e-6 * np.sum(A**2)
