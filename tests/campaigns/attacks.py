@@ -162,7 +162,9 @@ def signals(rng, folder):
     mine = Path(f"{output}.part")
     mine.write_text("of somebody else")
     arguments = [sys.executable, "-m", "cvxnmf", "partition", str(graph), "--tol", "0", "--output", str(output)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731, which shells turn off in the background
+    with subprocess.Popen(arguments, preexec_fn=heard, **pipes) as process:
         time.sleep(rng.uniform(0.05, 4.0))
         process.send_signal(int(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])))
         began = time.monotonic()
