@@ -88,8 +88,9 @@ def _hard(scale: Scale) -> list[tuple[str, Callable[[], cvxnmf.Problem], float]]
     graphs |= {name: A for name, A in found.items() if A is not None}
     cases: list[tuple[str, Callable[[], cvxnmf.Problem], float]] = []
     for name, A in graphs.items():
-        cases.append((f"KL, trace 0, {name}", partial(cvxnmf.symmetric, A), 1e-3 if len(A) > 200 else 1e-4))
-    cases.append((f"KL, trace 0, blocks n = {n // 2}", partial(cvxnmf.symmetric, datasets.blocks(n // 2)), 1e-4))
+        gaps = (1e-3, 1e-4) if len(A) > 200 else (1e-4,)
+        cases += [(f"KL, trace 0, {name}", partial(cvxnmf.symmetric, A), gap) for gap in gaps]
+    cases.append((f"KL, trace 0, blocks n = {n}", partial(cvxnmf.symmetric, datasets.blocks(n)), 1e-4))
     cases.append((f"KL, psd cone, blocks n = {n}", partial(cvxnmf.symmetric, datasets.blocks(n), cone="psd"), 1e-4))
     for name, A in list(graphs.items())[: scale.pick(1, 2, 2)]:
         cases.append(
