@@ -128,8 +128,12 @@ def test_verify_in_chunks(loss, turned, tmp_path, client):
         cvxnmf.verify(mapped_file(tmp_path, A), U, V, loss, memory_limit=ENOUGH),
         cvxnmf.verify(da.from_array(A, chunks=(7, 24)), U, V, loss, client=client),
     ):
-        assert (found.value, found.bound) == pytest.approx((whole.value, whole.bound), rel=1e-10)
-        assert found.kind == whole.kind
+        assert found.value == pytest.approx(whole.value, rel=1e-10)
+        if loss == "mse":
+            assert found.bound == pytest.approx(whole.bound, rel=1e-10)
+            assert found.kind == whole.kind
+        else:  # of row chunks nothing better than 0 is known for KL
+            assert found.bound == 0 < whole.bound
         assert found.check(mapped_file(tmp_path, A)) == pytest.approx(found.bound, rel=1e-10)
 
 
@@ -241,7 +245,9 @@ def test_the_estimator_in_chunks(loss, tmp_path, client):
     for model in (in_file, on_cluster):
         assert model.n_features_in_ == 24
         assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=1e-9)
-        assert model.certificate_.bound == pytest.approx(whole.certificate_.bound, rel=1e-9)
+        if loss == "frobenius":
+            assert model.certificate_.bound == pytest.approx(whole.certificate_.bound, rel=1e-9)
+        assert model.certificate_.bound <= whole.certificate_.bound * (1 + 1e-9)
         assert model.certificate_.check(X) == pytest.approx(model.certificate_.bound, rel=1e-9)
 
 

@@ -283,6 +283,8 @@ def _write_partition(result: Partition) -> Parts:
     arrays = {name: getattr(result, name) for name in PARTITION_ARRAYS}
     arrays |= {f"A.{name}": getattr(result.A, name) for name in ("data", "indices", "indptr")}
     parts = Parts(facts, arrays | {"A.shape": np.array(result.A.shape)})
+    if result.alternatives:
+        parts.arrays["alternatives"] = np.array(result.alternatives, dtype=np.float64)
     facts["solution"] = parts.include("solution", _write_solution(result.solution))
     if "factorization" in vars(result):
         facts["factorization"] = parts.include("factorization", _write_factorization(result.factorization))
@@ -331,13 +333,27 @@ def _read_partition(parts: Parts) -> Partition:
     kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
     factors = partial(factors_of, A, memberships)
     kept |= _read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels)
-    kept |= numbers | {"solution": solution, "hierarchy": partial(hierarchy_of, A, labels)}
+    kept |= numbers | {
+        "alternatives": _read_alternatives(parts),
+        "solution": solution,
+        "hierarchy": partial(hierarchy_of, A, labels),
+    }
     found = Partition(nodes=tuple(nodes), A=A, **kept, factors=factors)
     if "factorization" in parts.facts:
         factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
         _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
         vars(found)["factorization"] = factorization
     return found
+
+
+def _read_alternatives(parts: Parts) -> tuple[tuple[int, float], ...]:
+    """Numbers of clusters with their description lengths; files of earlier versions keep none."""
+    if "alternatives" not in parts.arrays:
+        return ()
+    pairs = parts.floats("alternatives", 2)
+    known = pairs.shape[1] == 2 and np.isfinite(pairs).all() and (pairs[:, 0] >= 1).all() and (pairs[:, 0] % 1 == 0).all()
+    _require(known, "its numbers of clusters are malformed")
+    return tuple((int(k), float(length)) for k, length in pairs)
 
 
 def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
