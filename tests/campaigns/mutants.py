@@ -60,7 +60,7 @@ TESTS_OF = {
     LABELS: ("certificates/test_labels.py",),
     ("krylov", "leading"): ("campaigns/test_kernel.py", "certificates/test_krylov.py"),
     ("matrix_free",): ("certificates/test_matrix_free_bounds.py",),
-    ("row_chunks",): ("certificates/test_row_chunks.py",),
+    ("row_chunks",): ("certificates/test_chunk_summaries.py",),
     ("grouped",): ("certificates/test_grouped_bounds.py",),
     ("",): (
         "campaigns/test_kernel.py",
