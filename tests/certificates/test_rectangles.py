@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxnmf
 from builders import prove
@@ -53,6 +54,11 @@ def test_rectangles_prove_more_than_one_observed_part(loss):
     assert again.bound == certificate.bound  # the random sets are seeded by what is missing
     turned = cvxnmf.verify(A.T, factors.V, factors.U, loss=loss)
     assert turned.bound == pytest.approx(certificate.bound, rel=1e-9)
+
+
+def test_sparse_data_without_gaps_are_not_filled():
+    A = sp.random_array((200_000, 100_000), density=1e-6, rng=np.random.default_rng(0), format="csr")  # 160 GB if filled
+    assert found(A, 2) == []
 
 
 def test_rectangles_of_symmetric_data():

@@ -46,9 +46,11 @@ STEPS = 10
 
 def rectangle_bounds(goal: Goal) -> Iterator[Found]:
     """The bound of rectangles, if entries are missing."""
-    A = np.asarray(goal.A.toarray() if sp.issparse(goal.A) else goal.A)
-    if not goal.may_fill or goal.statement.scaling is not None or not np.isnan(A).any():
+    A = goal.A
+    missing = bool(np.isnan(A.data if sp.issparse(A) else A).any())
+    if not missing or not goal.may_fill or goal.statement.scaling is not None:
         return
+    A = np.asarray(A.toarray() if sp.issparse(A) else A)
     turned = A.shape[0] < A.shape[1]
     witness = {"transposed": np.ones(1)} if turned else {}
     A, k = (A.T if turned else A), goal.statement.n_components
