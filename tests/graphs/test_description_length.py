@@ -143,6 +143,8 @@ def test_a_hierarchy_is_nested_and_has_its_lengths():
         assert found.lengths[6 - k] == pytest.approx(graph.candidate(division).length)
         assert len(set(zip(labels.tolist(), division.tolist(), strict=True))) == 6
     assert (found.savings > 0).all()
+    pair = cvxnmf.partition(nx.Graph(nx.karate_club_graph().edges), 2).hierarchy
+    np.testing.assert_allclose(pair.savings, pair.lengths[1] - pair.lengths[0])  # one length, whoever quotes it
     with pytest.raises(ValueError, match="1 to 6 clusters, not 7"):
         found.at(7)
 

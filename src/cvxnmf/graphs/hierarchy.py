@@ -31,10 +31,11 @@ def hierarchy_of(A: sp.csr_array, labels: Labels) -> Hierarchy:
     elif len(np.unique(start)) < int(start.max()) + 1:  # a cluster of nodes without edges only
         start = renumber(start)
     level = aggregate(graph.level, start)
-    pairs, gains = merge_order(level, score, graph.logs)
+    pairs, _ = merge_order(level, score, graph.logs)
     first = np.zeros(len(labels), dtype=np.int64)
     first[kept] = start
-    return Hierarchy(first, pairs, _lengths(graph, level, pairs), _savings(pairs, gains))
+    lengths = _lengths(graph, level, pairs)
+    return Hierarchy(first, pairs, lengths, _savings(pairs, lengths))
 
 
 def _lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatArray:
@@ -45,9 +46,9 @@ def _lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatArray:
     return np.array([graph.shortest(inside)[1] for inside in sums])
 
 
-def _savings(pairs: Labels, gains: FloatArray) -> FloatArray:
-    """By how much the description grows when a cluster is merged away: the loss of the first merge that it takes part in."""
+def _savings(pairs: Labels, lengths: FloatArray) -> FloatArray:
+    """By how much the description grows when a cluster is merged away: by the first merge that it takes part in."""
     savings = np.full(len(pairs) + 1, np.nan)
-    for (kept, gone), gain in zip(pairs[::-1].tolist(), gains[::-1].tolist(), strict=True):
-        savings[kept] = savings[gone] = -gain
+    for (kept, gone), growth in zip(pairs[::-1].tolist(), np.diff(lengths)[::-1].tolist(), strict=True):
+        savings[kept] = savings[gone] = growth
     return savings

@@ -53,7 +53,7 @@ def _sizes(partition: Partition) -> list[tuple[int, int, str]]:
     sizes = np.bincount(partition.labels, minlength=partition.n_clusters).tolist()
     savings = partition.hierarchy.savings
     known = savings if len(savings) == len(sizes) else np.full(len(sizes), np.nan)  # many clusters are merged before
-    words = [f", saves {number(x, 3)} nats" if math.isfinite(x) else "" for x in known]
+    words = [f", {'saves' if x >= 0 else 'costs'} {number(abs(x), 3)} nats" if math.isfinite(x) else "" for x in known]
     return [(cluster, size, count(size, "node") + words[cluster]) for cluster, size in enumerate(sizes)]
 
 
