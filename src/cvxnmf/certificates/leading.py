@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,9 +53,14 @@ def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     source = random_source(np.array(raw.shape), raw.indptr.astype(np.int64), raw.indices.astype(np.int64), raw.data)
     square: Any = data if statement.symmetric else _gram_operator(data)
     Q = leading_vectors(square, statement.n_components, source.standard_normal(square.shape[0]))
-    energy, best = float(data.data @ data.data), None
-    spaces = spaces_in_turn(len(Q), WIDTH, DEPTHS, not statement.symmetric)
-    for proof in _tails(lambda X: square @ X, Q, source, spaces, energy, statement, FAILURE / len(DEPTHS)):
+    energy, spaces = float(data.data @ data.data), spaces_in_turn(len(Q), WIDTH, DEPTHS, not statement.symmetric)
+    return best_settled(_tails(lambda X: square @ X, Q, source, spaces, energy, statement, FAILURE / len(DEPTHS)))
+
+
+def best_settled(proofs: Iterable[Proof]) -> Proof:
+    """The best of the proofs in turn, until one leaves little open between its bound and what was found."""
+    best: Proof | None = None
+    for proof in proofs:
         best = proof if best is None or proof.bound > best.bound else best
         if proof.estimate - proof.bound <= LITTLE * proof.bound:
             break

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from cvxnmf.certificates.data import witness_arrays
 from cvxnmf.certificates.krylov import FAILURE, Product, leading_eigenvalues, random_source, spaces_in_turn
-from cvxnmf.certificates.leading import DEPTHS, ITERATED, LITTLE, WIDTH, leading_vectors
+from cvxnmf.certificates.leading import DEPTHS, ITERATED, WIDTH, best_settled, leading_vectors
 from cvxnmf.certificates.losses import KL, LOSSES, require_moderate_size
 from cvxnmf.certificates.rounding import safe_proof
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
@@ -39,15 +39,14 @@ def prove_sparse_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> P
     G = sp.csr_array((u[rows] * y * v[data.indices], data.indices, data.indptr), shape=data.shape)
     source = random_source(np.array(data.shape), data.indptr.astype(np.int64), data.indices.astype(np.int64), data.data, y)
     logs, mass, scale = float(data.data @ np.log(y)), float(u @ (G @ v)), statement.scale(A)
-    slack, best = ITERATED * (float(data.data @ np.abs(np.log(y))) + total * (1.0 + mass)), None
-    for upper, found in _leading_sums(G, u, v, statement.n_components - 1, statement.symmetric, source):
+    slack = ITERATED * (float(data.data @ np.abs(np.log(y))) + total * (1.0 + mass))
+
+    def proof_of(upper: float, found: float) -> Proof:
         proof = safe_proof(logs + total * (1.0 - mass - upper), 0.0, scale, shifted=2 * slack, spare=slack, rigorous=False)
-        proof = proof._replace(probable=True, estimate=max(proof.bound, logs + total * (1.0 - mass - found)))
-        best = proof if best is None or proof.bound > best.bound else best
-        if proof.estimate - proof.bound <= LITTLE * proof.bound:
-            break
-    assert best is not None
-    return best
+        return proof._replace(probable=True, estimate=max(proof.bound, logs + total * (1.0 - mass - found)))
+
+    sums = _leading_sums(G, u, v, statement.n_components - 1, statement.symmetric, source)
+    return best_settled(proof_of(upper, found) for upper, found in sums)
 
 
 def _leading_sums(G: Any, u: Array, v: Array, count: int, symmetric: bool, source: np.random.RandomState) -> Any:

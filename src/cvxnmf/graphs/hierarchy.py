@@ -31,7 +31,7 @@ def hierarchy_of(A: sp.csr_array, labels: Labels) -> Hierarchy:
     elif len(np.unique(start)) < int(start.max()) + 1:  # a cluster of nodes without edges only
         start = renumber(start)
     level = aggregate(graph.level, start)
-    pairs, _ = merge_order(level, score, graph.logs)
+    pairs = merge_order(level, score, graph.logs)
     first = np.zeros(len(labels), dtype=np.int64)
     first[kept] = start
     lengths = _lengths(graph, level, pairs)

@@ -25,7 +25,7 @@ def merge_clusters(level: Level, score: Score, logs: FloatArray, labels: Labels,
         labels = join(labels, pairs)
     if present <= count:
         return labels
-    return join(labels, merge_order(aggregate(level, labels), score, logs)[0][: present - count])
+    return join(labels, merge_order(aggregate(level, labels), score, logs)[: present - count])
 
 
 def join(labels: Labels, pairs: Labels) -> Labels:
@@ -57,7 +57,7 @@ def _best_partner(level: Level, score: Score, logs: Any, links: Any, alive: Any,
 
 @compile_with(**EXACT)
 def merge_order(level: Level, score: Score, logs: Any) -> Any:
-    """All merges of the nodes of a level, the best one at each step: pairs (kept, gone), and what each of them gains."""
+    """All merges of the nodes of a level, the best one at each step, as pairs (kept, gone)."""
     n = len(level.masses)
     links, alive = np.zeros((n, n)), np.ones(n, np.bool_)
     for a in range(n):
@@ -67,11 +67,11 @@ def merge_order(level: Level, score: Score, logs: Any) -> Any:
     highest, partners = np.full(n, -np.inf), np.full(n, -1)
     for a in range(n):
         highest[a], partners[a] = _best_partner(level, score, logs, links, alive, a)
-    pairs, gains = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
+    pairs = np.empty((n - 1, 2), np.int64)
     for step in range(n - 1):
         a = int(np.argmax(highest))
         a, b = min(a, partners[a]), max(a, partners[a])
-        pairs[step, 0], pairs[step, 1], gains[step] = a, b, highest[a] if highest[a] > highest[b] else highest[b]
+        pairs[step, 0], pairs[step, 1] = a, b
         level.loops[a] += level.loops[b] + 2.0 * links[a, b]
         level.masses[a] += level.masses[b]
         level.counts[a] += level.counts[b]
@@ -86,7 +86,7 @@ def merge_order(level: Level, score: Score, logs: Any) -> Any:
                 worth = _merge_gain(level, score, logs, c, a, links[c, a])
                 if worth > highest[c]:
                     highest[c], partners[c] = worth, a
-    return pairs, gains
+    return pairs
 
 
 @compile_with(**EXACT)
