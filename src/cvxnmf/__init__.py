@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cvxnmf.nmf.verify import verify
     from cvxnmf.results import (
         CoClusters,
+        ComponentTop,
         CPFactor,
         Factorization,
         Hierarchy,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Partition,
         Solution,
         Status,
+        Top,
     )
 
 __version__ = "0.1.0"
@@ -47,6 +49,7 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "CoClusters",
+    "ComponentTop",
     "Factorization",
     "GraphPartitioner",
     "Hierarchy",
@@ -59,6 +62,7 @@ __all__ = [
     "Solution",
     "Status",
     "SymmetricNMF",
+    "Top",
     "block_graph",
     "certify",
     "classical_nmf",
@@ -86,6 +90,7 @@ _ROOMS = {
     "results": (
         "CPFactor",
         "CoClusters",
+        "ComponentTop",
         "Factorization",
         "Hierarchy",
         "Interrupted",
@@ -94,6 +99,7 @@ _ROOMS = {
         "Partition",
         "Solution",
         "Status",
+        "Top",
     ),
     "certificates": ("Certificate", "CertificateError"),
     "convex.problem": ("Problem",),

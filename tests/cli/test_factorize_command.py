@@ -89,3 +89,25 @@ def test_an_exact_fit_is_said_once(tmp_path, capsys):
     assert cli.main(["factorize", str(tmp_path / "exact.csv"), "-k", "1", "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:] == ["The fit is exact but for rounding, so nothing can be gained."]
+
+
+def test_names_of_a_table_are_shown_with_the_strongest(tmp_path, capsys):
+    table = tmp_path / "wine.csv"
+    table.write_text("who,red,dry,white,sweet\nAna,9,8,0,1\nBen,7,9,1,0\nEva,0,1,8,8\nTom,1,0,6,7\n")
+    page = tmp_path / "wine.html"
+    assert cli.main(["factorize", str(table), "-k", "2", "--quiet", "--top", "2", "--report", str(page), "--shape", "2x2"]) == 0
+    shown = capsys.readouterr().out
+    assert "Eva, Tom" in shown.replace("Tom, Eva", "Eva, Tom")
+    assert "Ana" in page.read_text(encoding="utf8")
+    assert cli.main(["factorize", str(table), "-k", "2", "--quiet", "--json", "--top", "1"]) == 0
+    assert {part["columns"][0]["name"] for part in json.loads(capsys.readouterr().out)["top"]} <= {"red", "dry", "white", "sweet"}
+
+
+def test_a_shape_that_does_not_fit_is_one_sentence(tmp_path, capsys):
+    table = tmp_path / "wine.csv"
+    table.write_text("1,2\n3,4\n5,7\n")
+    terms = ["factorize", str(table), "-k", "1", "--quiet", "--report", str(tmp_path / "p.html")]
+    assert cli.main([*terms, "--shape", "5x5"]) == 1
+    assert "25 pixels" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main([*terms, "--shape", "five"])

@@ -14,6 +14,7 @@ from cvxnmf.results import Iterate
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
+import cvxnmf
 from cvxnmf import plots
 
 
@@ -129,3 +130,14 @@ def test_notebooks_show_a_picture_without_pyplot(club):
     shown = imread(io.BytesIO(plots.spectrum(club)._repr_png_()))
     assert shown.shape == (540, 960, 4)
     assert len(np.unique(shown.reshape(-1, 4), axis=0)) > 10
+
+
+def test_components_are_drawn_as_images_of_the_side_that_fits():
+    rng = np.random.default_rng(0)
+    result = cvxnmf.factorize(rng.random((30, 12)), 3)
+    drawn = plots.components(result, (3, 4)).axes
+    np.testing.assert_array_equal(drawn[1].images[0].get_array(), (result.V[:, 1] / result.V[:, 1].max()).reshape(3, 4))
+    assert plots.components(result, (5, 6)).axes[0].images[0].get_array().shape == (5, 6)
+    for shape, sentence in (((5, 5), "25 pixels, but V has 12 lines and U has 30 lines"), (8, "pair"), ((0, 3), "at least 1")):
+        with pytest.raises(ValueError, match=sentence):
+            plots.components(result, shape)

@@ -11,10 +11,11 @@ from cvxnmf.cli.exit_codes import INTERRUPTED, exit_code
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from cvxnmf.io import MatrixFile
     from cvxnmf.results import Factorization
 
 ENDINGS = {"--output": (".npz", ".csv", ".tsv", ".txt"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
+#: Rows and columns of each component that are shown if they have names.
+NAMED_ITEMS = 5
 CODES = """\
 exit codes: 0 finished, and the certified gap is within --tol-gap if that is given, 1 error, 2 usage, 3 it is not,
             130 interrupted"""
@@ -42,6 +43,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--output", metavar="FILE", help="write everything: .npz; NAME.csv or .tsv writes NAME-U and NAME-V")
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the certificate: .npz")
+    words = f"show the N strongest rows and columns of each component (default: {NAMED_ITEMS} if they have names)"
+    parser.add_argument("--top", type=arguments.not_negative, metavar="N", help=words)
+    parser.add_argument("--shape", type=arguments.image_shape, metavar="HxW", help="draw the components on the page as images")
     arguments.add_showing(parser)
     arguments.add_scale(parser)
     arguments.add_reading(parser, weights=False)
@@ -59,66 +63,88 @@ def run(options: argparse.Namespace) -> int:
     arguments.check_outputs(paths, [options.file], ENDINGS)
     data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
+    terms |= {"row_names": data.unique_rows, "column_names": data.unique_columns}
     terms |= {"memory_limit": options.memory_limit, "client": options.dask, "effort": options.effort, "certificate": "now"}
     try:
         work = lambda: factorize(data.A, options.components, callback=progress.on_iterate, **terms)  # noqa: E731
         result = progress.run(options.file, work, options.tol_gap or 0.0)
     except Interrupted as stopped:
-        return _keep_best(stopped.solution, data, options)
+        return _keep_best(stopped.solution, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written.") from None
-    _write(result, data, options)
-    output.print_json(_facts(result, data, options.loss)) if options.json else _print(result, data)
+    _write(result, options)
+    output.print_json(_facts(result, options)) if options.json else _print(result, options)
     return exit_code(result.certificate.relative_gap, options.tol_gap)
 
 
-def _write(result: Factorization, data: MatrixFile, options: argparse.Namespace) -> None:
+def _write(result: Factorization, options: argparse.Namespace) -> None:
     """Write the files that were asked for."""
     from cvxnmf.io.writing import write_factors, write_with
 
     if options.output:
-        write_factors(result, options.output, data.rows, data.columns)
+        write_factors(result, options.output)
     if options.certificate:
         write_with(result.certificate.save, options.certificate)
     if options.report:
         from cvxnmf import report
 
-        write_with(lambda name: report.write(result, name), options.report)
+        write_with(lambda name: report.write(result, name, shape=options.shape), options.report)
 
 
-def _keep_best(result: Any, data: MatrixFile, options: argparse.Namespace) -> int:
+def _keep_best(result: Any, options: argparse.Namespace) -> int:
     """Keep the best answer so far, if there is a place for it."""
     from cvxnmf.io.writing import write_factors
 
-    files = write_factors(result, options.output, data.rows, data.columns) if options.output else []
+    files = write_factors(result, options.output) if options.output else []
     output.print_lost_or_kept(f"value {result.value:.6g}", list(files))
     return INTERRUPTED
 
 
-def _facts(result: Factorization, data: MatrixFile, loss: str) -> dict[str, Any]:
+def _facts(result: Factorization, options: argparse.Namespace) -> dict[str, Any]:
     """Return a factorisation for machines."""
     return {
-        "rows": data.A.shape[0],
-        "columns": data.A.shape[1],
+        "rows": len(result.U),
+        "columns": len(result.V),
         "n_components": result.n_components,
         "symmetric": result.V is result.U,
-        "loss": loss,
+        "loss": options.loss,
         "value": result.value,
         "certificate": output.certificate_facts(result.certificate),
         "status": result.status.name,
         "message": result.message,
+        **({"top": _top_facts(result, options.top)} if options.top else {}),
     }
 
 
-def _print(result: Factorization, data: MatrixFile) -> None:
-    """Print size, form and loss, what is proved, and how it ended."""
+def _top_facts(result: Factorization, n: int) -> list[dict[str, Any]]:
+    """Return the strongest rows and columns of every component for machines."""
+    from cvxnmf.io.json_names import names_as_json
+
+    def items(side: Any) -> list[dict[str, Any]]:
+        names = names_as_json(item.name for item in side)
+        return [{"name": name, "weight": item.weight} for name, item in zip(names, side, strict=True)]
+
+    return [
+        {"component": part.component, "share": part.share, "rows": items(part.rows), "columns": items(part.columns)}
+        for part in result.top(n)
+    ]
+
+
+def _print(result: Factorization, options: argparse.Namespace) -> None:
+    """Print size, form and loss, what is proved, how it ended, and the strongest rows and columns if they have names."""
     from cvxnmf.display.certificate_text import describe, loss_name
     from cvxnmf.display.formatting import count
 
-    rows, columns = data.A.shape
+    rows, columns = len(result.U), len(result.V)
     form = "A = UU'" if result.V is result.U else "A = UV'"
     size = f"{rows:,} by {columns:,} matrix, {count(result.n_components, 'component')}"
     terminal.show(f"{size}, {form}, {loss_name(result.certificate)}", "bold")
     output.print_certificate(result.certificate)
     if not describe(result.certificate).exact:
         print(result.message)
+    shown = options.top if options.top is not None else NAMED_ITEMS if result.named else 0
+    if shown:
+        top = result.top(shown)
+        lines = [tuple(terminal.printable(text) for text in line) for line in top.lines()]
+        print()
+        terminal.show_table(top.heading, lines, left=range(2, len(top.heading)))

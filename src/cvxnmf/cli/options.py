@@ -61,6 +61,14 @@ def _at_least(text: str, least: int) -> int:
     return value
 
 
+def image_shape(text: str) -> tuple[int, int]:
+    """Read height and width of an image, as in 8x8."""
+    height, cross, width = text.partition("x")
+    if not cross:
+        raise argparse.ArgumentTypeError(f"height and width such as 8x8 are needed, not {text}")
+    return _at_least(height, 1), _at_least(width, 1)
+
+
 def tolerance(text: str) -> float:
     """Read a finite number of at least 0."""
     try:

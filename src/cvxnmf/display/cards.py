@@ -12,7 +12,7 @@ from cvxnmf.display.formatting import cluster_rows, count
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
-    from cvxnmf.results import CPFactor, Factorization, Partition, Solution
+    from cvxnmf.results import CPFactor, Factorization, Partition, Solution, Top
 
 #: A grey that shows on white and on black.
 LINE = "rgba(128,128,128,.45)"
@@ -53,7 +53,25 @@ def factorization_card(result: Factorization) -> str:
     symmetric = result.V is result.U
     sides = f"{len(result.U)} nodes" if symmetric else f"{len(result.U)} rows and {len(result.V)} columns"
     heading = f"Factorization A ≈ {'UU' if symmetric else 'UV'}': {sides}, {count(result.n_components, 'component')}"
-    return _card(heading, _paragraph(result.message), certificate_card(result.certificate))
+    top = top_table(result.top(MEMBERS)) if result.named else ""
+    return _card(heading, _paragraph(result.message), top, certificate_card(result.certificate))
+
+
+def top_card(top: Top) -> str:
+    """Return the strongest rows and columns of every component."""
+    return _card(f"The strongest of {count(len(top), 'component')}", top_table(top, len(top)))
+
+
+def top_table(top: Top, most: int = CLUSTERS) -> str:
+    """Return a table of the strongest rows and columns of the first components."""
+    lines = [[text if at < 2 else _cut_names(text) for at, text in enumerate(line)] for line in top.lines()[:most]]
+    rest = _paragraph(f"and {count(len(top) - most, 'weaker component')}; top() has them all.") if len(top) > most else ""
+    return _table(lines, top.heading) + rest
+
+
+def _cut_names(names: str) -> str:
+    """Return names between commas, each of moderate length."""
+    return ", ".join(name[:LETTERS] for name in names.split(", "))
 
 
 def partition_card(partition: Partition, with_model: bool, with_factors: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from cvxnmf.results import Iterate, Partition
+    from cvxnmf.results import Iterate, Partition, Top
 
 
 def history_frame(history: Sequence[Iterate]) -> Any:
@@ -20,6 +20,19 @@ def history_frame(history: Sequence[Iterate]) -> Any:
 def factor_frame(factor: Any, names: Sequence[Any] | None) -> Any:
     """Return a data frame of a factor with a line for each row and a column for each component."""
     return _frame({f"component {number}": factor[:, number] for number in range(factor.shape[1])}, names)
+
+
+def top_frame(top: Top) -> Any:
+    """Return a data frame with a line for each of the strongest rows and columns of each component."""
+    lines = [
+        (part.component, side, place, item.name, item.weight)
+        for part in top
+        for side, items in (("rows", part.rows), ("columns", part.columns))
+        for place, item in enumerate(items, 1)
+    ]
+    return _frame(
+        {name: [line[at] for line in lines] for at, name in enumerate(("component", "side", "place", "name", "weight"))}
+    )
 
 
 def partition_frame(partition: Partition) -> Any:

@@ -14,7 +14,7 @@ from cvxnmf import validation
 from cvxnmf.display import charts, palette
 from cvxnmf.display.edges import EdgeList, grid_counts
 from cvxnmf.display.layout import spring_positions
-from cvxnmf.results import Iterate, Partition
+from cvxnmf.results import Factorization, Iterate, Partition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,6 +177,61 @@ def graph(partition: Partition) -> Figure:
     axes.set_axis_off()
     charts.add_legend(axes, title="cluster", loc="center left", bbox_to_anchor=(1.0, 0.5), ncols=1 + partition.n_clusters // 16)
     return figure
+
+
+def components(result: Factorization, shape: tuple[int, int], factor: str | None = None) -> Figure:
+    """Draw every component as an image, the largest of its entries darkest; for data whose columns, or rows, are pixels.
+
+    Parameters
+    ----------
+    result : Factorization
+        Of images.
+    shape : pair of int
+        Height and width of an image.
+    factor : {"U", "V"}, optional
+        Whose lines are the pixels; left out, V if it has as many lines as there are pixels, else U.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> from sklearn.datasets import load_digits
+    >>> result = cvxnmf.factorize(load_digits().data, 10)
+    >>> figure = cvxnmf.plots.components(result, shape=(8, 8))
+    """
+    images = component_images(result, shape, factor)
+    count, tall = len(images), images.shape[1] / images.shape[2]
+    across = min(count, max(1, round(math.sqrt(2.5 * count * tall))))
+    down = -(-count // across)
+    figure, panels = charts.new_figure(8.4, 0.2 * down + 8.0 / across * down * tall, across, (1,) * down)
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    for number, (axes, image) in enumerate(zip(panels, images, strict=False)):
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(visible=True, color=palette.LINE)
+        axes.imshow(image / (image.max() or 1.0), cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
+        axes.set_title(str(number), fontsize=9, color=palette.SOFT, pad=2)
+    return figure
+
+
+def component_images(result: Factorization, shape: Any, factor: str | None = None) -> NDArray[np.float64]:
+    """Return the components as images, one after the other."""
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        validation.refuse(f"shape must be a pair (height, width) of an image, not {shape!r}.")
+    height, width = (validation.integer("shape", side, minimum=1) for side in shape)
+    sides = {"V": result.V, "U": result.U}
+    if factor is not None:
+        sides = {factor: sides[validation.choice("factor", factor, sides)]}
+    fitting = [side for side in sides.values() if len(side) == height * width]
+    if not fitting:
+        lengths = " and ".join(f"{name} has {len(side)} lines" for name, side in sides.items())
+        validation.refuse(
+            f"Images of {height} by {width} have {height * width} pixels, but {lengths}; give the shape of one image."
+        )
+    return np.asarray(fitting[0].T.reshape(-1, height, width), dtype=np.float64)
 
 
 def _write_names(axes: Axes, partition: Partition, spots: NDArray[np.float64]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +32,8 @@ from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.verify import factor_loss
-from cvxnmf.results import Factorization
+from cvxnmf.results import Factorization, Top
+from cvxnmf.results.top import top_features
 
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
 METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
@@ -261,6 +262,24 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if W.ndim != 2 or W.shape[1] != self.n_components_:
             validation.refuse(f"X must hold codes in {self.n_components_} columns, one per component, not be of shape {W.shape}.")
         return W @ self.components_
+
+    def top(self, n: int = 10, by: Literal["weight", "distinct"] = "weight") -> Top:
+        """Return the strongest features of every component, by name where X had names.
+
+        Parameters
+        ----------
+        n : int
+            How many of each; those whose entry is zero are left out.
+        by : {"weight", "distinct"}
+            As in :meth:`cvxnmf.Factorization.top`.
+
+        Returns
+        -------
+        Top
+            A sequence with the strongest features of each component as `columns`.
+        """
+        check_is_fitted(self)
+        return top_features(self.components_, getattr(self, "feature_names_in_", None), n, by)
 
     @property
     def _n_features_out(self) -> int:

@@ -25,6 +25,7 @@ from cvxnmf.graphs import quality
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.partition import factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
+from cvxnmf.io.json_names import names_as_json, names_from_json
 from cvxnmf.io.source import FileError, Source
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import (
@@ -46,6 +47,7 @@ Result = Solution | Factorization | CPFactor | Partition
 FORMAT = 1
 ITERATE_TYPES = {"iteration": int, "seconds": float, "value": float, "bound": float, "rank": int, "stage": str, "share": float}
 PARTITION_NUMBERS = ("performance", "off_diagonal_performance", "modularity", "noise_edge")
+NAME_FIELDS = ("row_names", "column_names")
 PARTITION_ARRAYS = ("labels", "memberships", "order", "spectrum")
 
 
@@ -239,7 +241,8 @@ def _factors(parts: Parts) -> tuple[FloatArray, FloatArray]:
 
 
 def _write_factorization(result: Factorization) -> Parts:
-    parts = Parts({"value": result.value, "message": result.message, "levels": []}, {})
+    names = {side: names_as_json(getattr(result, side)) for side in NAME_FIELDS if getattr(result, side) is not None}
+    parts = Parts({"value": result.value, "message": result.message, "levels": []} | names, {})
     _put_outcome(parts, result)
     _put_factors(parts, result)
     for number, level in enumerate(result.levels):
@@ -257,7 +260,10 @@ def _read_factorization(parts: Parts) -> Factorization:
     _require((U.any() and V.any()) or value >= 0.999 * certificate.scale, "its factors are zero and its value is not theirs")
     inner = [parts.inside(f"level{number}", facts) for number, facts in enumerate(parts.facts.get("levels", []))]
     levels = tuple(_level(level, certificate) for level in inner)
-    return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=levels, **outcome)
+    names: dict[str, Any] = {
+        side: names_from_json(parts.facts.get(side), len(X)) for side, X in zip(NAME_FIELDS, (U, V), strict=True)
+    }
+    return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=levels, **names, **outcome)
 
 
 def _level(parts: Parts, certificate: Certificate) -> Level:
@@ -279,7 +285,7 @@ def _read_cp_factor(parts: Parts) -> CPFactor:
 
 def _write_partition(result: Partition) -> Parts:
     """The parts of a partition; its solution, and its factors if they were computed, under names of their own."""
-    facts = {"nodes": [_json_name(name) for name in result.nodes]} | {name: getattr(result, name) for name in PARTITION_NUMBERS}
+    facts = {"nodes": names_as_json(result.nodes)} | {name: getattr(result, name) for name in PARTITION_NUMBERS}
     arrays = {name: getattr(result, name) for name in PARTITION_ARRAYS}
     arrays |= {f"A.{name}": getattr(result.A, name) for name in ("data", "indices", "indptr")}
     parts = Parts(facts, arrays | {"A.shape": np.array(result.A.shape)})
@@ -302,12 +308,6 @@ def _write_label_proof(result: Partition) -> Parts:
     return parts
 
 
-def _json_name(name: Any) -> str | int | float:
-    """A node's name as JSON can keep it."""
-    plain = name.item() if isinstance(name, np.generic) else name
-    return plain if isinstance(plain, str | int | float) else str(plain)
-
-
 def _read_partition(parts: Parts) -> Partition:
     A, nodes = _adjacency_matrix(parts), parts.facts["nodes"]
     n = A.shape[0]
@@ -318,8 +318,7 @@ def _read_partition(parts: Parts) -> Partition:
     _require((memberships >= 0).all() and np.allclose(memberships.sum(axis=1), 1.0), "its memberships are not shares")
     largest = memberships[np.arange(n), labels] >= memberships.max(axis=1) - 1e-9
     _require(largest.all(), "its labels are not those of its memberships")
-    known = all(isinstance(name, str | int | float) for name in nodes)
-    _require(known and len(nodes) == len(set(nodes)) == n, "its nodes do not have one name each")
+    _require(len(set(names_from_json(nodes, n) or ())) == n, "its nodes do not have one name each")
     numbers: dict[str, Any] = {name: parts.number(name) for name in PARTITION_NUMBERS}
     measured = {
         "performance": quality.performance(A, labels),

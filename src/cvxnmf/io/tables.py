@@ -25,6 +25,23 @@ class MatrixFile(NamedTuple):
     columns: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def unique_rows(self) -> tuple[str, ...] | None:
+        """Names of the rows, with their numbers where some are alike."""
+        return _unique(self.rows)
+
+    @property
+    def unique_columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, with their numbers where some are alike."""
+        return _unique(self.columns)
+
+
+def _unique(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The names; if some are alike, all with their numbers."""
+    if names is None or len(set(names)) == len(names):
+        return names
+    return tuple(f"{name} ({number})" for number, name in enumerate(names))
+
 
 class Layout(NamedTuple):
     """How the lines of a table are to be read: its separator, cells on a line, and whether the first cell is a name."""

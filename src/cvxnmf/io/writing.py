@@ -106,10 +106,8 @@ def factor_paths(path: str, symmetric: bool) -> list[str]:
     return [str(target.with_name(f"{target.stem}-{side}{target.suffix}")) for side in ("U" if symmetric else "UV")]
 
 
-def write_factors(
-    result: Factorization, path: str, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None
-) -> list[str]:
-    """Write a factorisation to an npz file, or its factors to text files with a line for each row; return their paths."""
+def write_factors(result: Factorization, path: str) -> list[str]:
+    """Write a factorisation to an npz file, or its factors with names to text files, a line for each row; return their paths."""
     ending = Path(path).suffix.lower()
     if ending == ".npz":
         with whole_file(path) as name:
@@ -117,10 +115,10 @@ def write_factors(
         return [path]
     paths = factor_paths(path, result.V is result.U)
     heading = ["", *(f"component {index}" for index in range(result.n_components))]
-    for target, factor, names in zip(paths, (result.U, result.V), (rows, columns), strict=False):
+    for target, factor, names in zip(paths, (result.U, result.V), (result.row_names, result.column_names), strict=False):
         lines = [list(map(repr, row)) for row in factor.tolist()]
         if names is not None:
-            lines = [[name, *line] for name, line in zip(names, lines, strict=True)]
+            lines = [[str(name), *line] for name, line in zip(names, lines, strict=True)]
         with whole_file(target) as name:
             _write_rows(name, SEPARATORS[ending], [heading if names is not None else heading[1:], *lines])
     return paths

@@ -17,6 +17,7 @@ from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, DataMatrix, Penalty
 from cvxnmf.nmf.losses import LOSSES
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
+from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import memory_matrix
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.results import Factorization, Iterate, Status
@@ -92,6 +93,8 @@ def classical_nmf(
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
+    row_names: Any = None,
+    column_names: Any = None,
 ) -> Factorization:
     """Factor a nonnegative matrix, ``A ≈ UV'`` or ``A ≈ UU'``, by a classical local method.
 
@@ -137,6 +140,8 @@ def classical_nmf(
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, that does the work. Left out, a dask array is worked on by the current
         client, or in this process if there is none.
+    row_names, column_names : sequence, optional
+        Names of rows and columns, where A brings none along; see :func:`factorize`.
 
     Returns
     -------
@@ -170,16 +175,24 @@ def classical_nmf(
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
     penalty = Penalty(_pair("l1", l1), _pair("l2", l2))
-    in_memory = not chunked.needs_chunks(A, memory_limit, client)
+    named = separate_names(A, row_names, column_names)
+    in_memory = not chunked.needs_chunks(named.A, memory_limit, client)
     require_method(method, loss, bool(symmetric), sparseness, in_memory)
     terms: Any = (method, loss, symmetric, penalty, sparseness, stopping)
-    if in_memory:
+    place = None if in_memory else (memory_limit, client)
+    return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place))
+
+
+def _one_descent(A: Any, n_components: Any, init: Any, rng: Any, terms: Any, place: tuple[Any, Any] | None) -> Factorization:
+    """Check the data, start and descend; in row chunks within a memory limit or on a client, if there is a place for them."""
+    _, loss, symmetric = terms[:3]
+    if place is None:
         data = memory_matrix(A, bool(symmetric), LOSSES[loss])
         k = validation.components(n_components, data.shape)
         with single_thread():  # for the start and the descent at once
             return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
     k = validation.components(n_components, chunked.matrix_shape(A))
-    with chunked.open_chunked(A, k, memory_limit, client) as matrix:
+    with chunked.open_chunked(A, k, *place) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
         rows = ChunkedData(matrix)
         return descend(rows, starting_point(rows, k, init, False, rng), *terms).factorization()

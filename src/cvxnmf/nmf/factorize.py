@@ -26,6 +26,7 @@ from cvxnmf.nmf.data import ChunkedData
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.verify import factor_loss
@@ -53,6 +54,8 @@ def factorize(
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
+    row_names: Any = None,
+    column_names: Any = None,
 ) -> Factorization:
     """Factor nonnegative data, ``A ≈ UV'`` or ``A ≈ UU'``: the same good answer every time, with a bound on what is possible.
 
@@ -62,8 +65,8 @@ def factorize(
 
     Parameters
     ----------
-    A : array-like or scipy.sparse matrix of shape (m, n)
-        Nonnegative; NaN stands for missing entries.
+    A : array-like, scipy.sparse matrix, data frame or AnnData of shape (m, n)
+        Nonnegative; NaN stands for missing entries. Names that come with the data go out with the result.
     n_components : int, optional
         Number of components; left out, one more than the directions that the convex problem finds above the noise.
     loss : {"mse", "kl"}
@@ -87,6 +90,8 @@ def factorize(
         Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
     memory_limit, client
         Work on data in row chunks, from files or on a Dask cluster, as dask arrays always are; see :func:`classical_nmf`.
+    row_names, column_names : sequence, optional
+        Names of rows and columns of data without any, or in place of theirs; all different.
 
     Returns
     -------
@@ -116,8 +121,17 @@ def factorize(
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.checked(max_iter, tol, callback)
-    if chunked.needs_chunks(A, memory_limit, client):
-        return _factorize_chunks(A, n_components, loss, symmetric, start, stopping, memory_limit, client)
+    data = separate_names(A, row_names, column_names)
+    if chunked.needs_chunks(data.A, memory_limit, client):
+        terms = (n_components, loss, symmetric, start, stopping, memory_limit, client)
+        return data.result_of(lambda: _factorize_chunks(data.A, *terms))
+    return data.result_of(lambda: _factorize_in_memory(data.A, n_components, loss, symmetric, start, stopping, effort, now))
+
+
+def _factorize_in_memory(
+    A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, effort: int | None, now: bool
+) -> Factorization:
+    """Factorise data in memory by a race, or by descents from the given start."""
     raw = validation.partial_matrix(A)
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
     twofold = _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)

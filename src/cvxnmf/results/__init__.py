@@ -7,11 +7,13 @@ from cvxnmf.results.partition import Partition
 from cvxnmf.results.points import AnyPoint, FactorPoint, MatrixPoint, PairedPoint, Point
 from cvxnmf.results.solution import Solution
 from cvxnmf.results.status import Interrupted, Iterate, Status
+from cvxnmf.results.top import ComponentTop, Top
 
 __all__ = [
     "AnyPoint",
     "CPFactor",
     "CoClusters",
+    "ComponentTop",
     "FactorPoint",
     "Factorization",
     "Hierarchy",
@@ -24,4 +26,5 @@ __all__ = [
     "Point",
     "Solution",
     "Status",
+    "Top",
 ]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results.status import Iterate, Status
+from cvxnmf.results.top import Top, checked_terms, top_of
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
 
 Value = TypeVar("Value")
+#: Rows and columns of a component that are printed with a result, where they have names.
+REPR_ITEMS = 4
 
 
 class OnDemand(Generic[Value]):
@@ -117,6 +120,8 @@ class Factorization:
         The same in a sentence, with what stood in the way, and what the certificate leaves open.
     levels : tuple of Level
         Of a large graph, what is proved on groups of its nodes and on the whole; else empty.
+    row_names, column_names : tuple or None
+        Names of the rows and columns of the data, where these came with names; tables, cards and pages show them.
     """
 
     U: FloatArray
@@ -127,6 +132,8 @@ class Factorization:
     status: Status  # type: ignore[misc]
     message: OnDemand[str] = OnDemand()
     levels: OnDemand[tuple[Level, ...]] = OnDemand(())
+    row_names: tuple[Any, ...] | None = None
+    column_names: tuple[Any, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything, proved: what is pickled or copied no longer needs the data."""
@@ -142,11 +149,54 @@ class Factorization:
         sides = f"{len(self.U)} nodes" if self.V is self.U else f"{len(self.U)} rows and {len(self.V)} columns"
         return f"{sides}, {self.n_components} component{'' if self.n_components == 1 else 's'}"
 
+    @property
+    def named(self) -> bool:
+        """Whether rows or columns have names."""
+        return self.row_names is not None or self.column_names is not None
+
+    def with_names(self, row_names: Sequence[Any] | None, column_names: Sequence[Any] | None) -> Factorization:
+        """Return the same result with names of rows and columns; what is not proved yet stays so."""
+        if self.V is self.U:  # the same nodes
+            row_names = column_names = column_names if row_names is None else row_names
+        other = object.__new__(type(self))
+        rows, columns = (None if names is None else tuple(names) for names in (row_names, column_names))
+        vars(other).update(vars(self) | {"row_names": rows, "column_names": columns})
+        return other
+
+    def top(self, n: int = 10, by: Literal["weight", "distinct"] = "weight") -> Top:
+        """Return the strongest rows and columns of every component, by name, or by number where they have no names.
+
+        Parameters
+        ----------
+        n : int
+            How many of each; those whose entry is zero are left out.
+        by : {"weight", "distinct"}
+            "weight": the largest entries of a column of U or V. "distinct": the largest entries times the component's share
+            of what the row or column has in all of them, so that what is strong everywhere comes later.
+
+        Returns
+        -------
+        Top
+            A sequence of :class:`ComponentTop`, which prints as a table; ``to_frame()`` gives a pandas data frame.
+
+        Examples
+        --------
+        >>> import numpy as np, cvxnmf
+        >>> A = np.kron([[2.0, 0.0], [0.0, 3.0]], np.ones((2, 2)))
+        >>> result = cvxnmf.factorize(A, 2, row_names=["a", "b", "c", "d"], column_names=["w", "x", "y", "z"], symmetric=False)
+        >>> print(result.top(2))
+          0  60%  c, d  |  y, z
+          1  40%  a, b  |  w, x
+        """
+        return top_of(self.U, self.V, (self.row_names, self.column_names), *checked_terms(n, by))
+
     def __repr__(self) -> str:
-        return f"<Factorization: {self._size()}, value {self.value:.6g}, {self.status.name}>"
+        line = f"<Factorization: {self._size()}, value {self.value:.6g}, {self.status.name}>"
+        return line if not self.named else f"{line}\n{self.top(REPR_ITEMS)}"
 
     def __str__(self) -> str:
-        return f"Factorization of {self._size()}\n{self.certificate}\n  {self.message}"
+        top = f"\n{self.top(REPR_ITEMS)}" if self.named else ""
+        return f"Factorization of {self._size()}\n{self.certificate}\n  {self.message}{top}"
 
     def _repr_html_(self) -> str:
         from cvxnmf.display import cards
@@ -161,11 +211,12 @@ class Factorization:
         factor : {"U", "V"}
             U has a line for each row of the data, V for each column.
         names : sequence, optional
-            Names of these lines.
+            Names of these lines; left out, those that the data came with.
         """
         from cvxnmf.display import frames
 
-        return frames.factor_frame({"U": self.U, "V": self.V}[factor], names)
+        own = {"U": self.row_names, "V": self.column_names}[factor]
+        return frames.factor_frame({"U": self.U, "V": self.V}[factor], own if names is None else names)
 
     def history_frame(self) -> Any:
         """Return the history as a pandas data frame: iteration, seconds, value, bound, gap and rank of every step."""

@@ -14,7 +14,13 @@ from cvxnmf.results import Factorization, Partition
 __all__ = ["html", "write"]
 
 
-def write(result: Partition | Factorization, path: str | PathLike[str], title: str | None = None, factors: bool = True) -> None:
+def write(
+    result: Partition | Factorization,
+    path: str | PathLike[str],
+    title: str | None = None,
+    factors: bool = True,
+    shape: tuple[int, int] | None = None,
+) -> None:
     """Write a result as one HTML file that needs no network and no other file.
 
     The same result gives the same bytes.
@@ -29,6 +35,8 @@ def write(result: Partition | Factorization, path: str | PathLike[str], title: s
         The heading of the page; the size of the result when left out.
     factors : bool
         Whether the page of a partition tells what is proved about its factors, which are computed for that if need be.
+    shape : pair of int or None
+        Height and width of an image, where the components of a factorisation are images to be drawn.
 
     Examples
     --------
@@ -40,11 +48,13 @@ def write(result: Partition | Factorization, path: str | PathLike[str], title: s
     ...     os.listdir(folder)
     ['graph.html']
     """
-    text = html(result, title, factors)
+    text = html(result, title, factors, shape)
     Path(path).write_bytes(text.encode("utf-8"))
 
 
-def html(result: Partition | Factorization, title: str | None = None, factors: bool = True) -> str:
+def html(
+    result: Partition | Factorization, title: str | None = None, factors: bool = True, shape: tuple[int, int] | None = None
+) -> str:
     """Return the page that :func:`cvxnmf.report.write` writes.
 
     Parameters
@@ -55,6 +65,8 @@ def html(result: Partition | Factorization, title: str | None = None, factors: b
         The heading of the page; the size of the result when left out.
     factors : bool
         Whether the page of a partition tells what is proved about its factors.
+    shape : pair of int or None
+        Height and width of an image, where the components of a factorisation are images.
     """
     if isinstance(result, Partition):
         edges = EdgeList.of(result)
@@ -62,7 +74,7 @@ def html(result: Partition | Factorization, title: str | None = None, factors: b
         own_title, shown = partition_page.title(result), partition_page.context(result, edges, factors)
     elif isinstance(result, Factorization):
         template, data = "factorization.html", payload.factorization_data(result)
-        own_title, shown = factorization_page.title(result), factorization_page.context(result)
+        own_title, shown = factorization_page.title(result), factorization_page.context(result, shape)
     else:
         validation.refuse(f"A page can be written of a Partition or a Factorization, not of {type(result).__name__}.")
     heading = payload.encodable(own_title if title is None else title)

@@ -9,14 +9,18 @@ from cvxnmf.display.formatting import count, lower_bound, number
 from cvxnmf.display.page import figures, payload
 from cvxnmf.results import Factorization
 
+#: Components that the page lists, and rows and columns of each.
+COMPONENTS, ITEMS = 60, 8
+
 
 def title(result: Factorization) -> str:
     """Return the title a page has when none is given."""
     return f"Nonnegative factorisation with {count(result.n_components, 'component')}"
 
 
-def context(result: Factorization) -> dict[str, Any]:
-    """Return what the template ``factorization.html`` shows."""
+def context(result: Factorization, shape: Any = None) -> dict[str, Any]:
+    """Return what the template ``factorization.html`` shows; images where the components are such, of this shape."""
+    top = result.top(ITEMS)
     symmetric, bound = result.V is result.U, result.certificate.bound
     return {
         "tiles": _tiles(result),
@@ -24,6 +28,10 @@ def context(result: Factorization) -> dict[str, Any]:
         "certificate": describe(result.certificate),
         "components": result.n_components,
         "factors": [("U", len(result.U))] if symmetric else [("U", len(result.U)), ("V", len(result.V))],
+        "top_heading": top.heading,
+        "top": [[payload.encodable(text) for text in line] for line in top.lines()[:COMPONENTS]],
+        "top_note": _top_note(result),
+        "images": "" if shape is None else figures.component_figure(result, shape),
         "downloads": bool(payload.kept_precision(result)),
         "factors_note": _factors_note(result),
         "ending": result.message,
@@ -41,6 +49,14 @@ def _tiles(result: Factorization) -> list[tuple[str, str, str]]:
         ("Value", number(result.value, 6), loss_name(result.certificate)),
         ("Proved bound", lower_bound(result.certificate.bound, 6), "nothing can be lower"),
     ]
+
+
+def _top_note(result: Factorization) -> str:
+    """Return how names are to be read, and what is left out."""
+    notes = [] if result.named else ["Rows and columns have no names and are numbered from 0."]
+    if result.n_components > COMPONENTS:
+        notes.append(f"{count(result.n_components - COMPONENTS, 'weaker component')} more; result.top() has them all.")
+    return " ".join(notes)
 
 
 def _factors_note(result: Factorization) -> str:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxnmf.display import charts, palette
+from cvxnmf.display import charts, palette, plots
 from cvxnmf.display.formatting import count, lower_bound, number
-from cvxnmf.results import Iterate, Partition
+from cvxnmf.results import Factorization, Iterate, Partition
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,6 +57,11 @@ def spectrum_figure(partition: Partition, penalty: float, label: str) -> str:
     figure, (axes,) = charts.new_figure(4.6, 3.2)
     charts.draw_spectrum(axes, partition, penalty)
     return inline_svg(figure, "spectrum", label)
+
+
+def component_figure(result: Factorization, shape: Any) -> str:
+    """Return the components as images."""
+    return inline_svg(plots.components(result, shape), "components", f"{count(result.n_components, 'component')} as images.")
 
 
 def step_rows(history: Sequence[Iterate], final_bound: float) -> list[list[str]]:

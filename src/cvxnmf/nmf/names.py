@@ -1,0 +1,113 @@
+"""Names of rows and columns: taken from data frames and AnnData, or given, and handed on to the result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cvxnmf import chunked, validation
+from cvxnmf.results import Factorization, Interrupted
+
+Names = tuple[Any, ...] | None
+
+
+class Named(NamedTuple):
+    """Data without their names, and the names of rows and columns where there are any."""
+
+    A: Any
+    rows: Names = None
+    columns: Names = None
+
+    def result_of(self, work: Callable[[], Factorization]) -> Factorization:
+        """What the work finds, with these names; so is the best so far on Ctrl-C."""
+        try:
+            return work().with_names(self.rows, self.columns)
+        except Interrupted as stopped:
+            stopped.solution = stopped.solution.with_names(self.rows, self.columns)
+            raise
+
+
+def separate_names(A: Any, row_names: Any = None, column_names: Any = None) -> Named:
+    """The data of a frame or of an AnnData apart from their names; names that are given replace those of the data.
+
+    Frames are those of pandas, whose default numbering is no names, and all that narwhals knows (polars, pyarrow, ...), where a
+    single column of text names the rows. Names of the data that occur twice are worth a warning, given ones are refused.
+    """
+    table = _table(A)
+    for side, names in (("rows", table.rows), ("columns", table.columns)):
+        if names is not None and (twice := _repeated(names)) is not None:
+            sentence = f"{twice!r} names several {side} of A, which tables cannot tell apart; make the names of {side} unique."
+            warnings.warn(sentence, stacklevel=3)
+    if row_names is None and column_names is None:
+        return table
+    m, n = chunked.matrix_shape(table.A)
+    rows = table.rows if row_names is None else _given_names("row_names", row_names, m)
+    columns = table.columns if column_names is None else _given_names("column_names", column_names, n)
+    return Named(table.A, rows, columns)
+
+
+def _given_names(name: str, given: Any, size: int) -> tuple[Any, ...]:
+    """Names that a user gives: one for each, and all different."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        validation.refuse(f"{name} must be a sequence of names, not {given!r}.")
+    names = _plain(given)
+    if len(names) != size:
+        validation.refuse(f"{name} has {len(names)} names, but A has {size} {name.split('_')[0]}s; give one for each.")
+    if (twice := _repeated(names)) is not None:
+        validation.refuse(f"{name} has {twice!r} more than once; names must be different.")
+    return names
+
+
+def _plain(names: Iterable[Any]) -> tuple[Any, ...]:
+    """Names as Python objects."""
+    return tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+
+
+def _repeated(names: tuple[Any, ...]) -> Any:
+    """The first name that occurs again; None if there is none."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _table(A: Any) -> Named:
+    """Data and names of whatever has both."""
+    if hasattr(A, "obs_names") and hasattr(A, "var_names"):
+        return Named(A.X, _plain(A.obs_names), _plain(A.var_names))
+    if hasattr(A, "index") and hasattr(A, "columns") and hasattr(A, "iloc"):
+        return Named(A, _index_names(A.index), _index_names(A.columns))
+    if hasattr(type(A), "columns") or hasattr(type(A), "column_names"):  # on the type: lazy frames would be computed
+        return _narwhals_table(A)
+    return Named(A)
+
+
+def _index_names(index: Any) -> Names:
+    """Names of an index of pandas; its default numbering is none."""
+    plain = _plain(index)
+    return None if type(index).__name__ == "RangeIndex" and plain == tuple(range(len(plain))) else plain
+
+
+def _narwhals_table(A: Any) -> Named:
+    """Numbers and names of any frame that narwhals knows."""
+    try:
+        import narwhals
+    except ImportError:
+        validation.refuse(f"A is a {type(A).__name__}, which needs narwhals to be read; pip install narwhals, or pass an array.")
+    frame: Any = narwhals.from_native(A, pass_through=True)
+    if frame is A:
+        return Named(A)
+    if isinstance(frame, narwhals.LazyFrame):
+        validation.refuse("A is a lazy frame; call collect() first.")
+    texts = [name for name in frame.columns if frame.schema[name] in (narwhals.String, narwhals.Categorical, narwhals.Enum)]
+    if len(texts) > 1:
+        listed = ", ".join(map(repr, texts[:3]))
+        validation.refuse(f"A has several columns of text ({listed}); keep at most one, which names the rows, and numbers.")
+    rows = _plain(frame[texts[0]].to_list()) if texts else None
+    numbers = frame.drop(texts) if texts else frame
+    return Named(numbers.to_numpy(), rows, tuple(numbers.columns))

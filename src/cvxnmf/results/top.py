@@ -1,0 +1,134 @@
+"""The strongest rows and columns of every component, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+
+
+class Item(NamedTuple):
+    """A row or a column of the data, by name or number, and its entry in the factor."""
+
+    name: Any
+    weight: float
+
+
+class ComponentTop(NamedTuple):
+    """The strongest rows and columns of one component, and its share of the weight ``|u_l| |v_l|`` of all."""
+
+    component: int
+    share: float
+    rows: tuple[Item, ...]
+    columns: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Top(Sequence[ComponentTop]):
+    """The strongest rows and columns of every component; prints as a table.
+
+    Attributes
+    ----------
+    components : tuple of ComponentTop
+        One for each component, in the order of the factors.
+    symmetric : bool
+        Whether rows and columns are the same nodes, so that `columns` are empty.
+    """
+
+    components: tuple[ComponentTop, ...]
+    symmetric: bool = False
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.components[place]
+
+    def __len__(self) -> int:
+        return len(self.components)
+
+    def __iter__(self) -> Iterator[ComponentTop]:
+        return iter(self.components)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """What the columns of the table are."""
+        return ("component", "share", "nodes") if self.symmetric else ("component", "share", "rows", "columns")
+
+    def lines(self) -> list[tuple[str, ...]]:
+        """The table as text: number, share of the weight, names of rows and of columns."""
+        return [
+            (
+                str(top.component),
+                f"{100 * top.share:.0f}%",
+                *(", ".join(str(item.name) for item in side) for side in self._sides(top)),
+            )
+            for top in self.components
+        ]
+
+    def _sides(self, top: ComponentTop) -> tuple[tuple[Item, ...], ...]:
+        """Rows and columns, or nodes alone."""
+        return (top.rows,) if self.symmetric else (top.rows, top.columns)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{number:>3} {share:>4}  {'  |  '.join(filter(None, sides))}" for number, share, *sides in self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from cvxnmf.display import cards
+
+        return cards.top_card(self)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a line for each item: component, side, place from 1, name and weight."""
+        from cvxnmf.display import frames
+
+        return frames.top_frame(self)
+
+
+def top_features(components: FloatArray, names: Sequence[Any] | None, n: int, by: str) -> Top:
+    """The n strongest columns of the data in each row of `components`, which are not normalised on the other side."""
+    n, by = checked_terms(n, by)
+    weights = np.linalg.norm(components, axis=1)
+    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
+    columns = _strongest(components.T, names, n, by)
+    return Top(tuple(ComponentTop(number, float(share), (), columns[number]) for number, share in enumerate(shares)))
+
+
+def checked_terms(n: Any, by: Any) -> tuple[int, str]:
+    """How many to show and by what, refused in a sentence where they make no sense."""
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+        raise ValueError(f"n must be an integer of at least 1, not {n!r}.")
+    if by not in ("weight", "distinct"):
+        raise ValueError(f"by={by!r} is not known; choose one of 'weight', 'distinct'.")
+    return int(n), str(by)
+
+
+def top_of(U: FloatArray, V: FloatArray, names: tuple[Sequence[Any] | None, Sequence[Any] | None], n: int, by: str) -> Top:
+    """The n strongest lines of each column of both factors; zeros are left out. V is U for symmetric factors."""
+    weights = np.linalg.norm(U, axis=0) * np.linalg.norm(V, axis=0)
+    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
+    rows = _strongest(U, names[0], n, by)
+    columns: list[tuple[Item, ...]] = [()] * U.shape[1] if V is U else _strongest(V, names[1], n, by)
+    tops = (ComponentTop(number, float(shares[number]), rows[number], columns[number]) for number in range(U.shape[1]))
+    return Top(tuple(tops), V is U)
+
+
+def _strongest(factor: FloatArray, names: Sequence[Any] | None, n: int, by: str) -> list[tuple[Item, ...]]:
+    """The n lines of each column with the largest entries, or the largest entries times their share of the line."""
+    score = factor
+    if by == "distinct":
+        lengths = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(np.float64).tiny)
+        scaled = factor / lengths
+        score = factor * scaled / np.maximum(scaled.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    order = np.argsort(-score, axis=0, kind="stable")[:n]
+    return [
+        tuple(
+            Item(place if names is None else names[place], float(factor[place, column]))
+            for place in order[:, column].tolist()
+            if factor[place, column] > 0
+        )
+        for column in range(factor.shape[1])
+    ]
