@@ -12,6 +12,7 @@ from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement
 from cvxnmf.certificates.symmetric import SymmetricStatement, metric_digest
+from cvxnmf.certificates.uniqueness import Uniqueness, factor_uniqueness
 
 __all__ = [
     "NEGLIGIBLE",
@@ -25,6 +26,8 @@ __all__ = [
     "RankStatement",
     "Statement",
     "SymmetricStatement",
+    "Uniqueness",
+    "factor_uniqueness",
     "metric_digest",
     "parse_statement",
     "relative_gap",

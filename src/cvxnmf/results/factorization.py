@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
@@ -11,7 +12,7 @@ from cvxnmf.results.status import Iterate, Status
 from cvxnmf.results.top import Top, checked_terms, top_of
 
 if TYPE_CHECKING:
-    from cvxnmf.certificates import Certificate
+    from cvxnmf.certificates import Certificate, Uniqueness
 
 Value = TypeVar("Value")
 #: Rows and columns of a component that are printed with a result, where they have names.
@@ -143,6 +144,24 @@ class Factorization:
     def n_components(self) -> int:
         """Number of columns."""
         return int(self.U.shape[1])
+
+    @functools.cached_property
+    def uniqueness(self) -> Uniqueness:
+        """Whether other nonnegative factors have the same product; order and scale of the components do not count.
+
+        The status is "proved", "refuted" (with an alternative) or "unknown", and the reason says why; all in exact arithmetic.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import cvxnmf
+        >>> A = np.kron(np.eye(3), np.ones((4, 4)))
+        >>> cvxnmf.factorize(A, n_components=3).uniqueness.status
+        'proved'
+        """
+        from cvxnmf.certificates import factor_uniqueness
+
+        return factor_uniqueness(self.U, self.V)
 
     def _size(self) -> str:
         """The size of the data, and the number of components, in words."""
