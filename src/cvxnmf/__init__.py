@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as type checkers know it; importing it takes time in which a Ctrl-C would show a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from cvxnmf import plots, report
     from cvxnmf.certificates import Certificate, CertificateError
     from cvxnmf.convex.certify import certify

@@ -6,11 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 
 import cvxnmf
-from cvxnmf.certificates import Certificate, LabelStatement
+from cvxnmf.certificates import Certificate, LabelStatement, RankStatement
 from cvxnmf.convex.coarsening import coarsen
 from cvxnmf.convex.noise import degree_metric
 from cvxnmf.graphs.label_bounds.verify import LabelBounds
 from cvxnmf.nmf.bounds import Limits, rank_certificate
+from cvxnmf.nmf.divergence_bounds import ky_fan_point, subspace_point, where_filled
+from cvxnmf.nmf.sparse_divergence_bounds import sparse_ky_fan_point
 
 
 def random_table(rng, symmetric):
@@ -40,7 +42,7 @@ def random_table(rng, symmetric):
 def random_certificate(rng):
     """Data, and a certificate about them of any form; None where the problem has no solution."""
     make = MAKERS[rng.integers(len(MAKERS))]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", UserWarning)  # an answer that falls short is as good a case
         try:
             return make(rng)
@@ -140,7 +142,51 @@ def _iterated(rng):
     return A, rank_certificate(A, k, 1e30, "mse", symmetric=symmetric, limits=Limits(dense_side=1, unasked_size=0))
 
 
-MAKERS = [_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank, _scaled, _iterated, _grouped, _labels, _labels]
+def _proved(A, statement, kind, witness):
+    return A, Certificate.of_proof(1e30, kind, statement.prove(A, kind, witness), statement, witness)
+
+
+def _divergence(rng):
+    symmetric, k, steps = bool(rng.random() < 0.4), int(rng.integers(1, 4)), int(rng.integers(1, 12))
+    A, kind = random_table(rng, symmetric), str(rng.choice(["ky-fan", "sparse", "subspace", "pinsker"]))
+    statement = RankStatement("kl", k, symmetric)
+    if kind == "ky-fan":
+        return _proved(A, statement, kind, {"y": where_filled(A, lambda part: ky_fan_point(part, k, symmetric, steps))})
+    if kind == "sparse":
+        data = sp.csr_array(A)
+        return _proved(data, statement, "ky-fan", {"y": sparse_ky_fan_point(data, k, steps)})
+    turned = bool(rng.random() < 0.5)
+    side = A.T if turned else A
+    if kind == "subspace":
+        witness = {"Y": (1 - 1e-12) * where_filled(side, lambda part: subspace_point(part, k, steps))}
+    else:
+        witness = {"N": 0.1 * rng.random(side.shape) * (rng.random(side.shape) < 0.3)} if rng.random() < 0.5 else {}
+    return _proved(A, statement, kind, witness | ({"transposed": np.ones(1)} if turned else {}))
+
+
+def _rectangles(rng):
+    """Rectangles with weights of rows that are observed on all of their columns; together they fill entries once."""
+    A, k, loss = random_table(rng, False), int(rng.integers(1, 3)), str(rng.choice(["mse", "kl"]))
+    A[rng.random(A.shape) < 0.15] = np.nan
+    turned = bool(rng.random() < 0.5)
+    side = A.T if turned else A
+    sets = (rng.random((int(rng.integers(1, 4)), side.shape[1])) < 0.7) * 1.0
+    sets[:, 0] = 1.0
+    observed = np.array([~np.isnan(side[:, columns > 0]).any(axis=1) for columns in sets]).T
+    weights = observed * rng.random(observed.shape)
+    weights *= (1 - 1e-13) / max(float((weights @ sets).max()), 1e-9)
+    witness = {"sets": sets, "weights": weights} | ({"transposed": np.ones(1)} if turned else {})
+    if loss == "kl":
+        filled = np.nan_to_num(side)
+        points = [ky_fan_point(filled[:, columns > 0] + 1e-9, k, False, 8) for columns in sets]
+        witness["y"] = np.concatenate(points, axis=1)
+    return _proved(A, RankStatement(loss, k, False), "rectangles", witness)
+
+
+MAKERS = [
+    *(_symmetric, _symmetric, _nonsymmetric, _sparse, _rank, _rank, _scaled, _iterated, _grouped, _labels, _labels),
+    *(_divergence, _divergence, _rectangles),
+]
 
 
 def reseal(certificate, **changes):

@@ -164,6 +164,7 @@ def mutated_certificate(rng, certificate):
     return reseal(certificate, **changes)
 
 
+@np.errstate(all="ignore")
 def _mutated_witness(rng, witness):
     parts = dict(witness)
     name = str(rng.choice([*sorted(parts), "Z", "N", "W", "vectors", "rows", "labels"]))

@@ -1,36 +1,35 @@
 """Mutation testing of the trusted kernel: ``python -m campaigns.mutants --seconds 600 [modules]``, from the folder `tests`.
 
-Every comparison, sign, factor, number, condition and refusal of the kernel is changed in turn; a mutant that gives the same
-verdicts on the battery survives, and is shown. Mutants run in forked processes, which share the imports of numpy and scipy.
+Every comparison, sign, factor, number, condition and refusal of the kernel is changed in turn. Each mutant is judged in a forked
+process, which shares all imports, by the cases of the battery and the tests that run the changed line, those that killed others
+and the fastest first. Survivors are shown, but for those that `MUTANTS.md` explains.
 """
 
 import argparse
 import ast
 import copy
-import importlib.abc
-import importlib.util
+import gc
+import importlib
 import os
 import pickle
 import random
 import resource
-import subprocess
+import signal
 import sys
-import tempfile
 import time
 import types
+from collections import Counter
 from pathlib import Path
 
-import numpy  # noqa: F401, ICN001
-import pandas  # noqa: F401, ICN001
 import pytest
-import scipy.linalg
-import scipy.sparse.csgraph
-import scipy.sparse.linalg
-import scipy.special  # noqa: F401
+from _pytest.runner import runtestprotocol
 
 TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
-KERNEL = Path(importlib.util.find_spec("cvxnmf").origin).parent / "certificates"
+
+from campaigns.battery import make_cases, verdicts  # noqa: E402
+
+KERNEL = Path(importlib.import_module("cvxnmf.certificates").__file__).parent
 SWAPS = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -50,33 +49,47 @@ SWAPS = {
     ast.Div: ast.Mult,
 }
 TWINS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
-#: A mutant may take this many seconds of the processor.
-PATIENCE = 60
-#: Modules of bounds for labels, which have cases of their own.
-LABELS = ("label", "pair_")
-LABEL_KERNELS = "certificates/test_label_kernels.py"
-#: Tests that judge what the battery lets live, by how modules begin; none may take long.
-TESTS_OF = {
-    LABELS: ("certificates/test_labels.py",),
-    ("krylov", "leading"): ("campaigns/test_kernel.py", "certificates/test_krylov.py"),
-    ("matrix_free",): ("certificates/test_matrix_free_bounds.py",),
-    ("row_chunks",): ("certificates/test_chunk_summaries.py",),
-    ("grouped",): ("certificates/test_grouped_bounds.py",),
-    ("",): (
-        "campaigns/test_kernel.py",
-        "certificates/test_rank_bounds.py",
-        "certificates/test_nonsymmetric_bounds.py",
-        "certificates/test_statement.py",
-        "certificates/test_certificate.py",
-    ),
-}
+#: Tests that judge, beside the battery; what takes longer than the second, alone or together, is left out.
+JUDGES, PATIENCE = ("certificates", "campaigns/test_kernel.py"), 8.0
+#: A mutant may take this many seconds of the processor, and this many bytes.
+LIMITS = ((resource.RLIMIT_CPU, 60), (resource.RLIMIT_AS, 8 << 30))
+#: After so many seconds a process that waits for another is given up, and its mutant survives.
+ASLEEP = 300
+#: Parts of the tree that say something, or name types, and take no part in a proof.
+SILENT = (ast.JoinedStr, ast.FormattedValue)
+#: Arguments that save time, or assert what the code around them makes true.
+MATTERLESS = ("strict", "overwrite_a", "check_finite", "copy")
+
+
+# Mutants --------------------------------------------------------------------------------------------------------------------
 
 
 def mutations(tree):
-    """Functions that each change a tree in one place, with the line and what is changed."""
+    """The places that can be changed, in order, with the ways to do it and the lines of the statement around them."""
+    silent = {id(inner) for node in ast.walk(tree) for part in _unspoken(node) for inner in ast.walk(part)}
+    spans = {id(inner): span for node, span in _statements(tree) for inner in ast.walk(node)}
     for number, node in enumerate(ast.walk(tree)):
-        for change in _changes(node):
-            yield number, change, getattr(node, "lineno", 0)
+        if id(node) not in silent:
+            for change in _changes(node):
+                yield number, change, spans.get(id(node), (0, 0))
+
+
+def _unspoken(node):
+    """Messages, decorators and annotations."""
+    if isinstance(node, SILENT):
+        return [node]
+    if isinstance(node, ast.keyword) and node.arg in MATTERLESS:
+        return [node]
+    parts = [*getattr(node, "decorator_list", []), getattr(node, "annotation", None), getattr(node, "returns", None)]
+    return [part for part in parts if part is not None]
+
+
+def _statements(tree):
+    """Statements, outer ones first, with the lines of their heads; those of definitions and classes are no code that runs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            first = getattr(node, "body", None)
+            yield node, (node.lineno, max(node.lineno, first[0].lineno - 1) if isinstance(first, list) else node.end_lineno)
 
 
 def _changes(node):
@@ -97,133 +110,258 @@ def _changes(node):
 
 
 def mutate(tree, number, change):
-    """A copy of the tree with one change."""
+    """A copy of the tree with one change, and the change in words."""
     tree = copy.deepcopy(tree)
     node = list(ast.walk(tree))[number]
+    around = next((up for up in ast.walk(tree) if any(inner is node for inner in ast.iter_child_nodes(up))), node)
+    shown = node if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.Raise | ast.AugAssign) else around
+    before = _words(shown)
+    if change == "skip":
+        for parent in ast.walk(tree):
+            for block in (getattr(parent, field, None) for field in ("body", "orelse", "handlers")):
+                if isinstance(block, list) and node in block:
+                    block[block.index(node)] = ast.Pass()
+        return ast.fix_missing_locations(tree), f"without {before}"
     if change.startswith("compare"):
         index = int(change.split()[1])
         node.ops[index] = SWAPS[type(node.ops[index])]()
     elif change == "operator":
         node.op = SWAPS[type(node.op)]()
     elif change == "drop":
-        node.op = ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()
-        if isinstance(node.op, ast.Not):
-            node.operand = ast.UnaryOp(ast.Not(), node.operand, lineno=node.lineno, col_offset=0)
+        node.operand = ast.UnaryOp(node.op, node.operand)
     elif change in ("zero", "one"):
         node.value = type(node.value)(change == "one")
     elif change == "negate":
         node.value = not node.value
-    elif change == "twin":
+    else:
         name = "id" if isinstance(node, ast.Name) else "attr"
         setattr(node, name, TWINS[getattr(node, name)])
-    elif change == "skip":
-        for parent in ast.walk(tree):
-            for field in ("body", "orelse", "handlers"):
-                block = getattr(parent, field, None)
-                if isinstance(block, list) and node in block:
-                    block[block.index(node)] = ast.Pass(lineno=node.lineno, col_offset=0)
-    return ast.fix_missing_locations(tree)
+    return ast.fix_missing_locations(tree), f"{before} -> {_words(shown)}"
 
 
-class Loader(importlib.abc.Loader, importlib.abc.MetaPathFinder):
-    """Imports one module of the kernel from a changed tree."""
-
-    def __init__(self, module, tree):
-        self.module, self.tree = module, tree
-
-    def find_spec(self, name, path=None, target=None):
-        return importlib.util.spec_from_loader(name, self) if name == self.module else None
-
-    def exec_module(self, module):
-        exec(compile(self.tree, self.module, "exec"), module.__dict__)
+def _words(node):
+    return " ".join(ast.unparse(node).split()).replace("|", "&#124;")[:110]
 
 
-def survives(module, tree, judge, bare=True):
-    """Whether a judge finds nothing wrong with a mutant, in a process of its own; `bare`: with the kernel only."""
+# Putting a mutant in the place of what was imported --------------------------------------------------------------------------
+
+#: All functions of the kernel, those within others among them, once it is imported.
+FUNCTIONS = []
+
+
+def find_functions():
+    """Find them, and let forked processes share the memory of everything."""
+    gc.collect()
+    here = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    FUNCTIONS[:] = [each for each in here if Path(each.__code__.co_filename).parent == KERNEL]
+    gc.freeze()
+
+
+def install(name, tree):
+    """Replace the code and the numbers of a module that was imported by those of a changed tree."""
+    module = sys.modules[f"cvxnmf.certificates.{name}"]
+    path = module.__file__
+    new = types.ModuleType(module.__name__)
+    new.__dict__.update(__file__=path, __package__=module.__package__)
+    code = compile(tree, path, "exec")
+    original = dict(_codes(compile(Path(path).read_text(), path, "exec")))
+    changed = dict(_codes(code))
+    exec(code, new.__dict__)
+    for function in FUNCTIONS:
+        place = next((place for place, one in original.items() if one == function.__code__), None)
+        if place in changed and function.__globals__ is vars(module):
+            function.__code__ = changed[place]
+    _copy_values(vars(module), vars(new))
+
+
+def _codes(code, place=()):
+    """All code objects within one, by their places."""
+    for index, inner in enumerate(code.co_consts):
+        if isinstance(inner, types.CodeType):
+            yield (*place, index, inner.co_name), inner
+            yield from _codes(inner, (*place, index, inner.co_name))
+
+
+def _copy_values(old, new):
+    """Numbers, tuples of them and default arguments; those that other modules imported too."""
+    for name, value in list(new.items()):
+        was = old.get(name)
+        if name.startswith("__") or was is value:
+            continue
+        if isinstance(value, types.FunctionType) and isinstance(was, types.FunctionType):
+            was.__defaults__, was.__kwdefaults__ = value.__defaults__, value.__kwdefaults__
+        elif isinstance(value, type) and isinstance(was, type) and value.__module__ == was.__module__:
+            _copy_class(was, value)
+        elif isinstance(value, int | float | tuple | str) and value != was:
+            for module in [each for title, each in list(sys.modules.items()) if title.startswith("cvxnmf")]:
+                if vars(module).get(name) is was or vars(module) is old:
+                    setattr(module, name, value)
+
+
+def _copy_class(was, value):
+    for name, attribute in vars(value).items():
+        before = vars(was).get(name)
+        if isinstance(attribute, types.FunctionType) and isinstance(before, types.FunctionType):
+            before.__defaults__, before.__kwdefaults__ = attribute.__defaults__, attribute.__kwdefaults__
+        elif isinstance(attribute, bool | int | float | str) and not name.startswith("_"):
+            setattr(was, name, attribute)
+    if issubclass(was, tuple) and hasattr(value.__new__, "__defaults__"):
+        was.__new__.__defaults__ = value.__new__.__defaults__
+
+
+# Judges ---------------------------------------------------------------------------------------------------------------------
+
+
+class Trial:
+    """A test, or a case of the battery: `passes`, the lines of the kernel that it runs, and how long it takes."""
+
+    def __init__(self, name, passes):
+        self.name, self.passes, self.lines, self.seconds = name, passes, set(), 0.0
+
+    def is_fit(self):
+        """Whether it passes as things are; its lines are then known."""
+        files, lines = {str(path): path.stem for path in KERNEL.glob("*.py")}, self.lines
+
+        def line(frame, event, _):
+            if event == "line":
+                lines.add((files[frame.f_code.co_filename], frame.f_lineno))
+            return line
+
+        sys.settrace(lambda frame, event, _: line if frame.f_code.co_filename in files else None)
+        try:
+            began = time.process_time()
+            passed = self.passes()
+        finally:
+            sys.settrace(None)
+        self.seconds = time.process_time() - began
+        return passed and lines and self.seconds < PATIENCE
+
+
+def of_case(case):
+    return Trial(case.name, lambda: next(verdicts([case]), None) is None)
+
+
+def of_item(item):
+    def passes():
+        reports = runtestprotocol(item, log=False, nextitem=None)
+        return not any(report.failed for report in reports)
+
+    return Trial(item.nodeid, passes)
+
+
+def killer(name, tree, trials):
+    """The trial that kills a mutant, in a process of its own: its number, -1 for a mutant that ends it, None if none does."""
+    read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
+        for which, most in LIMITS:
+            resource.setrlimit(which, (most, most))
+        signal.alarm(ASLEEP)
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         try:
-            sys.meta_path.insert(0, Loader(module, tree))
-            if bare:  # nothing else has to be imported
-                sys.modules["cvxnmf"] = types.ModuleType("cvxnmf")
-                sys.modules["cvxnmf"].__path__ = [str(KERNEL.parent)]
-            os._exit(0 if judge() else 1)
-        except BaseException:
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            install(name, tree)
+            found = next((number for number, trial in enumerate(trials) if not trial.passes()), None)
+            os.write(write, pickle.dumps(found))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return None
+    return pickle.loads(said) if said else -1
 
 
-def pass_tests(files, *options):
-    """Whether tests pass."""
-    files = [str(TESTS / file) for file in files]
-    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-m", "", *options, *files]) == 0
+class Run:
+    """The plugin that takes the place of pytest's loop over tests."""
+
+    def __init__(self, options):
+        self.options, self.kills = options, Counter()
+
+    def pytest_runtestloop(self, session):
+        """Try the mutants of all modules."""
+        began = time.monotonic()
+        cases = make_cases(self.options.kinds, self.options.seeds)
+        self.trials = [trial for trial in [*map(of_case, cases), *map(of_item, session.items)] if trial.is_fit()]
+        print(f"{len(self.trials)} trials, {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
+        self.explained = explanations()
+        find_functions()
+        for name in self.options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if path.stem != "__init__"]:
+            print(f"{name:20} " + self.try_module(name), flush=True)  # noqa: T201
+        return True
+
+    def try_module(self, name):
+        """Try the mutants of a module in random order; say how many there are, were tried, and survive."""
+        text = (KERNEL / f"{name}.py").read_text()
+        tree, until = ast.parse(text), time.monotonic() + self.options.seconds
+        jobs, tried, explained, left = list(mutations(tree)), 0, 0, 0
+        random.Random(self.options.seed).shuffle(jobs)
+        for number, change, span in jobs:
+            if time.monotonic() > until:
+                break
+            mutant, words = mutate(tree, number, change)
+            if self.options.again and f"{name}:{words}" not in self.options.again:
+                continue
+            tried += 1
+            if (name, words) in self.explained:
+                explained += 1
+                continue
+            chosen = self.choose(name, span)
+            found = killer(name, mutant, chosen) if chosen else None
+            if found is None:
+                left += 1
+                print(f"{name}:{words}    line {span[0]}, {len(chosen)} trials", flush=True)  # noqa: T201
+            elif found >= 0:
+                self.kills[chosen[found].name] += 1
+        killed = tried - explained - left
+        return f"{len(jobs):4} mutants, {tried:4} tried, {killed:4} killed, {explained:3} explained, {left:3} survive"
+
+    def choose(self, name, span):
+        """Trials that run the lines; all of the module where none does, as for numbers that are set once."""
+        lines = {(name, line) for line in range(span[0], span[1] + 1)}
+        touching = [trial for trial in self.trials if trial.lines & lines]
+        touching = touching or [trial for trial in self.trials if any(name == of for of, _ in trial.lines)]
+        touching.sort(key=lambda trial: trial.seconds / (1 + self.kills[trial.name]))
+        chosen, seconds = [], 0.0
+        for trial in touching:
+            seconds += trial.seconds
+            if seconds < PATIENCE:
+                chosen.append(trial)
+        return chosen
 
 
-def judges(name, cases):
-    """Who looks for what is wrong with a module, the fastest first, and whether they need the kernel only."""
-    from campaigns.battery import verdicts  # which imports the kernel in the processes of mutants only
-
-    of_labels = name.startswith(LABELS)
-    chosen = [case for case in cases if name in COMMON or (case.statement["form"] == "labels") is of_labels]
-    yield lambda: next(verdicts(chosen), None) is None, True
-    if of_labels:
-        yield lambda: pass_tests([LABEL_KERNELS], "--noconftest", "-c", os.devnull), True
-    files = next(files for beginnings, files in TESTS_OF.items() if name.startswith(beginnings))
-    yield lambda: pass_tests(files), False
-
-
-def run(name, cases, until, seed, with_tests):
-    """Try the mutants of a module in random order; return how many there are, how many were tried, and how many survive."""
-    text = (KERNEL / f"{name}.py").read_text()
-    tree, module = ast.parse(text), f"cvxnmf.certificates.{name}"
-    chosen = [judge for judge in judges(name, cases) if with_tests or judge[1]]
-    assert module not in sys.modules, "mutants are of no effect where the kernel was imported before"
-    if not all(survives(module, tree, *judge) for judge in chosen):
-        raise SystemExit(f"{name} as it is fails the battery, or its tests, or they take too long.")
-    jobs, tried, left = list(mutations(tree)), 0, 0
-    random.Random(seed).shuffle(jobs)
-    for number, change, line in jobs:
-        if time.monotonic() > until:
-            break
-        tried += 1
-        mutant = mutate(tree, number, change)
-        if all(survives(module, mutant, *judge) for judge in chosen):
-            left += 1
-            print(f"{name}:{line} {change}: {text.splitlines()[line - 1].strip() if line else ''}", flush=True)  # noqa: T201
-    return len(jobs), tried, left
+def explanations():
+    """The mutants that change nothing, as the table says: module and words."""
+    rows = [line.split("|") for line in (Path(__file__).parent / "MUTANTS.md").read_text().splitlines() if line.startswith("|")]
+    return {(row[1].strip(), row[2].strip().strip("`")) for row in rows if len(row) == 5}
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m campaigns.mutants", description=__doc__)
     parser.add_argument("modules", nargs="*", help="of the kernel; left out, all")
     parser.add_argument("--seconds", type=float, default=600.0, help="for each module")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--fast", action="store_true", help="judge by what needs the kernel only, which is fast")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of mutants")
+    parser.add_argument("--kinds", type=int, default=200, help="of certificates in the battery")
+    parser.add_argument("--seeds", type=int, default=900, help="that the battery is drawn from")
+    parser.add_argument("--again", help="a file that an earlier run printed, whose survivors alone are tried")
+    parser.add_argument("--tests", nargs="*", default=JUDGES, help="files of tests that judge")
     options = parser.parse_args()
-    cases = load_cases()
-    for name in options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if path.stem != "__init__"]:
-        count, tried, left = run(name, cases, time.monotonic() + options.seconds, options.seed, not options.fast)
-        print(f"{name:20} {count:4} mutants, {tried:4} tried, {left:4} survive", flush=True)  # noqa: T201
-    return 0
-
-
-#: Parts of the kernel that certificates of all forms use.
-COMMON = ("certificate", "statement", "data", "rounding")
-
-
-def load_cases():
-    """The battery, made by another process so that this one never imports the kernel."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "cases.pickle"
-        code = (
-            "import pickle, sys; from campaigns.battery import make_cases as m; pickle.dump(m(200, 900), open(sys.argv[1], 'wb'))"
-        )
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
-        subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
-        return pickle.loads(path.read_bytes())
+    if options.again:
+        options.again = {line.partition("    line ")[0] for line in Path(options.again).read_text().splitlines()}
+    arguments = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--assert=plain",
+        "-m",
+        "",
+        "-k",
+        "not slow and not battery",
+        *(str(TESTS / file) for file in options.tests),
+    ]
+    return pytest.main(arguments, plugins=[Run(options)])
 
 
 if __name__ == "__main__":

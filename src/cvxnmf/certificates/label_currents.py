@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.label_routing import Edges, edges_of, routing_bound
 from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective
-from cvxnmf.certificates.rounding import UNIT
+from cvxnmf.certificates.rounding import UNIT, is_finite
 from cvxnmf.certificates.statement import Array, CertificateError
 
 #: Entries of the matrices of currents that are worked on at a time, unless told otherwise.
@@ -189,6 +189,7 @@ def _loads(region: Region, conductances: Array, sizes: Array, amounts: Array, en
         sent = np.abs(currents)
         missing += float(amounts[sources] @ (missed + 8 * (count + 16) * UNIT * (1.0 + sent.sum(axis=0))))
         load += sent @ amounts[sources]
-    if not np.all(np.isfinite(load)) or not missing < np.inf:
+    load += 0.5 * missing
+    if not is_finite(load):
         raise CertificateError("The currents of the certificate could not be computed.")
-    return load + 0.5 * missing
+    return load

@@ -80,7 +80,7 @@ class Cuts(NamedTuple):
 
 def _sums(values: Integers, starts: Integers) -> Integers:
     """Sums of consecutive pieces, none of them empty."""
-    return np.asarray(np.add.reduceat(values, starts[:-1])) if len(starts) > 1 else np.zeros(0, dtype=np.int64)
+    return np.asarray(np.add.reduceat(values, starts[:-1]))
 
 
 def least_squares(sums: Integers, n_clusters: int | None) -> Integers:

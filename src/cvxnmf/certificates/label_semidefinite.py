@@ -36,7 +36,7 @@ def bound_by_semidefinite(
     sides = sum(m * side for m, side in zip(cuts.multipliers.tolist(), cuts.right_sides(n_clusters).tolist(), strict=True))
     total = Fraction(exact_sum(y) + 2 * sides)
     if n_clusters is not None:
-        total -= Fraction(max(0, exact_sum(S)), n_clusters)
+        total -= Fraction(exact_sum(S), n_clusters)
     return total / grain
 
 

@@ -106,7 +106,7 @@ class PairObjective:
         both = np.where(self.rows == self.columns, 1, 2)[inside]
         if self.exact:
             joined = exact_sum(self.weights[inside] * both)
-            volumes = np.zeros(int(labels.max(initial=0)) + 1, dtype=np.int64)
+            volumes = np.zeros(int(labels.max()) + 1, dtype=np.int64)
             np.add.at(volumes, labels, self.sizes)
             squares = sum(int(volume) ** 2 for volume in volumes.tolist())
             return Fraction(self.offset + int(self.alpha) * joined - int(self.beta) * squares, self.unit)
@@ -152,7 +152,7 @@ class PairObjective:
 
     def _longest_row(self) -> int:
         ends = np.concatenate([self.rows, self.columns])
-        return int(np.bincount(ends, minlength=1).max(initial=0))
+        return int(np.bincount(ends).max())
 
 
 class Bound(NamedTuple):
@@ -215,10 +215,10 @@ def _fits(exact: PairObjective) -> bool:
 
 
 def _round_up(terms: PairObjective) -> PairObjective:
-    """The same objective in floating point, with a scale for its integers."""
+    """The same objective in floating point, with a scale for its integers; some weight is not 0."""
     numbers: dict[str, Any] = {name: float(getattr(terms, name)) for name in ("alpha", "beta", "offset", "unit")}
     largest = numbers["alpha"] * np.abs(terms.weights).max(initial=0.0) + numbers["beta"] * float(terms.sizes.max()) ** 2
-    scale = 2.0 ** math.floor(math.log2(GRAINS / largest)) if largest > 0 else 1.0
+    scale = 2.0 ** math.floor(math.log2(GRAINS / largest))
     arrays: dict[str, Any] = {"weights": terms.weights.astype(np.float64), "sizes": terms.sizes.astype(np.float64)}
     return replace(terms, **arrays, **numbers, scale=scale, exact=False)
 
@@ -232,7 +232,7 @@ def _modularity(n: int, rows: Integers, columns: Integers, w: Any, resolution: F
         total = exact_sum(degrees) or 1
         alpha, beta, unit = resolution.denominator * total, resolution.numerator, resolution.denominator * total**2
         return PairObjective(n, rows, columns, w, degrees, alpha, beta, 0, unit, 1.0, True)
-    weight = math.fsum(degrees) or 1.0
+    weight = math.fsum(degrees)
     return PairObjective(n, rows, columns, w, degrees, 1.0, float(resolution) / weight, 0.0, weight, 1.0, False)
 
 
