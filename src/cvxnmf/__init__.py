@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cvxnmf.io.results import load, save
     from cvxnmf.nmf.descent import classical_nmf
     from cvxnmf.nmf.factorize import factorize
+    from cvxnmf.nmf.rank_choice import choose_rank
     from cvxnmf.nmf.verify import verify
     from cvxnmf.results import (
         CoClusters,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
         Iterate,
         Level,
         Partition,
+        RankChoice,
+        RankRow,
         Solution,
         Status,
         Top,
@@ -61,12 +64,15 @@ __all__ = [
     "NMF",
     "Partition",
     "Problem",
+    "RankChoice",
+    "RankRow",
     "Solution",
     "Status",
     "SymmetricNMF",
     "Top",
     "block_graph",
     "certify",
+    "choose_rank",
     "classical_nmf",
     "cocluster",
     "exp_factor",
@@ -99,6 +105,8 @@ _ROOMS = {
         "Iterate",
         "Level",
         "Partition",
+        "RankChoice",
+        "RankRow",
         "Solution",
         "Status",
         "Top",
@@ -116,6 +124,7 @@ _ROOMS = {
     "nmf.verify": ("verify",),
     "nmf.descent": ("classical_nmf",),
     "nmf.factorize": ("factorize",),
+    "nmf.rank_choice": ("choose_rank",),
     "io.results": ("load", "save"),
     "graphs.block_graph": ("block_graph",),
     "graphs.cocluster": ("cocluster",),

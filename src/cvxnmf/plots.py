@@ -1,5 +1,5 @@
 """Pictures of results as matplotlib figures."""
 
-from cvxnmf.display.plots import components, figure1, gap_closing, graph, memberships, spectrum
+from cvxnmf.display.plots import components, figure1, gap_closing, graph, memberships, ranks, spectrum
 
-__all__ = ["figure1", "gap_closing", "spectrum", "memberships", "graph", "components"]
+__all__ = ["figure1", "gap_closing", "spectrum", "memberships", "graph", "components", "ranks"]

@@ -111,3 +111,22 @@ def test_a_shape_that_does_not_fit_is_one_sentence(tmp_path, capsys):
     assert "25 pixels" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main([*terms, "--shape", "five"])
+
+
+def test_ranks_are_compared_and_the_best_is_taken(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    model = rng.gamma(0.5, size=(60, 3)) @ rng.gamma(0.5, size=(3, 40))
+    np.save(tmp_path / "counts.npy", rng.poisson(20 * model))
+    terms = ["factorize", str(tmp_path / "counts.npy"), "--ranks", "2:4", "--loss", "kl", "--quiet"]
+    assert cli.main(terms) == 0
+    shown = capsys.readouterr().out
+    assert "3 *" in shown
+    assert "lowest with 3 components" in shown
+    assert cli.main([*terms, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["n_components"] == 3
+    assert [row["n_components"] for row in facts["ranks"]] == [2, 3, 4]
+    assert cli.main([*terms, "--ranks", "50:60"]) == 1
+    assert "ranks go up to 60" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main([*terms, "--ranks", "9:2"])

@@ -11,7 +11,8 @@ from cvxnmf.cli.exit_codes import INTERRUPTED, exit_code
 from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from cvxnmf.results import Factorization
+    from cvxnmf.io import MatrixFile
+    from cvxnmf.results import Factorization, RankChoice
 
 ENDINGS = {"--output": (".npz", ".csv", ".tsv", ".txt"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
 #: Rows and columns of each component that are shown if they have names.
@@ -32,7 +33,10 @@ def add(commands: Any) -> None:
         epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
     )
     parser.add_argument("file", metavar="FILE", help="a matrix; - for standard input")
-    parser.add_argument("-k", "--components", type=arguments.positive, metavar="N", help="number of components (default: found)")
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument("-k", "--components", type=arguments.positive, metavar="N", help="number of components (default: found)")
+    words = "compare numbers of components, such as 2:20 or 3,5,8, by predicting hidden entries, and take the best"
+    number.add_argument("--ranks", type=arguments.ranks, metavar="FROM:TO", help=words)
     parser.add_argument("--loss", choices=("mse", "kl"), default="mse", help="squared error or Kullback-Leibler (default: mse)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--symmetric", dest="symmetric", action="store_const", const=True, help="ask for V = U")
@@ -66,15 +70,43 @@ def run(options: argparse.Namespace) -> int:
     terms |= {"row_names": data.unique_rows, "column_names": data.unique_columns}
     terms |= {"memory_limit": options.memory_limit, "client": options.dask, "effort": options.effort, "certificate": "now"}
     try:
-        work = lambda: factorize(data.A, options.components, callback=progress.on_iterate, **terms)  # noqa: E731
+        choice = _choose(data, options, progress) if options.ranks else None
+        k = options.components if choice is None else choice.n_components
+        work = lambda: factorize(data.A, k, callback=progress.on_iterate, **terms)  # noqa: E731
         result = progress.run(options.file, work, options.tol_gap or 0.0)
     except Interrupted as stopped:
         return _keep_best(stopped.solution, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written.") from None
     _write(result, options)
-    output.print_json(_facts(result, options)) if options.json else _print(result, options)
+    if options.json:
+        output.print_json(_facts(result, options) | ({} if choice is None else _choice_facts(choice)))
+    else:
+        _print_choice(choice)
+        _print(result, options)
     return exit_code(result.certificate.relative_gap, options.tol_gap)
+
+
+def _choose(data: MatrixFile, options: argparse.Namespace, progress: Progress) -> RankChoice:
+    """Compare the numbers of components that were asked for."""
+    from cvxnmf.nmf.rank_choice import choose_rank
+
+    work = lambda: choose_rank(data.A, options.ranks, options.loss, callback=progress.on_iterate)  # noqa: E731
+    return progress.run(options.file, work)
+
+
+def _choice_facts(choice: RankChoice) -> dict[str, Any]:
+    """Return a choice of rank for machines."""
+    return {"ranks": [row._asdict() for row in choice.table], "reason": choice.reason}
+
+
+def _print_choice(choice: RankChoice | None) -> None:
+    """Print what was measured for each number of components, and why one is taken."""
+    from cvxnmf.display.formatting import RANK_HEADING, rank_rows
+
+    if choice is not None:
+        terminal.show_table(RANK_HEADING, rank_rows(choice), left=())
+        print(f"{choice.reason}\n")
 
 
 def _write(result: Factorization, options: argparse.Namespace) -> None:

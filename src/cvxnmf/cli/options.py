@@ -69,6 +69,14 @@ def image_shape(text: str) -> tuple[int, int]:
     return _at_least(height, 1), _at_least(width, 1)
 
 
+def ranks(text: str) -> list[int]:
+    """Read numbers of components: from a first to a last one, as in 2:20, or a list, as in 3,5,8."""
+    first, colon, last = text.partition(":")
+    if not colon:
+        return [_at_least(part, 1) for part in text.split(",")]
+    return list(range(_at_least(first, 1), _at_least(last, _at_least(first, 1)) + 1))
+
+
 def tolerance(text: str) -> float:
     """Read a finite number of at least 0."""
     try:

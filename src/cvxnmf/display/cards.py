@@ -8,11 +8,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cvxnmf.display.certificate_text import describe
-from cvxnmf.display.formatting import cluster_rows, count
+from cvxnmf.display.formatting import RANK_HEADING, cluster_rows, count, rank_rows
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
-    from cvxnmf.results import CPFactor, Factorization, Partition, Solution, Top
+    from cvxnmf.results import CPFactor, Factorization, Partition, RankChoice, Solution, Top
 
 #: A grey that shows on white and on black.
 LINE = "rgba(128,128,128,.45)"
@@ -55,6 +55,11 @@ def factorization_card(result: Factorization) -> str:
     heading = f"Factorization A ≈ {'UU' if symmetric else 'UV'}': {sides}, {count(result.n_components, 'component')}"
     top = top_table(result.top(MEMBERS)) if result.named else ""
     return _card(heading, _paragraph(result.message), top, certificate_card(result.certificate))
+
+
+def rank_choice_card(choice: RankChoice) -> str:
+    """Return the recommended number of components, why, and the table."""
+    return _card(f"{choice.n_components} components", _paragraph(choice.reason), _table(rank_rows(choice), RANK_HEADING))
 
 
 def top_card(top: Top) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxnmf.display.formatting import number, power_of_ten
 from cvxnmf.display.palette import INK, LINE, SOFT, colour
-from cvxnmf.results import Iterate, Partition
+from cvxnmf.results import Iterate, Partition, RankChoice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FEW = 8
 #: More steps than this are thinned out; the first and the last are always drawn.
 MOST = 400
+#: Held-out errors are drawn up to this multiple of the least.
+HIGHEST = 2.5
 #: Gaps below this are rounding.
 ROUNDING = 1e-16
 #: Eigenvalues drawn at least; more when more directions entered.
@@ -199,6 +201,33 @@ def draw_spectrum(axes: Axes, partition: Partition, penalty: float = math.nan) -
     whole_numbers(axes)
     _add_grid(axes, "y")
     add_legend(axes)
+
+
+def draw_ranks(panels: Sequence[Axes], choice: RankChoice) -> None:
+    """Draw held-out error, stability, and loss with proved bound over the number of components."""
+    from matplotlib.ticker import FuncFormatter
+
+    rows, at = choice.table, list(choice.ranks)
+    left, middle, right = panels
+    for number_of_mask, mask in enumerate(choice.held_out):
+        left.plot(at, mask, color=LINE, linewidth=1.0, label="one mask" if number_of_mask == 0 else None)
+    left.plot(at, [row.held_out for row in rows], "o-", color=colour(0), markersize=4, label="held-out error")
+    middle.plot(at, choice.stability, "o-", color=colour(2), markersize=4, label="likeness between masks")
+    middle.set_ylim(0.0, 1.05)
+    right.plot(at, [row.value for row in rows], "o-", color=colour(0), markersize=4, label="loss")
+    right.plot(at, [row.bound for row in rows], "s--", color=colour(6), markersize=3, label="proved bound")
+    right.fill_between(at, [row.bound for row in rows], [row.value for row in rows], color=LINE, alpha=0.4, linewidth=0)
+    right.set_ylim(bottom=0.0)
+    least, most = float(choice.held_out.min()), float(choice.held_out.max())
+    left.set_ylim(top=min(most, HIGHEST * least) + 0.05 * (min(most, HIGHEST * least) - least))  # what overfits goes off the top
+    for axes in (left, right):
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
+    for axes in panels:
+        axes.axvline(choice.n_components, color=SOFT, linestyle=":", linewidth=1.2)
+        axes.set_xlabel("components")
+        whole_numbers(axes)
+        _add_grid(axes, "y")
+        add_legend(axes)
 
 
 def shown_eigenvalues(partition: Partition) -> np.ndarray:

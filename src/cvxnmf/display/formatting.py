@@ -8,8 +8,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cvxnmf.results import Partition
+    from cvxnmf.results import Partition, RankChoice
 
+#: What stands above the columns of a choice of rank.
+RANK_HEADING = ("components", "held-out error", "spread", "stability", "loss", "proved bound")
 #: Shares below so many percent are said to be that.
 SMALLEST_PERCENT = 1e-4
 
@@ -67,6 +69,29 @@ def percent(share: float) -> str:
 def count(amount: int, noun: str) -> str:
     """Return an amount with its noun, which takes an s: 1 node, 2 nodes."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def rank_rows(choice: RankChoice) -> list[tuple[str, ...]]:
+    """Return the table of a choice of rank as text, the recommended number marked."""
+    return [
+        (
+            f"{row.n_components}{' *' if row.n_components == choice.n_components else ''}",
+            number(row.held_out, 4),
+            f"± {number(row.spread, 2)}",
+            f"{row.stability:.2f}",
+            number(row.value, 6),
+            lower_bound(row.bound, 6),
+        )
+        for row in choice.table
+    ]
+
+
+def rank_choice_text(choice: RankChoice) -> str:
+    """Return a choice of rank as lines: the reason, and a table."""
+    lines = [RANK_HEADING, *rank_rows(choice)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(RANK_HEADING))]
+    table = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    return "\n".join([f"{choice.n_components} components. {choice.reason}", "", *table])
 
 
 def cluster_rows(partition: Partition, clusters: int, members: int, show: Callable[[str], str]) -> list[tuple[str, str, str]]:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from cvxnmf.results import Iterate, Partition, Top
+    from cvxnmf.results import Iterate, Partition, RankChoice, Top
+
+#: What is measured for each number of components.
+RANK_COLUMNS = ("n_components", "held_out", "spread", "stability", "value", "bound")
 
 
 def history_frame(history: Sequence[Iterate]) -> Any:
@@ -33,6 +36,11 @@ def top_frame(top: Top) -> Any:
     return _frame(
         {name: [line[at] for line in lines] for at, name in enumerate(("component", "side", "place", "name", "weight"))}
     )
+
+
+def rank_frame(choice: RankChoice) -> Any:
+    """Return a data frame with a line for each number of components."""
+    return _frame({name: [getattr(row, name) for row in choice.table] for name in RANK_COLUMNS})
 
 
 def partition_frame(partition: Partition) -> Any:

@@ -14,7 +14,7 @@ from cvxnmf import validation
 from cvxnmf.display import charts, palette
 from cvxnmf.display.edges import EdgeList, grid_counts
 from cvxnmf.display.layout import spring_positions
-from cvxnmf.results import Factorization, Iterate, Partition
+from cvxnmf.results import Factorization, Iterate, Partition, RankChoice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -214,6 +214,23 @@ def components(result: Factorization, shape: tuple[int, int], factor: str | None
         axes.spines[:].set(visible=True, color=palette.LINE)
         axes.imshow(image / (image.max() or 1.0), cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
         axes.set_title(str(number), fontsize=9, color=palette.SOFT, pad=2)
+    return figure
+
+
+def ranks(choice: RankChoice) -> Figure:
+    """Draw held-out error, stability, loss and proved bound over the number of components, the recommended one marked.
+
+    Parameters
+    ----------
+    choice : RankChoice
+        From :func:`cvxnmf.choose_rank`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, panels = charts.new_figure(10.5, 3.2, columns=3)
+    charts.draw_ranks(panels, choice)
     return figure
 
 

@@ -182,14 +182,14 @@ def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> F
     `choice` counts the pairs from the one whose merging costs least.
     """
     i, j = cheapest_pair(U, V, choice)
-    u, v = _residual_pair(A, U, V)
+    u, v = residual_pair(A, U, V)
     U, V = U.copy(), V.copy()
     U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
     U[:, [j]], V[:, [j]] = balanced(u[:, None], v[:, None])
     return U, V
 
 
-def _residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
+def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
     """Nonnegative vectors of the strongest direction in ``A - UV'``, of its positive part where that can be formed."""
     formed = not sp.issparse(A) and A.shape[0] * A.shape[1] <= LARGEST_RESIDUAL
     if formed:

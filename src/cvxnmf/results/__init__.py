@@ -5,6 +5,7 @@ from cvxnmf.results.factorization import CPFactor, Factorization, Level
 from cvxnmf.results.hierarchy import Hierarchy
 from cvxnmf.results.partition import Partition
 from cvxnmf.results.points import AnyPoint, FactorPoint, MatrixPoint, PairedPoint, Point
+from cvxnmf.results.rank_choice import RankChoice, RankRow
 from cvxnmf.results.solution import Solution
 from cvxnmf.results.status import Interrupted, Iterate, Status
 from cvxnmf.results.top import ComponentTop, Top
@@ -24,6 +25,8 @@ __all__ = [
     "PairedPoint",
     "Partition",
     "Point",
+    "RankChoice",
+    "RankRow",
     "Solution",
     "Status",
     "Top",

@@ -1,0 +1,340 @@
+"""How many components: hidden entries are predicted with every number of them, and all data factored with proved bounds.
+
+A tenth of the entries, scattered over the matrix, is hidden; the rest is factored with every rank, and the loss of the hidden
+entries tells when a component describes noise. The descents of a mask share their work: a rank starts from the one below with the
+strongest direction of the residual, from the singular vectors, and from the one above with two components merged. Nothing
+that a mask hides is seen by its starts. All data are then descended from what the masks found.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from cvxnmf import chunked, validation
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.products import product_entries
+from cvxnmf.linalg.threads import single_thread
+from cvxnmf.nmf import initialise
+from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
+from cvxnmf.nmf.data import MemoryMatrix
+from cvxnmf.nmf.descent import Run, Stopping, descend
+from cvxnmf.nmf.initialise import Factors
+from cvxnmf.nmf.losses import LOSSES, NMFLoss
+from cvxnmf.nmf.names import Named, separate_names
+from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
+from cvxnmf.results import Factorization, Iterate, RankChoice
+
+#: Steps of a descent under a mask and its tolerance; those of one on all data.
+MASKED, WHOLE = Stopping(150, 1e-3), Stopping(200, 1e-4)
+#: Most stored entries of data that are masked (rows are sampled beyond), fewest rows for each component, most hidden entries.
+MOST_ENTRIES, ROWS_PER_COMPONENT, MOST_HIDDEN = 400_000, 20, 200_000
+#: Share of the product of margins below which no entry is predicted: nothing is impossible because a few entries did not show it.
+FLOOR = 0.02
+#: Standard errors by which a larger number of components must be better.
+CLEARLY = 1.0
+
+
+def choose_rank(
+    A: Any,
+    ranks: Iterable[int] = range(2, 21),
+    loss: str = "mse",
+    *,
+    n_masks: int = 4,
+    callback: Callable[[Iterate], Any] | None = None,
+    row_names: Any = None,
+    column_names: Any = None,
+) -> RankChoice:
+    """Choose the number of components of ``A ≈ UV'``: the smallest that predicts hidden entries as well as the best does.
+
+    Parameters
+    ----------
+    A : array-like, scipy.sparse matrix, data frame or AnnData of shape (m, n)
+        Nonnegative; NaN stands for missing entries.
+    ranks : iterable of int
+        Numbers of components to try, each at most the smaller side of A.
+    loss : {"mse", "kl"}
+        ``||A - UV'||^2``, or Kullback-Leibler, which suits counts.
+    n_masks : int
+        How many times a tenth of the entries is hidden, at least 2. The places follow from the data: the same data give the
+        same answer.
+    callback : callable, optional
+        Called with an :class:`Iterate` after every rank of every mask; a true answer stops after this mask, or, while there
+        are fewer than two, raises KeyboardInterrupt.
+    row_names, column_names : sequence, optional
+        Names, see :func:`factorize`.
+
+    Returns
+    -------
+    RankChoice
+        The recommendation `n_components`, its `reason`, a table of held-out error, stability, loss and proved bound for every
+        number, and the factors; :func:`cvxnmf.plots.ranks` draws it.
+
+    Notes
+    -----
+    Data of more than 400,000 stored entries are masked on a sample of their rows. The loss and its bound are those of all data.
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.poisson(20 * rng.gamma(0.5, size=(60, 4)) @ rng.gamma(0.5, size=(4, 40)))
+    >>> choice = cvxnmf.choose_rank(A, range(2, 8), loss="kl")
+    >>> choice.n_components, choice.result.U.shape
+    (4, (60, 4))
+    """
+    validation.choice("loss", loss, LOSSES)
+    validation.callback(callback)
+    n_masks = validation.integer("n_masks", n_masks, minimum=2)
+    named = separate_names(A, row_names, column_names)
+    if chunked.needs_chunks(named.A):
+        validation.refuse("Ranks of data in blocks cannot be compared; choose them on a sample of the rows in memory.")
+    raw = validation.partial_matrix(named.A)
+    validation.magnitude(raw, loss)
+    tried = _checked_ranks(ranks, raw.shape)
+    single = getattr(named.A, "dtype", None) in (np.float32, np.float16)
+    with single_thread(), np.errstate(all="ignore"):
+        comparison = Comparison(raw, tried, LOSSES[loss], n_masks, callback)
+        comparison.run()
+        results = comparison.results(named, checked_matrix(raw, False, LOSSES[loss], single))
+    held_out, stability = comparison.held_out(), comparison.stability()
+    k, reason = recommended(tried, held_out, stability)
+    return RankChoice(k, reason, tried, held_out, stability, results)
+
+
+def _checked_ranks(ranks: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers of components in order, refused in a sentence where they make no sense."""
+    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
+        validation.refuse(f"ranks must be numbers of components such as range(2, 21), not {ranks!r}.")
+    tried = tuple(sorted({validation.integer("ranks", k, minimum=1) for k in ranks}))
+    if not tried:
+        validation.refuse("ranks are empty; give numbers of components to try, such as range(2, 21).")
+    if tried[-1] > min(shape):
+        sides = f"{shape[0]} by {shape[1]}"
+        validation.refuse(f"ranks go up to {tried[-1]}, but A is {sides}; choose at most {min(shape)} components.")
+    return tried
+
+
+class Fit(NamedTuple):
+    """The best run of a rank under a mask, and the mean loss of what was hidden."""
+
+    run: Run
+    held_out: float
+
+
+class Comparison:
+    """Fits of every rank under every mask, on all rows or a sample of them."""
+
+    def __init__(self, A: Any, ranks: tuple[int, ...], loss: NMFLoss, n_masks: int, callback: Any) -> None:
+        self.ranks, self.loss, self.n_masks, self.callback = ranks, loss, n_masks, callback
+        self.A = sample_rows(A, ranks[-1])
+        self.rng = np.random.default_rng(_digest(self.A))
+        self.fits: list[dict[int, Fit]] = []
+        self.stopped = False
+
+    def run(self) -> None:
+        """Fit every rank under every mask."""
+        for _ in range(self.n_masks):
+            self.fits.append(self._fit_mask())
+            if self.stopped:
+                break
+        if len(self.fits) < 2:
+            raise KeyboardInterrupt("stopped before two masks were compared")
+
+    def _fit_mask(self) -> dict[int, Fit]:
+        """The best run of each rank on what a new mask leaves, and the loss of what it hides."""
+        rows, columns, hidden = hide_entries(self.A, self.rng)
+        data = memory_matrix(with_missing(self.A, rows, columns), False, self.loss)
+        runs = shared_descents(data, self.ranks, self.loss.name, self._report)
+        floor = FLOOR * _product_of_margins(self.A, rows, columns)
+        fits = {}
+        for k, run in runs.items():
+            model = np.maximum(product_entries(rows, columns, run.U, run.V), floor)
+            fits[k] = Fit(run, float(self.loss.entrywise(hidden, np.asarray(model)).mean()))
+        return fits
+
+    def _report(self, k: int, run: Run) -> None:
+        """Tell the callback of a rank."""
+        if self.callback is not None:
+            share = (len(self.fits) + (self.ranks.index(k) + 1) / len(self.ranks)) / (self.n_masks + 1)
+            step = Iterate(len(run.history), 0.0, run.value, 0.0, k, f"mask {len(self.fits) + 1} of {self.n_masks}", share)
+            self.stopped = bool(self.callback(step)) or self.stopped
+
+    def held_out(self) -> FloatArray:
+        """Mean loss of a hidden entry by mask and rank."""
+        return np.array([[fits[k].held_out for k in self.ranks] for fits in self.fits])
+
+    def stability(self) -> FloatArray:
+        """Mean likeness of the components of two masks, by rank."""
+        pairs = list(itertools.combinations(self.fits, 2))
+        return np.array([np.mean([likeness(a[k].run.V, b[k].run.V) for a, b in pairs]) for k in self.ranks])
+
+    def results(self, named: Named, data: MemoryMatrix) -> tuple[Factorization, ...]:
+        """Factors of all data: from those of the best mask, or the rank below with a direction more where that is lower."""
+        found: list[Factorization] = []
+        previous: Run | None = None
+        A = named.A
+        for k in self.ranks:
+            best = min((fits[k] for fits in self.fits), key=lambda fit: fit.run.value).run
+            run = _descend(data, self._lift(best, data), self.loss.name, WHOLE)
+            if previous is not None and previous.value < run.value:
+                run = _descend(data, grown(data, previous, k), self.loss.name, WHOLE)
+            previous = run
+            found.append(_with_proof_later(run, data.matrix if data.complete else validation.partial_matrix(A), named))
+        return tuple(found)
+
+    def _lift(self, run: Run, data: MemoryMatrix) -> Factors:
+        """A start for all rows."""
+        if len(run.U) == data.shape[0]:
+            return run.U, run.V
+        V = np.ascontiguousarray(run.V, dtype=np.float64)
+        return initialise.least_squares_rows(data.storage.times(V), V), V
+
+
+def shared_descents(
+    data: MemoryMatrix, ranks: tuple[int, ...], loss: str, report: Callable[[int, Run], Any] = lambda k, run: None
+) -> dict[int, Run]:
+    """The best run of each rank: from the singular vectors, from the rank below grown, and from the rank above merged."""
+    best: dict[int, Run] = {}
+    triples = initialise.leading_triples(data.storage.A, ranks[-1])
+    for k in ranks:
+        starts = [initialise.nndsvd(data.storage.A, k, triples)]
+        if best:
+            starts.append(grown(data, best[max(best)], k))
+        best[k] = min((_descend(data, start, loss, MASKED) for start in starts), key=lambda run: run.value)
+        report(k, best[k])
+    for above, k in itertools.pairwise(reversed(ranks)):
+        run = _descend(data, merged(best[above].U, best[above].V, k), loss, MASKED)
+        best[k] = min(best[k], run, key=lambda run: run.value)
+    return best
+
+
+def _descend(data: MemoryMatrix, start: Factors, loss: str, stopping: Stopping) -> Run:
+    """One descent."""
+    U, V = (np.ascontiguousarray(side, dtype=np.float64) for side in start)
+    return descend(data, (U, V), "hals", loss, stopping=stopping)
+
+
+def grown(data: MemoryMatrix, run: Run, k: int) -> Factors:
+    """The factors with the strongest directions of what they leave as further columns."""
+    U, V = run.U, run.V
+    data.impute(U, V)
+    while U.shape[1] < k:
+        pair = initialise.residual_pair(data.storage.A, U, V)
+        u, v = initialise.balanced(*(side[:, None] for side in pair))
+        U, V = np.hstack([U, u]), np.hstack([V, v])
+    return U, V
+
+
+def merged(U: FloatArray, V: FloatArray, k: int) -> Factors:
+    """The factors with the pairs merged whose merging costs least."""
+    while U.shape[1] > k:
+        i, j = initialise.cheapest_pair(U, V)
+        u, v = initialise.rank_one(U[:, [i, j]], V[:, [i, j]])
+        U, V = (np.column_stack([np.delete(side, [i, j], axis=1), new]) for side, new in ((U, u), (V, v)))
+    return U, V
+
+
+def _with_proof_later(run: Run, A: Any, named: Named) -> Factorization:
+    """The run with names, to be certified by the singular values when somebody looks."""
+    plain, k, loss = run.factorization(), run.U.shape[1], run.loss
+    proof = functools.cache(ProofLater(A, lambda: rank_certificate(A, k, run.value, loss, False, 0)))
+    vars(plain).update(certificate=proof, message=lambda: proved_message(run.message, proof()))
+    return plain.with_names(named.rows, named.columns)
+
+
+def sample_rows(A: Any, most_components: int) -> Any:
+    """All rows, or so many, evenly through the order of their norms, that stored entries are few."""
+    stored = A.nnz if sp.issparse(A) else A.size
+    wanted = max(int(A.shape[0] * MOST_ENTRIES / max(stored, 1)), ROWS_PER_COMPONENT * most_components)
+    if wanted >= A.shape[0]:
+        return A
+    squares = np.asarray(A.multiply(A).sum(axis=1)).ravel() if sp.issparse(A) else np.nansum(A * A, axis=1)
+    order = np.argsort(squares, kind="stable")
+    part = A[np.sort(order[np.linspace(0, A.shape[0] - 1, wanted).astype(np.intp)])]
+    return part if sp.issparse(part) else np.where(np.isnan(part).all(axis=0), 0.0, part)  # columns of which nothing is known
+
+
+def _digest(A: Any) -> int:
+    """A seed that follows from the data."""
+    seal = hashlib.sha256(repr(A.shape).encode())
+    for part in (A.data, A.indices, A.indptr) if sp.issparse(A) else (A,):
+        seal.update(np.ascontiguousarray(part).tobytes())
+    return int.from_bytes(seal.digest()[:16], "little")
+
+
+def hide_entries(A: Any, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+    """Rows, columns and values of about a tenth of the known entries; of symmetric data mirrored ones go together.
+
+    No row and no column is hidden as a whole.
+    """
+    m, n = A.shape
+    places = np.unique(rng.integers(0, m * n, size=max(4, min(m * n // 10, MOST_HIDDEN))))
+    if m == n and _is_symmetric(A):
+        places = np.unique(np.concatenate([places, places % n * n + places // n]))
+    rows, columns = places // n, places % n
+    values = np.asarray(A[rows, columns], dtype=np.float64).ravel()
+    known = ~np.isnan(values)
+    missing = np.zeros((1, 1), dtype=bool) if sp.issparse(A) else np.isnan(A)
+    for side, size, given in ((rows, m, n - missing.sum(axis=1)), (columns, n, m - missing.sum(axis=0))):
+        hidden = np.bincount(side[known], minlength=size)
+        known &= (hidden < given * np.ones(size))[side]
+    return rows[known], columns[known], values[known]
+
+
+def _is_symmetric(A: Any) -> bool:
+    return not (A != A.T).nnz if sp.issparse(A) else np.array_equal(A, A.T, equal_nan=True)
+
+
+def with_missing(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    """The data with some entries missing."""
+    if not sp.issparse(A):
+        hidden = A.copy()
+        hidden[rows, columns] = np.nan
+        return hidden
+    return sp.csr_array(A + sp.csr_array((np.full(len(rows), np.nan), (rows, columns)), shape=A.shape))
+
+
+def _product_of_margins(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+    """What the sums of rows and columns suggest of some entries."""
+    known = A if sp.issparse(A) else np.nan_to_num(A)
+    row, column = (np.asarray(known.sum(axis=axis)).ravel() for axis in (1, 0))
+    return np.asarray(row[rows] * column[columns] / row.sum())
+
+
+def likeness(V: FloatArray, W: FloatArray) -> float:
+    """Mean cosine of the columns of two factors, matched one to one."""
+    first, second = (side / np.maximum(np.linalg.norm(side, axis=0), np.finfo(np.float64).tiny) for side in (V, W))
+    cosines = first.T @ second
+    return float(cosines[linear_sum_assignment(-cosines)].mean())
+
+
+def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatArray) -> tuple[int, str]:
+    """The smallest rank whose held-out error is not clearly above the least one, and why."""
+    mean = held_out.mean(axis=0)
+    best = int(np.argmin(mean))
+    excess = held_out - held_out[:, [best]]
+    error = excess.std(axis=0, ddof=1) / np.sqrt(len(held_out))
+    place = int(np.argmax(excess.mean(axis=0) <= CLEARLY * error))
+    alike = f"components of different masks are alike to {stability[place]:.2f}"
+    if len(ranks) == 1:
+        return ranks[0], f"{ranks[0]} is the only number that was tried; {alike}."
+    least = mean[place] or np.finfo(np.float64).tiny
+    below = "" if place == 0 else f", with {ranks[place - 1]} it is {mean[place - 1] / least - 1:.1%} higher"
+    if place < best:
+        lowest = f"with {ranks[best]}, where it is lowest, up to the spread between masks"
+        start = f"With {ranks[place]} components the error of hidden entries is as low as {lowest}"
+    else:
+        start = f"The error of hidden entries is lowest with {ranks[place]} components"
+    sentence = f"{start}{below}; {alike}."
+    if place == len(ranks) - 1:
+        sentence += " It is the largest number that was tried: try more."
+    return ranks[place], sentence
