@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from builders import random_factors
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import LOSSES
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.least_squares import LeastSquares, QuasiNewton

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import LOSSES
 from cvxnmf.nmf.storage import stored
 
 RNG = np.random.default_rng(0)
@@ -17,14 +17,14 @@ def naive(name, A, E):
     return np.nansum((A - E) ** 2 if name == "mse" else divergence)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", ["mse", "kl"])
 def test_values(name):
     known = np.where(RNG.random(A.shape) < 0.2, np.nan, A)
     for form, full in ((A, A), (sp.csr_array(A), A), (known, known)):
         assert LOSSES[name].value(stored(form), U, V) == pytest.approx(naive(name, full, U @ V.T), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", ["mse", "kl"])
 def test_values_of_nearly_exact_sparse_data_do_not_cancel(name):
     X, Y = np.kron(np.eye(3), np.ones((4, 1))), np.kron(np.eye(3), np.ones((3, 1)))
     data, near = X @ Y.T, (X + 1e-9 * U, Y + 1e-9 * V)

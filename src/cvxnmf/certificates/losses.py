@@ -111,6 +111,24 @@ KL, SQUARED_ERROR = KullbackLeibler(), SquaredError()
 #: The losses by their names in statements, and those of factors U and V.
 LOSSES: dict[str, Loss] = {"kl": KL, "mse": SQUARED_ERROR, "mse-paper": ConstrainedSquaredError()}
 FACTOR_LOSSES = ("kl", "mse")
+#: The beta divergences for which nothing better than 0 is proved: a name, or how names with a number begin.
+ITAKURA_SAITO, BETA = "itakura-saito", "beta="
+
+
+def is_unbounded_loss(name: object) -> bool:
+    """Whether this is a beta divergence for which no bound but 0 is known.
+
+    Examples
+    --------
+    >>> is_unbounded_loss("itakura-saito"), is_unbounded_loss("beta=0.5"), is_unbounded_loss("kl")
+    (True, True, False)
+    """
+    if not isinstance(name, str) or not name.startswith(BETA):
+        return isinstance(name, str) and name == ITAKURA_SAITO
+    try:
+        return math.isfinite(float(name.removeprefix(BETA)))
+    except ValueError:
+        return False
 
 
 def require_moderate_size(A: Array, loss: Loss) -> None:

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
 from cvxnmf.certificates.divergence import ky_fan_bound, pinsker_bound, subspace_bound
 from cvxnmf.certificates.leading import prove_lanczos
-from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, log, require_moderate_size
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, is_unbounded_loss, log, require_moderate_size
 from cvxnmf.certificates.rectangles import prove_rectangles
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, is_finite
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
@@ -34,10 +34,10 @@ from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, P
 
 @dataclass(frozen=True, eq=False)
 class RankStatement(Statement):
-    """Minimise the loss ("mse" or "kl") of ``UV'`` over the observed entries of A; U, V nonnegative with so many columns.
+    """Minimise the loss of ``UV'`` over the observed entries of A; U, V nonnegative with so many columns.
 
-    `symmetric`: V = U. With scaling "degree", for symmetric factors and squared error, the loss is
-    ``sum (A - UU')_ij^2 / (d_i d_j)`` with the row sums d.
+    The loss is "mse", "kl" or another beta divergence, for which nothing is proved. `symmetric`: V = U. With scaling "degree",
+    for symmetric factors and squared error, the loss is ``sum (A - UU')_ij^2 / (d_i d_j)`` with the row sums d.
     """
 
     loss: str
@@ -50,13 +50,16 @@ class RankStatement(Statement):
 
     def is_understood(self) -> bool:
         """Whether loss and scaling are known and go together, and the number of columns is one."""
-        if not (self.loss in FACTOR_LOSSES and is_count(self.n_components) and isinstance(self.symmetric, bool)):
+        known = self.loss in FACTOR_LOSSES or (self.is_unbounded and not self.symmetric)
+        if not (known and is_count(self.n_components) and isinstance(self.symmetric, bool)):
             return False
         return self.scaling is None or (self.scaling == "degree" and self.symmetric and self.has_squared_error)
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """For squared error a matrix N, or singular values of the data, rigorous or not; for KL the margins, or dual points."""
+        if self.is_unbounded:
+            return ZERO
         return ZERO | {
             "dual": Kind("a dual point", prove_dual),
             "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
@@ -72,6 +75,8 @@ class RankStatement(Statement):
         """What a bound of this kind rests on, or why none better than 0 is known."""
         if kind != "zero":
             return super().explain(kind)
+        if self.is_unbounded:
+            return "no bound for this loss is known but that it cannot be negative"
         if not self.has_squared_error:
             return "the bounds for KL say no more about these data than that it is not negative"
         return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
@@ -79,7 +84,12 @@ class RankStatement(Statement):
     @property
     def has_squared_error(self) -> bool:
         """Whether the loss is squared error."""
-        return LOSSES[self.loss] is SQUARED_ERROR
+        return self.loss in LOSSES and LOSSES[self.loss] is SQUARED_ERROR
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether the loss is one for which nothing but 0 is proved."""
+        return is_unbounded_loss(self.loss)
 
     @property
     def is_plain(self) -> bool:
@@ -87,7 +97,9 @@ class RankStatement(Statement):
         return not (self.symmetric or self.scaling)
 
     def scale(self, A: Any) -> float:
-        """Sum of the observed entries, or of their squares."""
+        """Sum of the observed entries, or of their squares; their number where nothing but 0 is proved."""
+        if self.is_unbounded:
+            return float(np.prod(A.shape))
         loss = LOSSES[self.loss]
         if is_read_in_chunks(A) and self.is_plain:
             return summarise(A, loss).total

@@ -23,7 +23,7 @@ QUALITIES = {
     "performance": "performance",
     "correlation": "sum of agreements",
 }
-LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence"}
+LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence", "itakura-saito": "Itakura-Saito divergence"}
 
 
 class Level(NamedTuple):

@@ -16,25 +16,27 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.nmf.bounds import ProofLater, rank_certificate
+from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.
-BETA_LOSSES = {"frobenius": "mse", 2: "mse", "kullback-leibler": "kl", 1: "kl"}
-#: Our objective over scikit-learn's, which halves the squared error.
-OBJECTIVE_RATIO = {"mse": 2.0, "kl": 1.0}
+BETA_LOSSES = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 #: Steps that tell whether a descent was still going when it stopped.
 LAST_STEPS = 10
 
 
 def loss_name(beta_loss: Any) -> str:
     """Our name of scikit-learn's loss."""
-    known = isinstance(beta_loss, str | int | float | np.number) and not isinstance(beta_loss, bool)
-    if not known or beta_loss not in BETA_LOSSES:
-        validation.refuse(
-            f"beta_loss={beta_loss!r} is not supported; choose 'frobenius' (2) or 'kullback-leibler' (1), for which there are "
-            "certificates."
-        )
-    return BETA_LOSSES[beta_loss]
+    number = BETA_LOSSES.get(beta_loss) if isinstance(beta_loss, str) else beta_loss
+    if not isinstance(number, int | float | np.number) or isinstance(number, bool) or not np.isfinite(number):
+        listed = ", ".join(map(repr, BETA_LOSSES))
+        validation.refuse(f"beta_loss={beta_loss!r} is not known; choose one of {listed}, or a number beta.")
+    return find_loss(number).name
+
+
+def objective_ratio(loss: str) -> float:
+    """Our objective over scikit-learn's, which halves the squared error."""
+    return find_loss(loss).unit
 
 
 def require_nonnegative(X: Any, name: str) -> None:
@@ -82,7 +84,7 @@ class ProvedLater:
 
 def reconstruction_error(value: float, loss: str) -> float:
     """What scikit-learn calls the reconstruction error: the root of twice its own objective."""
-    return float(np.sqrt(2.0 / OBJECTIVE_RATIO[loss] * max(0.0, value)))
+    return float(np.sqrt(2.0 / objective_ratio(loss) * max(0.0, value)))
 
 
 def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stacklevel: int = 3) -> None:

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from cvxnmf import chunked, validation
 from cvxnmf.estimators.conventions import (
-    OBJECTIVE_RATIO,
     ProvedLater,
     loss_name,
+    objective_ratio,
     progress_reporter,
     reconstruction_error,
     require_nonnegative,
@@ -67,7 +67,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     The objective is scikit-learn's: ``d(X, WH) + alpha_W l1_ratio n_features sum(W) + alpha_H l1_ratio n_samples sum(H)
     + alpha_W (1 - l1_ratio) n_features ||W||² / 2 + alpha_H (1 - l1_ratio) n_samples ||H||² / 2`` with d half the squared error
-    or the Kullback-Leibler divergence, over the observed entries where X has NaN.
+    or another beta divergence, over the observed entries where X has NaN.
 
     Parameters
     ----------
@@ -80,10 +80,11 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         from `fit_transform`.
     solver : {"auto", "cd", "mu"}
         "auto": :func:`factorize`, the winner of a race of deterministic starts; with a start named or with penalties, coordinate
-        descent from there. "cd": coordinate descent, "mu": multiplicative updates, each for both losses, from one start; they
+        descent from there. "cd": coordinate descent, "mu": multiplicative updates, each for every loss, from one start; they
         take the bound of the certificate from the singular values alone.
-    beta_loss : {"frobenius", "kullback-leibler", 2, 1}
-        What to minimise.
+    beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float
+        What to minimise: a beta divergence, of which the three with names are 2, 1 and 0. A beta of 0 or below needs
+        positive data; for others than 1 and 2 no bound better than 0 is known.
     tol : float
         Tolerance of the stopping rule.
     max_iter : int
@@ -331,7 +332,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ratio = validation.number("l1_ratio", self.l1_ratio, minimum=0.0)
         if ratio > 1.0:
             validation.refuse(f"l1_ratio must be from 0 to 1, not {self.l1_ratio!r}.")
-        factor = OBJECTIVE_RATIO[loss]
+        factor = objective_ratio(loss)
         on_W, on_H = factor * alpha_W * shape[1], factor * alpha_H * shape[0]
         l1, l2 = (ratio * on_W, ratio * on_H), (0.5 * (1.0 - ratio) * on_W, 0.5 * (1.0 - ratio) * on_H)
         return Plan(loss, start, self._number_of_components(shape[1], start, solver, W), l1, l2, in_memory)

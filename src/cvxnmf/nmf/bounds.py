@@ -23,8 +23,9 @@ from cvxnmf.linalg.fingerprint import fingerprint
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, krylov_pairs
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import DEFAULT_LIMITS, Found, Goal, Limits
+from cvxnmf.nmf.data import ChunkedData
 from cvxnmf.nmf.divergence_bounds import divergence_bounds
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.rectangle_bounds import rectangle_bounds
 from cvxnmf.nmf.sparse_divergence_bounds import sparse_divergence_bounds
 from cvxnmf.nmf.squared_error_bounds import squared_error_bounds
@@ -77,7 +78,7 @@ def _zero_and_bounds(
 ) -> tuple[Found, Iterator[Found]]:
     """The bound 0, and better ones in turn."""
     goal = Goal(A, statement, value, effort, limits)
-    found = itertools.chain.from_iterable(seek(goal) for seek in BOUNDS[statement.loss])
+    found = itertools.chain.from_iterable(seek(goal) for seek in BOUNDS[find_loss(statement.loss).kind])
     return Found("zero", {}, statement.prove(A, "zero", {})), found
 
 
@@ -86,7 +87,9 @@ def _(
     A: ChunkedMatrix, statement: RankStatement, value: float, effort: int | None, limits: Limits
 ) -> tuple[Found, Iterator[Found]]:
     """Of row chunks what the singular values tell."""
-    return Found("zero", {}, certificates.Proof(0.0, True, LOSSES[statement.loss].scale(A))), _chunked_bounds(A, statement)
+    return Found("zero", {}, certificates.Proof(0.0, True, find_loss(statement.loss).scale(ChunkedData(A)))), _chunked_bounds(
+        A, statement
+    )
 
 
 def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Found]:
@@ -105,10 +108,11 @@ def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Foun
             yield Found("lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, statement))
 
 
-#: Who seeks bounds of data in memory, by loss.
+#: Who seeks bounds of data in memory, by kind of loss.
 BOUNDS: dict[str, list[Callable[[Goal], Iterator[Found]]]] = {
     "mse": [squared_error_bounds, rectangle_bounds],
     "kl": [divergence_bounds, sparse_divergence_bounds, rectangle_bounds],
+    "beta": [],
 }
 #: Losses that are bounded by singular values.
 SPECTRAL = {"mse"}

@@ -8,6 +8,7 @@ entries; data in row chunks are read once per step, and their factor U lives wit
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -143,8 +144,10 @@ class MemoryMatrix:
         """The transpose in the same storage; of symmetric data the storage itself."""
         if self.symmetric:
             return self.storage
-        A = self.storage.A
-        return CompressedRows(A.T.tocsr()) if self.storage.sparse else DenseRows(np.ascontiguousarray(A.T))
+        A, weights = self.storage.A, self.storage.weights
+        if self.storage.sparse:
+            return CompressedRows(A.T.tocsr())
+        return DenseRows(np.ascontiguousarray(A.T), None if weights is None else np.ascontiguousarray(weights.T))
 
     def flipped(self) -> MemoryMatrix:
         """The same data with rows and columns exchanged; both hold the same arrays."""
@@ -157,8 +160,9 @@ class MemoryMatrix:
 
     def sample(self, rows: NDArray[np.intp]) -> MemoryMatrix:
         """Some rows of data without missing entries."""
-        A = self.storage.A[rows]
-        return MemoryMatrix(stored(A), single=self.single, matrix=self.matrix[rows] if self.matrix is not self.storage.A else A)
+        A, weights = self.storage.A[rows], self.storage.weights
+        storage = stored(A) if weights is None else DenseRows(A, weights[rows])
+        return MemoryMatrix(storage, single=self.single, matrix=self.matrix[rows] if self.matrix is not self.storage.A else A)
 
     @property
     def working(self) -> Any:
@@ -167,7 +171,7 @@ class MemoryMatrix:
 
     def in_single_precision(self) -> MemoryMatrix:
         """The same data with dense storage in single precision; missing entries and compressed rows stay as they are."""
-        if self.storage.sparse or not self.complete:
+        if self.storage.sparse or not self.complete or self.storage.weights is not None:
             return self
         storage = stored(self.storage.A.astype(np.float32))
         return MemoryMatrix(storage, single=self.single, symmetric=self.symmetric, matrix=self.matrix)
@@ -208,6 +212,11 @@ class MemoryMatrix:
     def entropy(self) -> float:
         """``sum A log A - A`` over the observed entries."""
         return entropy(self.observed)
+
+    def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
+        """Sum of a function of the observed entries, times their weights if they have any."""
+        values, weights = function(self.observed), self.storage.weights
+        return float(values.sum(dtype=np.float64) if weights is None else np.vdot(weights, values))
 
     @property
     def filled(self) -> FloatArray:
@@ -292,6 +301,10 @@ class ChunkedData:
     def __init__(self, matrix: ChunkedMatrix) -> None:
         self.matrix, self.chunks, self.shape, self.single = matrix, matrix.chunks, matrix.shape, matrix.single
         self.energy, self.total, self.entropy = matrix.energy, float(matrix.total), float(matrix.entropy)
+
+    def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
+        """Losses that need it are refused before."""
+        raise NotImplementedError
 
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
         """Rows of U with their chunks."""

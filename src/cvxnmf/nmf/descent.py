@@ -15,7 +15,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, DataMatrix, Penalty
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import memory_matrix
@@ -80,7 +80,7 @@ def classical_nmf(
     A: Any,
     n_components: int,
     method: str = "hals",
-    loss: str = "mse",
+    loss: str | float = "mse",
     init: Any = "nndsvd",
     symmetric: bool = False,
     *,
@@ -99,7 +99,7 @@ def classical_nmf(
     """Factor a nonnegative matrix, ``A ≈ UV'`` or ``A ≈ UU'``, by a classical local method.
 
     The objective, which no method ever lets rise, is ``loss + l1_U sum(U) + l1_V sum(V) + l2_U ||U||² + l2_V ||V||²`` with the
-    loss ``||A - UV'||²`` ("mse") or ``sum A log(A/UV') - A + UV'`` ("kl") over the observed entries.
+    loss ``||A - UV'||²`` ("mse"), ``sum A log(A/UV') - A + UV'`` ("kl") or another beta divergence over the observed entries.
 
     Parameters
     ----------
@@ -109,12 +109,16 @@ def classical_nmf(
     n_components : int
         Number of columns of U and V, at most the larger side of A.
     method : {"hals", "multiplicative", "gradient", "als", "quasi-newton", "sparse"}
-        "hals": coordinate descent, extrapolated and restarted; for "kl" with a scalar Newton step per coordinate.
+        "hals": coordinate descent, extrapolated and restarted; but for "mse" with a scalar Newton step per coordinate, and for
+        betas other than 0, 1/2, 1, 3/2, 2 and 3 by extrapolated multiplication.
         "multiplicative": Lee & Seung. "gradient": projected gradient with backtracking. "als": exact alternating least
         squares by block principal pivoting. "quasi-newton": Zdunek & Cichocki's projected step with a regularised Hessian.
         "sparse": Hoyer's constraint on the columns by projection. The last three are for "mse".
-    loss : {"mse", "kl"}
-        Squared error or Kullback-Leibler divergence.
+    loss : {"mse", "kl", "itakura-saito"} or float
+        Squared error, Kullback-Leibler or Itakura-Saito divergence; or the number beta of the beta divergence
+        ``sum (A^beta + (beta - 1) E^beta - beta A E^(beta - 1)) / (beta (beta - 1))`` with ``E = UV'``, where 0 is
+        Itakura-Saito, 1 Kullback-Leibler and 2 the squared error, which is not halved here. A beta of 0 or below needs
+        positive data.
     init : {"nndsvd", "convex", "random"} or pair of arrays (U, V)
         The start: the singular vectors, the convex solution (of data that fit in memory when filled), or random numbers;
         for a symmetric factorisation an array U. Arrays are not changed.
@@ -170,15 +174,15 @@ def classical_nmf(
     (True, (6, 2), (8, 2))
     """
     validation.choice("method", method, METHODS)
-    validation.choice("loss", loss, LOSSES)
+    found = find_loss(loss)
     stopping = Stopping.checked(max_iter, tol, callback)
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
     penalty = Penalty(_pair("l1", l1), _pair("l2", l2))
     named = separate_names(A, row_names, column_names)
     in_memory = not chunked.needs_chunks(named.A, memory_limit, client)
-    require_method(method, loss, bool(symmetric), sparseness, in_memory)
-    terms: Any = (method, loss, symmetric, penalty, sparseness, stopping)
+    require_method(method, found, bool(symmetric), sparseness, in_memory)
+    terms: Any = (method, found.name, symmetric, penalty, sparseness, stopping)
     place = None if in_memory else (memory_limit, client)
     return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place))
 
@@ -187,7 +191,7 @@ def _one_descent(A: Any, n_components: Any, init: Any, rng: Any, terms: Any, pla
     """Check the data, start and descend; in row chunks within a memory limit or on a client, if there is a place for them."""
     _, loss, symmetric = terms[:3]
     if place is None:
-        data = memory_matrix(A, bool(symmetric), LOSSES[loss])
+        data = memory_matrix(A, bool(symmetric), find_loss(loss))
         k = validation.components(n_components, data.shape)
         with single_thread():  # for the start and the descent at once
             return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
@@ -211,10 +215,10 @@ def descend(
     """One descent on checked data from checked factors, which are not changed; U and V are the same if symmetric."""
     kind = METHODS[method]
     with single_thread(), np.errstate(all="ignore"):  # values are tested for being finite
-        objective = Objective(data, LOSSES[loss], penalty)
+        objective = Objective(data, find_loss(loss), penalty)
         if symmetric:
-            return Descent(Symmetric(objective, kind.symmetric_rules[loss], start[0]), stopping).run()
-        rules = kind.make[loss](Needs(sparseness, data.in_memory))
+            return Descent(Symmetric(objective, kind.symmetric_rules[objective.loss.kind], start[0]), stopping).run()
+        rules = kind.make[objective.loss.kind](Needs(sparseness, data.in_memory))
         return Descent(Alternating(objective, rules, *start), stopping).run()
 
 

@@ -1,7 +1,7 @@
 """Codes of data for fixed components: ``X ≈ WH``, W >= 0, a convex problem per row, solved to rounding.
 
-Squared error by block principal pivoting on the normal equations, Kullback-Leibler by expectation maximisation and then
-Newton's method.
+Squared error by block principal pivoting on the normal equations, Kullback-Leibler and other beta divergences by multiplicative
+steps and then Newton's method.
 """
 
 from __future__ import annotations
@@ -17,34 +17,40 @@ from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.nnls import nnls_rows
 from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.nmf.beta_encoding import BetaRows, beta_codes
+from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.row_newton import WELL_POSED, solve_rows
 from cvxnmf.nmf.updates.hals import hals_sweeps
 
 #: Numbers that work on a chunk of rows may hold at once, and beside a row chunk of large data.
 BUDGET, SMALL_BUDGET = 1 << 21, 1 << 19
 #: Sweeps of coordinate descent that guess which entries are positive.
 SWEEPS = 12
-#: Smallest eigenvalue, at unit diagonal, from which least squares are solved as they stand.
-WELL_POSED = 3e-8
 #: Rounds of the proximal point method where they are not.
 ROUNDS = 8
-#: Steps of expectation maximisation before Newton's, and the most of Newton's.
-WARMING, NEWTON = 20, 200
-#: Such steps from codes that are nearly the best, and the share of equal codes that is added so that no component is lost.
-WARMED, UNIFORM = 2, 1e-3
-#: Stationarity at which a row of Kullback-Leibler is solved; its codes sum to one there.
-STATIONARY = 1e-11
 
 
 @functools.singledispatch
-def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
-    """Return the W >= 0, m by k, that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, a convex problem for each row.
+def encode(
+    X: Any,
+    H: Any,
+    loss: str,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    start: FloatArray | None = None,
+    weights: FloatArray | None = None,
+) -> Any:
+    """Return the W >= 0, m by k, that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, for each row on its own.
 
     X is m by n, with NaN for missing entries or sparse, and W of its dtype. Under Kullback-Leibler entries of X that no component
-    covers do not count. Iterations go on from `start`, codes that are nearly the best, if there are any.
+    covers do not count. Iterations go on from `start`, codes that are nearly the best, if there are any. The problem is convex
+    but for betas outside of 1 to 2, where a local minimum is returned.
     """
-    H = np.asarray(H, dtype=np.float64)
+    H, known = np.asarray(H, dtype=np.float64), find_loss(loss)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        return ENCODERS[loss](X, H, l1, l2, start).astype(X.dtype)
+        if weights is None and known.kind in ENCODERS:
+            return ENCODERS[known.kind](X, H, l1, l2, start).astype(X.dtype)
+        return beta_codes(BetaRows(X, H, weights, known.beta), l1 / known.unit, l2 / known.unit, start).astype(X.dtype)
 
 
 @encode.register
@@ -137,7 +143,7 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray |
         total = totals[rows, None]
         square = l2 * total / (scale * scale)
         mixture = _Mixture(x / total, G[columns], S[rows], square)
-        W[rows] = _solve_mixtures(mixture, None if start is None else start[rows] * scale / total) * total / scale
+        W[rows] = solve_rows(mixture, None if start is None else start[rows] * scale / total) * total / scale
     return W
 
 
@@ -172,6 +178,10 @@ class _Mixture(NamedTuple):
         """Some of the rows."""
         return _Mixture(*(part[rows] for part in self))
 
+    def even_codes(self) -> FloatArray:
+        """Equal codes."""
+        return np.full(self.S.shape, 1.0 / self.S.shape[1])
+
     def model(self, w: FloatArray) -> FloatArray:
         """``G w``."""
         return np.asarray((self.G @ w[:, :, None])[:, :, 0])
@@ -190,62 +200,18 @@ class _Mixture(NamedTuple):
         e = np.where(self.x > 0, self.model(w), 1.0)
         return self.x / e, e
 
-    def em_step(self, w: FloatArray) -> FloatArray:
+    def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient and Hessian of each row."""
+        ratio, e = self.ratio(w)
+        curvature = self.G.transpose(0, 2, 1) @ (self.G * (ratio / e)[:, :, None])
+        curvature += (2.0 * self.square)[:, :, None] * np.eye(w.shape[1])
+        return self.S + 2.0 * self.square * w - self.pull(ratio), curvature
+
+    def multiply(self, w: FloatArray) -> FloatArray:
         """A step of expectation maximisation."""
         a = w * self.pull(self.ratio(w)[0])
         return np.asarray(2.0 * a / (self.S + np.sqrt(self.S**2 + 8.0 * self.square * a)))
 
 
-def _solve_mixtures(problem: _Mixture, start: FloatArray | None) -> FloatArray:
-    """Solve all rows: expectation maximisation, then Newton steps in the positive entries, projected and backtracked."""
-    answer = np.full(problem.S.shape, 1.0 / problem.S.shape[1])
-    if start is not None:
-        answer = (1.0 - UNIFORM) * start + UNIFORM * answer
-    for _ in range(WARMING if start is None else WARMED):
-        answer = problem.em_step(answer)
-    left, w = np.arange(len(answer)), answer.copy()
-    for _ in range(NEWTON):
-        further, error = _newton_step(problem, w)
-        going = error > STATIONARY
-        left, w = left[going], further[going]
-        answer[left] = w
-        if not len(left):
-            break
-        problem = problem if going.all() else problem.of(going)
-    return answer
-
-
-def _newton_step(problem: _Mixture, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """One projected Newton step of every row, and how far from stationary each was before it."""
-    k = w.shape[1]
-    ratio, e = problem.ratio(w)
-    slope = problem.S + 2.0 * problem.square * w - problem.pull(ratio)
-    error = np.abs(w - np.maximum(0.0, w - slope)).max(axis=1)
-    bound = (w <= np.minimum(1e-3, error)[:, None]) & (slope > 0)
-    curvature = problem.G.transpose(0, 2, 1) @ (problem.G * (ratio / e)[:, :, None])
-    damping = WELL_POSED * np.maximum(np.einsum("rii->r", curvature) / k, 1e-6)
-    curvature += (2.0 * problem.square + damping[:, None])[:, :, None] * np.eye(k)
-    free = ~bound
-    system = np.where(free[:, :, None] & free[:, None, :], curvature, np.eye(k))
-    step = np.linalg.solve(system, np.where(free, -slope, -w)[:, :, None])[:, :, 0]
-    return _backtrack(problem, w, slope, step), error
-
-
-def _backtrack(problem: _Mixture, w: FloatArray, slope: FloatArray, step: FloatArray) -> FloatArray:
-    """``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent; where there is none, the other method."""
-    before = problem.value(w)
-    answer, left, length = w.copy(), np.arange(len(w)), 1.0
-    while len(left) and length > 1e-9:
-        part = problem if len(left) == len(w) else problem.of(left)
-        trial = np.maximum(0.0, w[left] + length * step[left])
-        promised = 1e-4 * (slope[left] * (trial - w[left])).sum(axis=1)
-        good = part.value(trial) <= before[left] + np.minimum(promised, 0.0) + 1e-15 * np.maximum(1.0, np.abs(before[left]))
-        answer[left[good]] = trial[good]
-        left, length = left[~good], 0.5 * length
-    if len(left):
-        answer[left] = problem.of(left).em_step(w[left])
-    return answer
-
-
-#: Encoders by loss.
+#: Encoders by kind of loss.
 ENCODERS: dict[str, Callable[..., FloatArray]] = {"mse": _least_squares, "kl": _divergence}

@@ -25,13 +25,16 @@ from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
 from cvxnmf.nmf.data import ChunkedData
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.methods import METHODS, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization, Iterate
 
+#: Kinds of losses for which symmetric data are factored as ``UU'``.
+SYMMETRIC = METHODS["hals"].symmetric_rules
 #: Decompositions for the bound of a graph of n nodes: this number over n^3, from 5 to 150.
 GRAPH_EFFORT = 4e9
 #: Steps of a descent for the factors of a large graph.
@@ -43,7 +46,7 @@ NEARLY_NONNEGATIVE = 1e-3
 def factorize(
     A: Any,
     n_components: int | None = None,
-    loss: str = "mse",
+    loss: str | float = "mse",
     symmetric: bool | None = None,
     start: Any = None,
     *,
@@ -69,8 +72,9 @@ def factorize(
         Nonnegative; NaN stands for missing entries. Names that come with the data go out with the result.
     n_components : int, optional
         Number of components; left out, one more than the directions that the convex problem finds above the noise.
-    loss : {"mse", "kl"}
-        ``||A - UV'||^2`` (no half) or Kullback-Leibler.
+    loss : {"mse", "kl", "itakura-saito"} or float
+        ``||A - UV'||^2`` (no half), Kullback-Leibler, or another beta divergence by its number, see :func:`classical_nmf`; for
+        these no bound better than 0 is known.
     symmetric : bool, optional
         Whether to ask for ``V = U``; left out, a symmetric A is recognised.
     start : Factorization, pair (U, V) or array U, optional
@@ -117,7 +121,7 @@ def factorize(
     >>> result.U.shape, result.V.shape, bool(result.value < 1e-3 * np.sum(A**2))
     ((20, 3), (15, 3), True)
     """
-    validation.choice("loss", loss, LOSSES)
+    loss = find_loss(loss).name
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.checked(max_iter, tol, callback)
@@ -132,13 +136,14 @@ def _factorize_in_memory(
     A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, effort: int | None, now: bool
 ) -> Factorization:
     """Factorise data in memory by a race, or by descents from the given start."""
-    raw = validation.partial_matrix(A)
+    found, raw = find_loss(loss), validation.partial_matrix(A)
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
-    twofold = _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
+    twofold = found.kind in SYMMETRIC and _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
+    require_method("hals", found, twofold, None, in_memory=True)
     given = None if start is None else _given(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
-    data = checked_matrix(raw, twofold, LOSSES[loss], getattr(A, "dtype", None) in (np.float32, np.float16))
+    data = checked_matrix(raw, twofold, found, getattr(A, "dtype", None) in (np.float32, np.float16))
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
     return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort, now)
 
@@ -147,8 +152,7 @@ def _factorize_chunks(
     A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, memory_limit: Any, client: Any
 ) -> Factorization:
     """Factorise data in row chunks: fewer starts, and the certificate from singular values alone."""
-    if symmetric:
-        validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
+    require_method("hals", find_loss(loss), bool(symmetric), None, in_memory=False)
     given = None if start is None else _given(start, False)
     if n_components is None and isinstance(given, tuple | list) and len(given) == 2:
         n_components = np.shape(given[1])[-1]
@@ -179,7 +183,7 @@ def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
     """
     B, roots = degree_scaled(A)
     large = A.shape[0] > LARGEST_WHOLE
-    data = checked_matrix(B, True, LOSSES["mse"])
+    data = checked_matrix(B, True, find_loss("mse"))
     search = Search(data, B, k, "mse", True, Stopping(LARGE_STEPS if large else 1000, 1e-6))
     search.descend((start / roots[:, None],) * 2)
     if not large:

@@ -1,4 +1,4 @@
-"""The losses of a rank-k factorisation; to add one, add a class and its name here.
+"""What a loss of a rank-k factorisation is, the squared error and Kullback-Leibler.
 
 A loss knows its value at factors, and the objective in one factor with the other fixed: :class:`QuadraticObjective` for the
 squared error, :class:`DivergenceObjective` for Kullback-Leibler. Missing entries are filled with the model's own values before
@@ -9,6 +9,7 @@ point: every descent on the former is one on the latter (expectation maximisatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -40,6 +41,9 @@ class Totals(Protocol):
     def entropy(self) -> float:
         """``sum A log A - A``."""
 
+    def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
+        """Sum of a function of the entries, times their weights if they have any; it is 0 at entries that are not stored."""
+
 
 class ColumnSums(NamedTuple):
     """What a pass over row chunks brings back: ``A'U`` or ``(A / UV')'U``, ``U'U``, sums and maximum of U, ``sum A log UV'``."""
@@ -55,6 +59,8 @@ class VObjective(Protocol):
     """The objective in V with U fixed, as much of it as a pass over row chunks tells."""
 
     constant: float
+    #: Of the multiplicative update that never lets the objective rise.
+    exponent: float
     #: Largest entry of the whole factor, where X is a part of its rows.
     largest: float | None
 
@@ -78,6 +84,7 @@ class QuadraticObjective:
     `AV` and `VV` are taken over; `constant` is ``||A||²``.
     """
 
+    exponent = 1.0
     largest: float | None = None
 
     def __init__(self, AV: FloatArray, VV: FloatArray, l1: float, l2: float, constant: float) -> None:
@@ -103,6 +110,7 @@ class QuadraticObjective:
 class DivergenceObjective:
     """``sum A log(A/XV') - A + XV' + l1 sum(X) + l2 ||X||²``."""
 
+    exponent = 1.0
     largest: float | None = None
 
     def __init__(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> None:
@@ -139,6 +147,7 @@ class DivergenceObjectiveAtV:
     Its value is that at this V, whichever V is asked for: an upper bound after a multiplicative update.
     """
 
+    exponent = 1.0
     largest: float | None = None
 
     def __init__(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> None:
@@ -158,6 +167,15 @@ class NMFLoss(ABC):
     """A loss between data and model, entry by entry."""
 
     name: str
+    #: Which rules, bounds and encoders it has: its own name, or "beta".
+    kind: str
+    #: Of the beta divergence that, times the unit, is the loss.
+    beta: float
+    unit: float
+    #: Whether data may not have zeros.
+    needs_positive_data = False
+    #: Whether data in row chunks are known to it.
+    in_chunks = True
     #: Dense data with at most this share of nonzero entries are worked on in compressed rows.
     compress_below: float
     #: Entries of the data whose loss is computed at a time.
@@ -219,7 +237,9 @@ class NMFLoss(ABC):
 class SquaredError(NMFLoss):
     """``||A - UV'||²``."""
 
-    name, compress_below, budget, one_pass = "mse", 0.0, 1 << 20, True
+    name = kind = "mse"
+    beta, unit = 2.0, 2.0
+    compress_below, budget, one_pass = 0.0, 1 << 20, True
     step_cost, race_steps, single_above = 1.0, 420.0, 3e-4
 
     def scale(self, data: Totals) -> float:
@@ -264,7 +284,9 @@ class SquaredError(NMFLoss):
 class KullbackLeibler(NMFLoss):
     """``sum A log(A/UV') - A + UV'``; zeros of A enter through sums alone. A divergence takes many copies of its entries."""
 
-    name, compress_below, budget, one_pass = "kl", 0.35, 1 << 17, False
+    name = kind = "kl"
+    beta, unit = 1.0, 1.0
+    compress_below, budget, one_pass = 0.35, 1 << 17, False
     step_cost, race_steps, single_above = 5.0, 200.0, 0.0
 
     def scale(self, data: Totals) -> float:
@@ -319,7 +341,3 @@ def entropy(a: FloatArray) -> float:
 def penalty_value(X: FloatArray, l1: float, l2: float) -> float:
     """``l1 sum(X) + l2 ||X||²``."""
     return (l1 * float(X.sum()) if l1 else 0.0) + (l2 * float(np.vdot(X, X)) if l2 else 0.0)
-
-
-#: Losses by name.
-LOSSES: dict[str, NMFLoss] = {loss.name: loss for loss in (SquaredError(), KullbackLeibler())}

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from cvxnmf import validation
 from cvxnmf.nmf.extrapolation import Extrapolation
+from cvxnmf.nmf.losses import NMFLoss
+from cvxnmf.nmf.updates.beta_coordinates import BetaCoordinates
 from cvxnmf.nmf.updates.gradient import Gradient, PositiveGradient, Sparseness
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.kl_newton import KLNewton
@@ -41,9 +43,9 @@ class Needs(NamedTuple):
 class Method:
     """What a name stands for."""
 
-    #: Rules for each loss; fresh ones, since some keep a step length.
+    #: Rules for each kind of loss; fresh ones, since some keep a step length.
     make: dict[str, Callable[[Needs], Rules]]
-    #: Symmetric rules for each loss, where there are any.
+    #: Symmetric rules for each kind of loss, where there are any.
     symmetric_rules: dict[str, SymmetricRule]
     #: Whether the rule for U treats rows on their own, as data in row chunks need it.
     by_rows: bool = True
@@ -66,6 +68,13 @@ def _kl_newton(needs: Needs) -> Rules:
     return Rules(KLNewton(count=False), V, extrapolation, safe=(Multiplicative(), Multiplicative()))
 
 
+def _beta_coordinates(needs: Needs) -> Rules:
+    extrapolation = Extrapolation(wait=2, weight=0.3, keep=0.1)
+    return Rules(
+        BetaCoordinates(count=False), BetaCoordinates(count=True), extrapolation, safe=(Multiplicative(), Multiplicative())
+    )
+
+
 def _hoyer(needs: Needs) -> Rules:
     wanted = (None, None) if needs.sparseness is None else needs.sparseness
     if isinstance(wanted, str) or not isinstance(wanted, tuple | list) or len(wanted) != 2:
@@ -81,29 +90,39 @@ def _hoyer(needs: Needs) -> Rules:
 
 
 METHODS: dict[str, Method] = {
-    "hals": Method({"mse": _hals, "kl": _kl_newton}, {"mse": symmetric_coordinates, "kl": symmetric_expectation}),
+    "hals": Method(
+        {"mse": _hals, "kl": _kl_newton, "beta": _beta_coordinates}, {"mse": symmetric_coordinates, "kl": symmetric_expectation}
+    ),
     "multiplicative": Method(
-        {"mse": _both(Multiplicative), "kl": _both(Multiplicative)},
+        {"mse": _both(Multiplicative), "kl": _both(Multiplicative), "beta": _both(Multiplicative)},
         {"mse": symmetric_multiplicative, "kl": symmetric_expectation},
     ),
-    "gradient": Method({"mse": _both(Gradient), "kl": _both(PositiveGradient)}, {}, by_rows=False),
+    "gradient": Method(
+        {"mse": _both(Gradient), "kl": _both(PositiveGradient), "beta": _both(PositiveGradient)}, {}, by_rows=False
+    ),
     "als": Method({"mse": _both(LeastSquares)}, {}),
     "quasi-newton": Method({"mse": _both(QuasiNewton)}, {}),
     "sparse": Method({"mse": _hoyer}, {}, by_rows=False, constrained=True),
 }
 
 
-def require_method(name: str, loss: str, symmetric: bool, sparseness: Any, in_memory: bool) -> None:
+def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, in_memory: bool) -> None:
     """Refuse what the method cannot do, in one sentence."""
     method = METHODS[name]
     if symmetric and not method.symmetric_rules:
         validation.refuse(f"method={name!r} has no symmetric form; use 'hals' or 'multiplicative', or symmetric=False.")
-    if not symmetric and loss not in method.make:
-        validation.refuse(f"method={name!r} is for loss='mse' only; use 'hals', 'multiplicative' or 'gradient' for 'kl'.")
+    if symmetric and loss.kind not in method.symmetric_rules:
+        validation.refuse(f"loss={loss.name!r} has no symmetric form; use 'mse' or 'kl', or symmetric=False.")
+    if not symmetric and loss.kind not in method.make:
+        validation.refuse(
+            f"method={name!r} is for loss='mse' only; use 'hals', 'multiplicative' or 'gradient' for {loss.name!r}."
+        )
     if sparseness is not None and not method.constrained:
         validation.refuse(f"sparseness is a constraint of method='sparse', not of {name!r}; l1 works with every method.")
     if symmetric and not in_memory:
         validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
+    if not in_memory and not loss.in_chunks:
+        validation.refuse(f"Data in blocks are factored by the losses 'mse' and 'kl', not {loss.name!r}; use data in memory.")
     if not (in_memory or method.by_rows):
-        known = ", ".join(repr(other) for other, kind in METHODS.items() if kind.by_rows and loss in kind.make)
+        known = ", ".join(repr(other) for other, kind in METHODS.items() if kind.by_rows and loss.kind in kind.make)
         validation.refuse(f"method={name!r} does not work on data in blocks; use one of {known}, or data in memory.")

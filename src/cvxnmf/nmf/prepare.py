@@ -115,6 +115,8 @@ def _symmetric_part(checked: Checked) -> Any:
 def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: bool = False) -> MemoryMatrix:
     """Data in the storage that suits the loss, missing entries filled with what their row and column suggest."""
     A, rows, columns, single = checked
+    if loss.needs_positive_data:
+        _require_positive(A, loss.name)
     dense = not sp.issparse(A)
     compress = dense and np.count_nonzero(A) <= loss.compress_below * A.size
     storage = stored(sp.csr_array(A) if compress else A)
@@ -132,6 +134,16 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
     data = MemoryMatrix(storage, Missing(rows, columns, places), single, symmetric, matrix)
     data.fill(values)
     return data
+
+
+def _require_positive(A: Any, loss: str) -> None:
+    """Refuse zeros, from which every model is infinitely far; ones stand for missing entries here."""
+    zeros = A.shape[0] * A.shape[1] - (A.nnz if sp.issparse(A) else np.count_nonzero(A))
+    if zeros:
+        validation.refuse(
+            f"loss={loss!r} compares ratios and needs positive data, but {zeros} of the entries of A are 0; mark them as missing "
+            "with NaN, add a small value to A, or take a loss with beta above 0."
+        )
 
 
 def _typical_values(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:

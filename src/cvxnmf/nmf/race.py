@@ -103,7 +103,7 @@ class Contender:
             race.on_all_rows.append(self)
 
     def _descent(self, start: Factors, wait: int | None) -> Descent:
-        rules = METHODS["hals"].make[self.race.loss.name](Needs())
+        rules = METHODS["hals"].make[self.race.loss.kind](Needs())
         if wait is not None and rules.extrapolation is not None:
             rules.extrapolation.wait, rules.extrapolation.weight = wait, min(0.5, rules.extrapolation.weight)
         U, V = (np.ascontiguousarray(side, dtype=np.float64) for side in start)

@@ -16,7 +16,7 @@ from cvxnmf.nmf import initialise
 from cvxnmf.nmf.data import DataMatrix, MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.race import Contender, Race, Stopped
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.results import Factorization, Level, Status
@@ -71,7 +71,7 @@ class Search:
     def _race(self, data: MemoryMatrix) -> None:
         """The winner of a race on the data, the longer side as rows."""
         wide = data.shape[0] < data.shape[1]
-        race = Race(data.flipped() if wide else data, self.k, LOSSES[self.loss], self.stopping)
+        race = Race(data.flipped() if wide else data, self.k, find_loss(self.loss), self.stopping)
 
         def finish(contender: Contender, status: Status) -> Run:
             run = contender.result(status)

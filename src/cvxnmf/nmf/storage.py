@@ -35,6 +35,8 @@ class Storage(Protocol):
     arrays: tuple[Any, ...]
     #: The stored entries, which may be overwritten where entries of the data are missing.
     entries: FloatArray
+    #: Weights of the entries of a dense matrix; None where all count the same.
+    weights: FloatArray | None
 
     @property
     def lanes(self) -> list[Lane]:
@@ -63,12 +65,12 @@ class Storage(Protocol):
 
 
 class DenseRows:
-    """A contiguous array."""
+    """A contiguous array, its entries weighted if weights are given."""
 
     sparse = False
 
-    def __init__(self, A: FloatArray) -> None:
-        self.A, self.shape, self.arrays, self.entries = A, A.shape, (A,), A
+    def __init__(self, A: FloatArray, weights: FloatArray | None = None) -> None:
+        self.A, self.shape, self.arrays, self.entries, self.weights = A, A.shape, (A,), A, weights
 
     @cached_property
     def lanes(self) -> list[Lane]:
@@ -125,6 +127,7 @@ class CompressedRows:
     """A csr_array of canonical format."""
 
     sparse = True
+    weights: FloatArray | None = None
 
     def __init__(self, A: Any) -> None:
         self.A, self.shape, self.arrays, self.entries = A, A.shape, (A.indptr, A.indices, A.data), A.data

@@ -13,13 +13,20 @@ from cvxnmf.certificates import Certificate
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.bounds import rank_certificate
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
-from cvxnmf.nmf.losses import LOSSES
+from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.storage import stored
 from cvxnmf.results import Factorization
 
 
 def verify(
-    A: Any, U: Any, V: Any = None, loss: str = "mse", effort: int | None = None, *, memory_limit: Any = None, client: Any = None
+    A: Any,
+    U: Any,
+    V: Any = None,
+    loss: str | float = "mse",
+    effort: int | None = None,
+    *,
+    memory_limit: Any = None,
+    client: Any = None,
 ) -> Certificate:
     """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.
 
@@ -32,8 +39,9 @@ def verify(
     V : array-like of shape (n, k), optional
         Nonnegative, ``A ≈ UV'`` (the transpose of scikit-learn's ``components_``). Left out, ``A ≈ UU'`` and the bound is about
         symmetric factorisations.
-    loss : {"mse", "kl"}
-        ``||A - UV'||^2`` (no half), or Kullback-Leibler, whose bound is close where few components explain much.
+    loss : {"mse", "kl", "itakura-saito"} or float
+        ``||A - UV'||^2`` (no half), or Kullback-Leibler, whose bound is close where few components explain much; or another beta
+        divergence by its number, see :func:`classical_nmf`, for which no bound better than 0 is known.
     effort : int, optional
         Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
         row chunks. Left out, as many as pay, at most 150, and sparse data are not made dense unless they are small: their
@@ -54,7 +62,7 @@ def verify(
     >>> bool(certificate.bound <= certificate.value)
     True
     """
-    validation.choice("loss", loss, LOSSES)
+    loss = find_loss(loss).name
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     if isinstance(U, Factorization):
         U, V = U.U, None if U.V is U.U else U.V
@@ -83,11 +91,11 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix."""
     with np.errstate(all="ignore"):
-        return LOSSES[loss].value(stored(A), U, V)
+        return find_loss(loss).value(stored(A), U, V)
 
 
 @factor_loss.register
 def _(A: chunked.ChunkedMatrix, U: FloatArray, V: FloatArray, loss: str) -> float:
     """By a pass over the row chunks."""
     data = ChunkedData(A)
-    return data.loss_value(LOSSES[loss], data.hold(U, NO_PENALTY), V)
+    return data.loss_value(find_loss(loss), data.hold(U, NO_PENALTY), V)

@@ -1,0 +1,163 @@
+"""The beta divergences as losses of a factorisation: Itakura-Saito at 0, Kullback-Leibler at 1, half the squared error at 2.
+
+    d(a, e) = (a^beta + (beta - 1) e^beta - beta a e^(beta - 1)) / (beta (beta - 1)),   a/e - log(a/e) - 1 at beta = 0.
+
+Every one is a Bregman divergence, so that missing entries are filled with the model's, as for the other losses. Work is done in
+blocks of rows: a sparse matrix is filled block by block, since its zeros count one by one for beta other than 1 and 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.products import dense_times
+from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.threads import map_in_threads
+from cvxnmf.nmf.beta_kernels import CHEAP, SMALLEST_MODEL, slope_parts
+from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, ColumnSums, NMFLoss, Totals, VObjective, penalty_value
+from cvxnmf.nmf.storage import Storage
+
+#: Entries of a block of rows, which fits into a cache, and of data below which one thread is as fast as several.
+BLOCK_ENTRIES, ONE_THREAD_BELOW = 1 << 15, 50_000
+#: No weights.
+EVEN = np.empty((0, 0))
+
+
+class BetaObjective:
+    """``unit sum w d(A, XV') + l1 sum(X) + l2 ||X||²``; `exponent` is that of monotone multiplicative updates."""
+
+    largest: float | None = None
+
+    def __init__(self, loss: BetaDivergence, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> None:
+        self.loss, self.A, self.V, self.l1, self.l2, self.constant = loss, A, V, l1, l2, constant
+        self.exponent = loss.exponent
+        self.varying: tuple[FloatArray, float] | None = None  # what the model changes, at the last X, where it came for free
+
+    def value(self, X: FloatArray) -> float:
+        """The objective."""
+        if self.varying is None or self.varying[0] is not X:
+            self._parts(X)
+        assert self.varying is not None
+        return self.constant + self.loss.unit * self.varying[1] + penalty_value(X, self.l1, self.l2)
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """``unit (w E^(beta-2) (E - A)) V`` and the penalties'."""
+        negative, positive = self.gradient_parts(X)
+        return positive - negative
+
+    def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``(w A E^(beta-2)) V`` and ``(w E^(beta-1)) V`` with the penalties."""
+        negative, positive = self._parts(X)
+        positive += self.l1 + 2.0 * self.l2 * X if self.l2 else self.l1
+        return negative, positive
+
+    def _parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both parts of the slope of the divergence, its value on the way."""
+        negative, positive = np.empty_like(X), np.empty_like(X)
+
+        def work(rows: slice, A: FloatArray, weights: FloatArray) -> float:
+            E = np.maximum(X[rows] @ self.V.T, SMALLEST_MODEL)
+            N = np.empty_like(E)
+            value = slope_parts(A, weights, self.loss.dear_powers(E), E, N, self.loss.beta)
+            negative[rows], positive[rows] = dense_times(N, self.V), dense_times(E, self.V)
+            return float(value)
+
+        self.varying = X, self.over_blocks(work)
+        if self.loss.unit != 1.0:
+            negative *= self.loss.unit
+            positive *= self.loss.unit
+        return negative, positive
+
+    def over_blocks(self, work: Any) -> float:
+        """The sum of ``work(rows, A, weights)`` over blocks of rows, dense, many of them in threads."""
+
+        def lane(first_and_last: tuple[int, int]) -> float:
+            first, last = first_and_last
+            total = 0.0
+            for chunk in row_chunks(last - first, self.A.shape[1], BLOCK_ENTRIES):
+                rows = slice(first + chunk.start, first + chunk.stop)
+                total += work(rows, self.A.dense_rows(rows), EVEN if self.A.weights is None else self.A.weights[rows])
+            return total
+
+        return float(sum(map_in_threads(lane, self.A.row_ranges(ONE_THREAD_BELOW))))
+
+
+class BetaDivergence(NMFLoss):
+    """``unit sum d(A, UV')`` for any real beta."""
+
+    kind, in_chunks, one_pass = "beta", False, False
+    compress_below, budget = 0.0, 1 << 17
+    step_cost, race_steps, single_above = 12.0, 120.0, np.inf
+
+    def __init__(self, name: str, beta: float, unit: float = 1.0) -> None:
+        self.name, self.beta, self.unit, self.needs_positive_data = name, beta, unit, beta <= 0.0
+        self.exponent = 1.0 / (2.0 - beta) if beta < 1.0 else 1.0 / (beta - 1.0) if beta > 2.0 else 1.0
+
+    def dear_powers(self, E: FloatArray) -> FloatArray:
+        """``E^(beta - 2)`` where it takes a logarithm and an exponential, nothing where it does not."""
+        return EVEN if self.beta in CHEAP else np.exp((self.beta - 2.0) * np.log(E))
+
+    def scale(self, data: Totals) -> float:
+        """``sum A^beta``, the number of entries for Itakura-Saito."""
+        return self.unit * data.observed_sum(lambda a: a**self.beta)
+
+    def constant(self, data: Totals, filled: FloatArray) -> float:
+        """The divergence without the terms in which the model appears."""
+        return self.unit * (data.observed_sum(self._fixed) + (float(self._fixed(filled).sum()) if len(filled) else 0.0))
+
+    def _fixed(self, a: FloatArray) -> FloatArray:
+        """The part of the divergence of each entry that the model cannot change."""
+        if self.beta == 0.0:
+            return np.asarray(-np.log(a) - 1.0)
+        if self.beta == 1.0:
+            return np.asarray(a * np.log(np.where(a > 0, a, 1.0)) - a)
+        return np.asarray(a**self.beta / (self.beta * (self.beta - 1.0)))
+
+    def objective(
+        self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
+    ) -> BetaObjective:
+        """From the data themselves."""
+        return BetaObjective(self, A, V, l1, l2, constant)
+
+    def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """Data in row chunks are refused before."""
+        raise NotImplementedError
+
+    def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> VObjective:
+        """Data in row chunks are refused before."""
+        raise NotImplementedError
+
+    def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
+        """``d(a, e)``, by its series in ``a/e - 1`` where a and e are close and the formula would cancel."""
+        e = np.maximum(e, SMALLEST_MODEL)
+        x = a / e - 1.0  # d(a, e) = e^beta d(a/e, 1), and log(1 + x) is accurate
+        logs = np.log1p(np.maximum(x, -1.0))
+        beta = self.beta
+        if beta == 0.0:
+            parts = x - logs
+        elif beta == 1.0:
+            parts = np.where(a > 0, (1.0 + x) * np.where(a > 0, logs, 0.0), 0.0) - x
+        else:
+            powers = np.where(a > 0, np.expm1(beta * np.where(a > 0, logs, 0.0)), -1.0)
+            parts = (powers - beta * x) / (beta * (beta - 1.0))
+        series = x * x * (0.5 + x * (beta - 2.0) / 6.0 * (1.0 + x * (beta - 3.0) / 4.0 * (1.0 + x * (beta - 4.0) / 5.0)))
+        return np.asarray(self.unit * e**beta * np.where(np.abs(x) < 1e-3, series, parts))
+
+    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
+        """Sparse data are filled block by block."""
+        raise NotImplementedError
+
+    def lift_zeros(self, X: FloatArray) -> FloatArray:
+        """Off zero."""
+        return np.asarray(np.maximum(X, NEGLIGIBLE_ENTRY * X.max()))
+
+    def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
+        """The loss over the observed entries; NaN marks missing ones."""
+        total = 0.0
+        for rows in row_chunks(*A.shape, self.budget):
+            parts = self.entrywise(A.dense_rows(rows), U[rows] @ V.T)
+            total += float(np.nansum(parts if A.weights is None else A.weights[rows] * parts))
+        return total

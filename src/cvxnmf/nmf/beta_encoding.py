@@ -1,0 +1,110 @@
+"""Codes of rows for fixed components under a beta divergence, and under any loss with weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.nmf.beta_divergence import BetaDivergence
+from cvxnmf.nmf.beta_kernels import SMALLEST_MODEL
+from cvxnmf.nmf.row_newton import solve_rows
+
+#: Numbers that work on a chunk of rows may hold at once.
+BUDGET = 1 << 21
+
+
+class BetaRows(NamedTuple):
+    """Data with NaN for missing entries or sparse, components, weights of the entries or of the rows if there are any, beta."""
+
+    X: Any
+    H: FloatArray
+    weights: FloatArray | None
+    beta: float
+
+    def block(self, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Some rows and their weights, 0 for missing entries."""
+        x = np.asarray(self.X[rows].toarray() if sp.issparse(self.X) else self.X[rows], dtype=np.float64)
+        weights = np.ones_like(x) if self.weights is None else np.broadcast_to(self.weights[rows], x.shape)
+        missing = np.isnan(x)
+        return np.where(missing, 1.0, x), np.where(missing, 0.0, weights)
+
+
+def beta_codes(data: BetaRows, l1: float, l2: float, start: FloatArray | None) -> FloatArray:
+    """Codes W >= 0 that minimise ``sum weights d(X, WH) + l1 sum(W) + l2 ||W||²``, each row on its own.
+
+    Components are scaled to the mean one and rows to the same by their weighted mean, by which codes sum to about one.
+    """
+    H, beta = data.H, data.beta
+    (m, n), k = data.X.shape, len(H)
+    means = np.where(H.any(axis=1), H.mean(axis=1), 1.0)
+    W = np.zeros((m, k))
+    for rows in row_chunks(m, k * n, BUDGET):
+        x, weights = data.block(rows)
+        count = weights.sum(axis=1)
+        alive = (weights * x).sum(axis=1) > 0
+        if not alive.any():
+            continue
+        x, weights, count = x[alive], weights[alive], count[alive]
+        height = ((weights * x).sum(axis=1) / count)[:, None]
+        size = height**beta * count[:, None]
+        problem = _ScaledRows(
+            x / height,
+            weights / count[:, None],
+            (H / means[:, None]).T,
+            l1 * height / (size * means),
+            l2 * height**2 / (size * means**2),
+            beta,
+        )
+        begin = None if start is None else start[rows][alive] * means / height
+        W[np.arange(m)[rows][alive]] = solve_rows(problem, begin) * height / means
+    return W
+
+
+class _ScaledRows(NamedTuple):
+    """Rows of ``min sum weights d(x, Gw) + sum(linear w) + sum(square w²)`` over ``w >= 0``; G of shape (entries, k)."""
+
+    x: FloatArray
+    weights: FloatArray
+    G: FloatArray
+    linear: FloatArray
+    square: FloatArray
+    beta: float
+
+    def of(self, rows: Any) -> _ScaledRows:
+        """Some of the rows."""
+        return _ScaledRows(self.x[rows], self.weights[rows], self.G, self.linear[rows], self.square[rows], self.beta)
+
+    def even_codes(self) -> FloatArray:
+        """Equal codes."""
+        return np.full((len(self.x), self.G.shape[1]), 1.0 / self.G.shape[1])
+
+    def model(self, w: FloatArray) -> FloatArray:
+        """``Gw``, off zero."""
+        return np.maximum(w @ self.G.T, SMALLEST_MODEL)
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """The objective of each row."""
+        parts = self.weights * BetaDivergence("", self.beta).entrywise(self.x, self.model(w))
+        return np.asarray(parts.sum(axis=1) + ((self.linear + self.square * w) * w).sum(axis=1))
+
+    def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient, and the Hessian where it is positive for all models, else its mean for data like the model."""
+        e = self.model(w)
+        p = self.weights * e ** (self.beta - 2.0)
+        slope = (p * (e - self.x)) @ self.G + self.linear + 2.0 * self.square * w
+        if 1.0 <= self.beta <= 2.0:
+            p = p * ((self.beta - 1.0) + (2.0 - self.beta) * self.x / e)
+        curvature = (p[:, None, :] * self.G.T) @ self.G
+        return np.asarray(slope), curvature + (2.0 * self.square)[:, :, None] * np.eye(w.shape[1])
+
+    def multiply(self, w: FloatArray) -> FloatArray:
+        """The monotone multiplicative step."""
+        e = self.model(w)
+        p = self.weights * e ** (self.beta - 2.0)
+        positive = (p * e) @ self.G + self.linear + 2.0 * self.square * w
+        ratio = ((p * self.x) @ self.G) / np.where(positive > 0, positive, np.finfo(np.float64).tiny)
+        return np.asarray(w * ratio ** BetaDivergence("", self.beta).exponent)
