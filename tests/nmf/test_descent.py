@@ -13,10 +13,7 @@ import cvxnmf
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.methods import METHODS
 
-GENERAL = [(method, loss) for method, kind in METHODS.items() for loss in kind.make if loss != "beta"] + [
-    ("hals", 1.5),
-    ("hals", 1.2),
-]
+GENERAL = [(method, loss) for method, kind in METHODS.items() for loss in kind.make if loss != "beta"]
 SYMMETRIC = [(method, loss) for method, kind in METHODS.items() for loss in kind.symmetric_rules]
 RNG = np.random.default_rng(5)
 COUNTS = RNG.poisson(1.5 * RNG.gamma(0.5, 1.0, (23, 3)) @ RNG.gamma(0.5, 1.0, (3, 17))).astype(float)
