@@ -28,7 +28,8 @@ from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
 from cvxnmf.nmf.data import MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
-from cvxnmf.nmf.losses import LOSSES, NMFLoss
+from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.names import Named, separate_names
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
 from cvxnmf.results import Factorization, Iterate, RankChoice
@@ -46,7 +47,7 @@ CLEARLY = 1.0
 def choose_rank(
     A: Any,
     ranks: Iterable[int] = range(2, 21),
-    loss: str = "mse",
+    loss: str | float = "mse",
     *,
     n_masks: int = 4,
     callback: Callable[[Iterate], Any] | None = None,
@@ -61,7 +62,7 @@ def choose_rank(
         Nonnegative; NaN stands for missing entries.
     ranks : iterable of int
         Numbers of components to try, each at most the smaller side of A.
-    loss : {"mse", "kl"}
+    loss : {"mse", "kl", "itakura-saito"} or float
         ``||A - UV'||^2``, or Kullback-Leibler, which suits counts.
     n_masks : int
         How many times a tenth of the entries is hidden, at least 2. The places follow from the data: the same data give the
@@ -91,7 +92,7 @@ def choose_rank(
     >>> choice.n_components, choice.result.U.shape
     (4, (60, 4))
     """
-    validation.choice("loss", loss, LOSSES)
+    loss = find_loss(loss).name
     validation.callback(callback)
     n_masks = validation.integer("n_masks", n_masks, minimum=2)
     named = separate_names(A, row_names, column_names)
@@ -102,9 +103,9 @@ def choose_rank(
     tried = _checked_ranks(ranks, raw.shape)
     single = getattr(named.A, "dtype", None) in (np.float32, np.float16)
     with single_thread(), np.errstate(all="ignore"):
-        comparison = Comparison(raw, tried, LOSSES[loss], n_masks, callback)
+        comparison = Comparison(raw, tried, find_loss(loss), n_masks, callback)
         comparison.run()
-        results = comparison.results(named, checked_matrix(raw, False, LOSSES[loss], single))
+        results = comparison.results(named, checked_matrix(raw, False, find_loss(loss), single))
     held_out, stability = comparison.held_out(), comparison.stability()
     k, reason = recommended(tried, held_out, stability)
     return RankChoice(k, reason, tried, held_out, stability, results)
