@@ -15,6 +15,7 @@ ORDER = (
     "number_of_clusters",
     "how_good_is_my_nmf",
     "how_good_is_my_leiden",
+    "how_good_is_my_topic_model",
     "digits",
     "missing_values",
     "hyperspectral_unmixing",

@@ -1,8 +1,8 @@
 """Bounds for squared error: singular values, and an ascent over the dual matrix N (docs/mathematics.md).
 
 ``||A||^2 - sum_{i <= k} sigma_i(A + N)^2`` is concave in N >= 0, with gradient minus twice the best approximation of rank k of
-``A + N``: accelerated ascent with backtracking, and where singular values k and k + 1 meet, so that the bound has a kink, steps
-of Polyak's length towards the value of the factorisation at hand.
+``A + N``: accelerated ascent with backtracking, and where singular values k and k + 1 meet, so that the bound has a kink, Douglas
+and Rachford's splitting between ``Y >= A`` and the leading singular values of ``Y = A + N``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
@@ -23,8 +24,10 @@ NEARLY_CLOSED = 1e-3
 CLOSED = 1e-9
 #: A step as short as this tells of a kink.
 SHORTEST_STEP = 0.1
-#: Steps of Polyak's length without progress before they are halved.
-PATIENCE = 8
+#: Weight of the distance in a step of the splitting, and the steps after which its bound is computed.
+DISTANCE, STEPS_PER_BOUND = 0.5, 10
+#: Halvings that find the level of singular values that meet.
+BISECTIONS = 50
 
 
 def squared_error_bounds(goal: Goal) -> Iterator[Found]:
@@ -59,7 +62,7 @@ def best_dual_matrix(A: FloatArray, k: int, symmetric: bool, value: float, effor
     with single_thread(min(A.shape)):
         ascent = _Ascent(A, k, symmetric, value, effort)
         ascent.accelerate()
-        ascent.approach()
+        ascent.split()
     N = ascent.best_N
     return (N + N.T) / 2 if symmetric else N
 
@@ -106,18 +109,44 @@ class _Ascent:
                 X, energy = self.evaluate(ahead)
             N, before, step = following, there, 1.1 * step
 
-    def approach(self) -> None:
-        """Steps of Polyak's length towards the known value, halved when they bring nothing."""
-        N, share, idle = self.best_N, 1.0, 0
-        while not self.done and share > 1e-3:
-            least = self.least
-            X, energy = self.evaluate(N)
-            idle = 0 if least - self.least > 1e-7 * abs(self.value - self.norm + least) else idle + 1
-            if idle >= PATIENCE:
-                N, share, idle = self.best_N, 0.5 * share, 0
-                continue
-            free = np.where((N > 0) | (X < 0), X, 0.0)
-            slope = 2.0 * float(np.vdot(free, free))
-            if slope == 0:
-                return
-            N = np.maximum(0.0, N - min(1.0, share * (self.value - self.norm + energy) / slope) * X)
+    def split(self) -> None:
+        """Douglas and Rachford's steps between Y >= A and small leading singular values; ``Z = Y - X / DISTANCE`` at their end."""
+        if self.done:
+            return
+        Y = self.A + self.best_N
+        Z = Y - self.evaluate(self.best_N)[0] / DISTANCE
+        while not self.done:
+            for _ in range(min(STEPS_PER_BOUND, max(1, self.left - 1))):
+                Z += lowered_leading(2.0 * Y - Z, self.k, self.symmetric) - Y
+                np.maximum(self.A, Z, out=Y)
+                self.left -= 1
+            self.evaluate(Y - self.A)
+
+
+def lowered_leading(M: FloatArray, k: int, symmetric: bool) -> FloatArray:
+    """The Y of least ``sum_{i <= k} sigma_i(Y)^2 + DISTANCE |Y - M|^2``; of its positive eigenvalues, if symmetric."""
+    if symmetric:
+        values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+        positive = np.maximum(values, 0.0)
+        return np.asarray((vectors * (values - positive * leading_shares(positive, k))) @ vectors.T)
+    if M.shape[0] < M.shape[1]:
+        return lowered_leading(M.T, k, symmetric).T
+    squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
+    return M - ((M @ vectors) * leading_shares(np.sqrt(np.maximum(squares, 0.0)), k)) @ vectors.T
+
+
+def leading_shares(values: FloatArray, k: int) -> FloatArray:
+    """What each of the values s, in increasing order, gives up: ``w / (w + DISTANCE)`` with weights from 0 to 1 that sum to k.
+
+    The k largest have weight 1 unless they would fall below others; those that meet at a level t share, ``w = DISTANCE (s/t - 1)``.
+    """
+    weights = np.zeros_like(values)
+    weights[-k:] = 1.0
+    low = values[-k] * DISTANCE / (1.0 + DISTANCE)
+    high = values[-k - 1] if k < len(values) else 0.0
+    if high > low:
+        for _ in range(BISECTIONS):
+            level = 0.5 * (low + high)
+            weights = np.clip(DISTANCE * (values / level - 1.0), 0.0, 1.0)
+            low, high = (level, high) if weights.sum() > k else (low, level)
+    return np.asarray(weights / (weights + DISTANCE))
