@@ -2,9 +2,9 @@
 How good is my topic model?
 ===========================
 
-Topics are found by NMF of word counts with the Kullback-Leibler divergence, the likelihood of
-Poisson counts, and no fit says how much better another one could be. ``verify`` proves a
-number that no topics can beat, and ``uniqueness`` whether others fit exactly as well.
+Topics are found by NMF of word counts with the Kullback-Leibler divergence, and no fit says
+how much better another one could be. ``verify`` proves a number that no topics can beat,
+and ``uniqueness`` whether others fit exactly as well.
 
 The documents are the help texts of four parts of scipy.
 """

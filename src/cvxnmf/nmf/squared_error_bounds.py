@@ -110,7 +110,7 @@ class _Ascent:
             N, before, step = following, there, 1.1 * step
 
     def split(self) -> None:
-        """Douglas and Rachford's steps between Y >= A and small leading singular values; ``Z = Y - X / DISTANCE`` at their end."""
+        """Steps of Douglas and Rachford between Y >= A and small singular values; at their end ``Z = Y - X / DISTANCE``."""
         if self.done:
             return
         Y = self.A + self.best_N
@@ -138,7 +138,7 @@ def lowered_leading(M: FloatArray, k: int, symmetric: bool) -> FloatArray:
 def leading_shares(values: FloatArray, k: int) -> FloatArray:
     """What each of the values s, in increasing order, gives up: ``w / (w + DISTANCE)`` with weights from 0 to 1 that sum to k.
 
-    The k largest have weight 1 unless they would fall below others; those that meet at a level t share, ``w = DISTANCE (s/t - 1)``.
+    The k largest have weight 1 unless they would fall below others; those that meet at a level t have ``w = DISTANCE (s/t - 1)``.
     """
     weights = np.zeros_like(values)
     weights[-k:] = 1.0
