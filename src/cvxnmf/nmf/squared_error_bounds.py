@@ -132,7 +132,7 @@ def lowered_leading(M: FloatArray, k: int, symmetric: bool) -> FloatArray:
     if M.shape[0] < M.shape[1]:
         return lowered_leading(M.T, k, symmetric).T
     squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
-    return M - ((M @ vectors) * leading_shares(np.sqrt(np.maximum(squares, 0.0)), k)) @ vectors.T
+    return np.asarray(M - ((M @ vectors) * leading_shares(np.sqrt(np.maximum(squares, 0.0)), k)) @ vectors.T)
 
 
 def leading_shares(values: FloatArray, k: int) -> FloatArray:
