@@ -5,6 +5,7 @@ An allowance that is left out, or taken twice, changes nothing that could be see
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.certificates import NonsymmetricStatement, RankStatement, divergence, nonsymmetric, rank, rectangles, squared_error
@@ -246,11 +247,11 @@ def test_what_tall_data_allow_for():
     """B and Y of one column each along axes: the eigenvalues of ``(BY' + YB') / 2`` are 1/2 and -1/2."""
     m = 30
     B, Y = np.zeros((m, 1)), np.zeros((m, 1))
-    B[0], Y[1] = 1.0, 1.0
-    skew, missed = 4 * (m + 16) * UNIT * 2, 4 * 18 * UNIT * np.sqrt(2)
-    reach = missed * (np.sqrt(2) + missed) * (1 + skew) + 4 * 18 * UNIT
-    value = 0.5 * (1 + 4 * 18 * 2 * UNIT) + 4 * 18 * UNIT * 1.0
-    assert (divergence._symmetric_sum(B, Y, 1) - (value * (1 + skew) + reach)) / UNIT == pytest.approx(0.0, abs=12)
+    B[0], Y[1] = 1.0, 4.0
+    skew, missed = 4 * (m + 16) * UNIT * 2, 4 * 18 * UNIT * np.sqrt(17)
+    reach = missed * (np.sqrt(17) + missed) * (1 + skew) + 4 * 18 * UNIT * 4.0
+    value = 2.0 * (1 + 4 * 18 * 2 * UNIT) + 4 * 18 * UNIT * 4.0
+    assert (divergence._symmetric_sum(B, Y, 1) - (value * (1 + skew) + reach)) / UNIT == pytest.approx(0.0, abs=40)
 
 
 # Rectangles -----------------------------------------------------------------------------------------------------------------
@@ -316,6 +317,94 @@ def test_rectangles_add_up():
         RankStatement("mse", 1, True, "degree").prove(np.nan_to_num(A), "rectangles", {"sets": sets, "weights": weights})
 
 
+def test_rectangles_that_hold_nothing_cost_their_rounding():
+    statement, A = RankStatement("mse", 1, False), np.diag([4.0, 1.0])
+    lost = []
+    for extra in (0, 1000):
+        sets, weights = np.zeros((1 + extra, 2)), np.zeros((2, 1 + extra))
+        sets[0] = 1.0
+        weights[:, 0] = 1 - 2.0**-40
+        lost.append(1 - 2.0**-40 - statement.prove(A, "rectangles", {"sets": sets, "weights": weights}).bound)
+    assert (lost[1] - lost[0]) / UNIT == pytest.approx(1000.0, rel=0.05)
+
+
+def test_subspaces_of_many_columns():
+    """The reach grows with the columns: of B in norm, and of the sums with Y."""
+    n = 400
+    A = np.ones((2, n))
+    A[0, ::2] = 3.0
+    data = divergence.margins(A)
+    u, B = data.shares[0], A / np.sqrt(data.rows)[:, None]
+    norm = np.linalg.norm(B)
+    B -= np.outer(u, u @ B)
+    Y = (1 - 1e-9) * B / np.linalg.norm(B, axis=0)
+    bound = divergence.subspace_bound(A, RankStatement("kl", 1, False), {"Y": Y})
+    inner, largest = float(np.sum(Y * B)), (A / data.rows[:, None]).max(axis=0).sum()
+    without = 1.5 * inner**2 / (largest + 2)
+    reach = np.sqrt(n) * (2 * (2 + 512) + (2 + n + 512)) * UNIT * norm
+    assert (without - bound.total) / without == pytest.approx(2 * reach / inner, rel=0.02, abs=0.0)
+
+
+# Degrees --------------------------------------------------------------------------------------------------------------------
+
+
+def test_data_scaled_by_degrees():
+    A = np.array([[0.0, 0.25, 0.0], [0.25, 0.5, 0.0], [0.0, 0.0, 0.0]])  # row sums below 1, and a node without data
+    statement = RankStatement("mse", 1, True, "degree")
+    wanted = A[:2, :2] / np.sqrt(np.outer([0.25, 0.75], [0.25, 0.75]))
+    for data in (A, sp.csr_array(A)):
+        found = statement.data(data)
+        found = found.toarray() if sp.issparse(found) else found
+        assert found[:2, :2] == pytest.approx(wanted, rel=1e-15)
+        assert not found[2].any()
+    assert statement.scaling_error(np.ones((3, 3))) == pytest.approx(19 * UNIT, rel=1e-12, abs=0.0)
+    assert RankStatement("mse", 1, True).scaling_error(A) == 0.0
+    for bad in (np.zeros((2, 2)), np.full((2, 2), np.nan), np.array([[1.0, np.nan], [np.nan, 1.0]]), np.full((2, 2), 1e101)):
+        with pytest.raises(cvxnmf.CertificateError, match="row sums|largest entry"):
+            statement.data(bad)
+
+
+def test_parts_that_a_witness_names():
+    A = np.diag([3.0, 2.0, 1.0])
+    statement = RankStatement("mse", 1, False)
+    part = lambda rows, columns: {"rows": np.array(rows, dtype=float), "columns": np.array(columns, dtype=float)}  # noqa: E731
+    assert statement.prove(A, "tail", part([1, 1, 0], [1, 1, 0])).bound == pytest.approx(4.0)
+    for rows, columns in (([0, 0, 0], [1, 1, 1]), ([1, 1, 1], [0, 0, 0]), ([1, 1], [1, 1, 1]), ([1, 1, 1], [1, 1])):
+        with pytest.raises(cvxnmf.CertificateError, match="do not match the data"):
+            statement.prove(A, "tail", part(rows, columns))
+    gap = np.where(A == 1.0, np.nan, A)
+    assert statement.prove(gap, "tail", part([1, 1, 0], [1, 1, 0])).bound == pytest.approx(4.0)
+    with pytest.raises(cvxnmf.CertificateError, match="missing entries"):
+        statement.prove(gap, "tail", {})
+
+
+def test_tails_of_files(tmp_path):
+    path = tmp_path / "data.npy"
+    A = np.random.default_rng(0).random((40, 6))
+    for data in (A, A.T.copy()):
+        np.save(path, data)
+        mapped, statement = np.load(path, mmap_mode="r"), RankStatement("mse", 2, False)
+        assert statement.prove(mapped, "tail", {}).bound == pytest.approx(statement.prove(data, "tail", {}).bound, rel=1e-12)
+        assert statement.prove(mapped, "tail", {}).spare == pytest.approx(
+            rank.gram_tail(A.T @ A, float(np.sum(A * A)), A.max(), 40, statement).spare, rel=1e-6, abs=0.0
+        )
+        rows = {"rows": np.ones(len(data)), "columns": np.ones(data.shape[1])}
+        assert statement.prove(mapped, "tail", rows).bound == pytest.approx(statement.prove(data, "tail", rows).bound, rel=1e-12)
+        assert statement.scale(mapped) == pytest.approx(np.sum(A * A))
+    A[3, 4] = np.nan
+    np.save(path, A)
+    with pytest.raises(cvxnmf.CertificateError, match="missing entries"):
+        RankStatement("mse", 2, False).prove(np.load(path, mmap_mode="r"), "tail", {})
+
+
+def test_what_is_said_of_a_bound():
+    squared, divergent = RankStatement("mse", 1, False), RankStatement("kl", 1, False)
+    assert squared.explain("zero").startswith("nothing better than 0 is known")
+    assert divergent.explain("zero").startswith("the bounds for KL say no more")
+    assert divergent.explain("ky-fan") == "the largest singular values of a dual point beside the margins"
+    assert squared.explain("hearsay") == "hearsay"
+
+
 # The convex problems --------------------------------------------------------------------------------------------------------
 
 
@@ -377,3 +466,71 @@ def test_nonsymmetric_bounds_of_two_blocks(loss, effects):
     assert (terms.sum() - proof.bound) / (given + shifted) == pytest.approx(1.0, abs=0.02)
     assert proof.spare == pytest.approx(given / 2, rel=0.02, abs=0.0)
     assert proof.scale == (8.0 if loss == "kl" else 20.0)
+
+
+def test_nonsymmetric_points_are_nonnegative_and_of_the_data():
+    A, statement = np.array([[3.0, 1.0], [1.0, 3.0]]), NonsymmetricStatement("kl", "nuclear", False, 10.0)
+    assert statement.prove(A, "dual", {"Z": np.array([[0.0, 1.0], [1.0, 3.0]])}).rigorous
+    for Z in (np.array([[-1e-9, 1.0], [1.0, 3.0]]), np.array([[3.0, 1.0], [1.0, -1.0]])):
+        with pytest.raises(cvxnmf.CertificateError, match="leaves its domain"):
+            statement.prove(A, "dual", {"Z": Z})
+
+
+@pytest.mark.parametrize("effects", [False, True])
+def test_rows_and_columns_without_data_take_no_part_where_effects_are_free(effects):
+    part = np.array([[3.0, 1.0], [1.0, 3.0]])
+    statement = NonsymmetricStatement("kl", "nuclear", effects, 10.0)
+    for rows, columns in ((3, 2), (2, 3), (3, 3)):
+        A = np.zeros((rows, columns))
+        A[:2, :2] = part
+        wanted, other = (part.shape, A.shape) if effects else (A.shape, part.shape)
+        assert statement.prove(A, "dual", {"Z": part if effects else A}).rigorous
+        with pytest.raises(cvxnmf.CertificateError, match="does not match"):
+            statement.prove(A, "dual", {"Z": np.ones(other)})
+        assert wanted != other
+
+
+def test_shares_are_those_of_the_worst_margin():
+    floor = np.array([[1.0, 1.0], [1.0, 1e-6]])
+    Z = floor.copy()
+    Z[1, 1] *= 1 + 2e5 * UNIT
+    share, mass = nonsymmetric._margin_correction(floor, Z)
+    residual = 1e-6 * 2e5 * UNIT
+    assert share == pytest.approx(2 * (64 * UNIT + residual), rel=0.02, abs=0.0)
+    assert mass == pytest.approx(4 * (64 * UNIT * (3 + 1e-6) + residual), rel=0.02, abs=0.0)
+    small = np.array([[1.0, 1.0], [1e-6, 1e-6]])
+    moved = small * np.array([[1.0], [1 + 900 * UNIT]])
+    assert nonsymmetric._margin_correction(small, moved)[0] == pytest.approx(2 * 964 * UNIT, rel=0.02, abs=0.0)
+    with pytest.raises(cvxnmf.CertificateError, match="margins"):
+        nonsymmetric._margin_correction(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]]))
+
+
+def test_the_penalty_of_the_paper():
+    """One entry a with p = q: the point passes if ``|t - a| / 2p`` is below 1 by its rounding."""
+    a, trace = 4.0, 1.0
+    statement = NonsymmetricStatement("kl", "paper", False, trace)
+
+    def prove(t, p, q):
+        return statement.prove(np.array([[a]]), "dual", {"Z": np.array([[t]]), "p": np.array([p]), "q": np.array([q])})
+
+    t, p = 2.0, 1.0  # |t - a| / 2 = p
+    error = 2 * 8 * UNIT * (t + a) / p + 2 * 17 * UNIT * 2  # of pq: twice that of the quotient, and what contractions allow for
+    for spared, verdict in ((0.95, False), (1.05, True)):
+        if verdict:
+            prove(t, p * (1 + spared * error), p)
+            prove(t, p, p * (1 + spared * error))
+        else:
+            with pytest.raises(cvxnmf.CertificateError, match="not positive semidefinite"):
+                prove(t, p * (1 + spared * error), p)
+    proof = prove(t, 1.5, 1.25)
+    terms = [a * np.log(a) - a + t - t * np.log(t), 1.5 - 1.5 * np.log(1.5), 1.25 - 1.25 * np.log(1.25)]
+    size = [a * np.log(a) + a + t + t * np.log(t), 1.5 * (2 + np.log(1.5)), 1.25 * (2 + np.log(1.25))]
+    assert (sum(terms) - proof.bound) / UNIT == pytest.approx(64 * sum(size), rel=0.01)
+    assert proof.spare == pytest.approx(32 * UNIT * sum(size), rel=0.02, abs=0.0)
+    for p, q in ((1e-121, 1.0), (1.0, 1e-121), (1e121, 1.0), (1.0, 1e121), (0.0, 1.0), (1.0, -1.0)):
+        with pytest.raises(cvxnmf.CertificateError, match="moderate size"):
+            prove(t, p, q)
+    prove(a, 1e-120, 1e120)
+    several = NonsymmetricStatement("kl", "paper", False, trace)
+    with pytest.raises(cvxnmf.CertificateError, match="moderate size"):
+        several.prove(np.ones((2, 1)), "dual", {"Z": np.ones((2, 1)), "p": np.array([1.0, 1e-121]), "q": np.ones(1)})

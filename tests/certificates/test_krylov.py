@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.linalg as sl
 import scipy.sparse as sp
-from scipy.special import betainc
+from scipy.special import betainc, betaincinv
 
 import cvxnmf
 from builders import prove
-from cvxnmf.certificates import krylov
+from cvxnmf.certificates import krylov, leading
 from cvxnmf.cli.output import certificate_facts
 from cvxnmf.nmf.bound_goal import Limits
 from cvxnmf.nmf.bounds import rank_certificate
@@ -185,3 +185,121 @@ def test_vectors_prove_the_same_for_data_in_any_form():
     for vectors in (Q[:, :1], Q[:, 0], Q[:-1], 1.1 * Q, np.ones((6, 4))):
         with pytest.raises(cvxnmf.CertificateError):
             prove(A, "lanczos", terms(2), {"vectors": vectors})
+
+
+# The allowances of iterations, term by term -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "width", "steps"), [(1, 1, 3), (2, 1, 3), (50, 4, 7)])
+def test_the_share_that_may_be_missed(n, width, steps):
+    share = betaincinv(width / 2, max(n - 1, 1) / 2, 1e-6)
+    assert krylov.missed_share(n, width, steps, 1e-6) == pytest.approx(np.tanh(np.arccosh(share**-0.5) / steps) ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("semidefinite", [True, False])
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_what_a_space_leaves_open(depth, semidefinite):
+    """``found + (found + least) e / (1 - e)``, half of the failure for either part, half the depth for the square."""
+    n, width, failure = 60, 2, 1e-6
+    M = np.diag(np.linspace(0.0 if semidefinite else -2.0, 1.0, n))
+    source = np.random.RandomState(0)  # noqa: NPY002
+    beside = krylov.deflate(lambda X: M @ X, np.zeros((n, 0)), source, krylov.Krylov(width, depth, semidefinite), failure)
+    assert beside.basis.shape == (n, width * depth)
+    share = krylov.missed_share(n, width, 2 * depth - 1, failure / 2)
+    steps = {2: 1, 3: 3, 4: 3}[depth]
+    norm = np.linalg.norm(M @ beside.basis, 2)
+    least = 0.0 if semidefinite else norm / np.sqrt(1 - krylov.missed_share(n, width, steps, failure / 2))
+    found = beside.values[-1]
+    assert found == pytest.approx(np.linalg.eigvalsh(beside.basis.T @ M @ beside.basis)[-1])
+    assert beside.top == pytest.approx(found + (found + least) * share / (1 - share), rel=1e-9)
+    assert beside.top > 1.0
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_a_space_of_all_vectors_leaves_nothing_open(n):
+    M = np.diag(np.arange(float(n)))
+    source = np.random.RandomState(0)  # noqa: NPY002
+    whole = krylov.deflate(lambda X: M @ X, np.zeros((n, 0)), source, krylov.Krylov(2, 9, False))
+    assert whole.top == pytest.approx(n - 1.0)
+    assert whole.values == pytest.approx(np.arange(n), abs=1e-9)
+    nothing = krylov.deflate(lambda X: M @ X, np.eye(n), source, krylov.Krylov(2, 9, False))
+    assert (nothing.top, nothing.values.shape, nothing.basis.shape, nothing.turn.shape) == (0.0, (0,), (n, 0), (0, 0))
+
+
+def test_spaces_of_moderate_size():
+    spaces = krylov.spaces_in_turn(1 << 20, 4, (12, 24, 48), True)
+    assert spaces == [krylov.Krylov(4, 12, True), krylov.Krylov(4, 24, True)]  # of 2^27 entries at most
+    assert [space.depth for space in krylov.spaces_in_turn(1 << 30, 4, (12, 24, 48), False)] == [12]
+    assert [space.depth for space in krylov.spaces_in_turn(10, 4, (12, 24, 48), False)] == [12, 24, 48]
+
+
+def test_what_vectors_had_missed_joins_them():
+    """The first space finds the largest of the values that Q misses, the second one bounds them closely."""
+    n = 40
+    M = np.diag(np.append(np.zeros(n - 3), [1.0, 2.0, 3.0]))
+    for Q in (np.eye(n)[:, :1], np.eye(n)[:, n - 3 : n - 2]):
+        spaces = [krylov.Krylov(2, 3, True)] * 2
+        source = np.random.RandomState(0)  # noqa: NPY002
+        first, second = krylov.leading_eigenvalues(lambda X: M @ X, Q, source, spaces, 2, np.sum, 1e-6)
+        for found in (first, second):
+            assert found.upper[0] >= found.upper[1]
+            assert found.upper[0] >= 3.0 - 1e-12
+            assert found.upper[1] >= 2.0 - 1e-12
+        assert second.found == pytest.approx([3.0, 2.0], rel=1e-9)
+        assert second.upper.sum() < first.upper.sum()
+
+
+def test_the_best_of_proofs_in_turn():
+    def proofs(*pairs):
+        for bound, estimate in pairs:
+            yield cvxnmf.certificates.Proof(bound, False, 1.0, estimate=estimate)
+
+    assert leading.best_settled(proofs((1.0, 2.0), (3.0, 4.0), (2.0, 9.0))).bound == 3.0
+    assert leading.best_settled(proofs((1.0, 1.0009), (3.0, 3.0))).bound == 1.0  # which leaves little open
+    assert leading.best_settled(proofs((1.0, 1.0011), (3.0, 3.0))).bound == 3.0
+    assert leading.best_settled(proofs((0.0, 0.0), (3.0, 3.0))).bound == 0.0
+
+
+@pytest.mark.parametrize(("n", "k", "count"), [(1, 1, 1), (5, 2, 4), (20, 3, 11), (200, 3, 11), (210, 80, 88), (260, 3, 11)])
+def test_leading_vectors(n, k, count):
+    M = np.diag(np.arange(float(n)))
+    Q = leading.leading_vectors(sp.csr_array(M), k, np.ones(n))
+    assert Q.shape == (n, count)
+    assert Q.T @ Q == pytest.approx(np.eye(count), abs=1e-12)
+    assert np.linalg.eigvalsh(Q.T @ M @ Q)[::-1][:k] == pytest.approx(np.arange(n)[::-1][:k], rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (60, 60)])
+def test_the_smaller_side_is_worked_on(shape):
+    A = sp.csr_array(np.random.default_rng(0).random(shape))
+    square = leading._gram_operator(A)
+    assert square.shape == (min(shape), min(shape))
+    wanted = A.T @ A if shape[0] >= shape[1] else A @ A.T
+    assert square @ np.eye(min(shape)) == pytest.approx(wanted.toarray(), rel=1e-12)
+
+
+def test_iterations_refuse_what_they_are_not_for():
+    A = sp.csr_array(np.eye(6) + 1.0)
+    gap = A.copy()
+    gap.data[3] = np.nan
+    for data, other in ((A.toarray(), {}), (gap, {}), (A, {"loss": "kl"})):
+        with pytest.raises(cvxnmf.CertificateError, match="sparse, fully observed data only"):
+            prove(data, "lanczos", terms(2) | other, {})
+    Q = np.linalg.qr(np.random.default_rng(0).random((6, 3)))[0]
+    assert prove(A, "lanczos", terms(2), {"vectors": Q}).bound >= 0
+    for vectors in (Q[:, :1], Q[:5], Q[:, 0], 1.001 * Q, np.column_stack([Q[:, :2], Q[:, 0]])):
+        with pytest.raises(cvxnmf.CertificateError, match="do not match|not orthonormal"):
+            prove(A, "lanczos", terms(2), {"vectors": vectors})
+    for other in ({"loss": "kl"}, {"symmetric": True}):
+        with pytest.raises(cvxnmf.CertificateError, match="do not match"):
+            prove(A, "lanczos", terms(2) | other, {"vectors": Q})
+
+
+def test_iterations_may_vary_by_a_share_of_the_energy():
+    A = sp.csr_array(np.diag([3.0, 2.0, 1.0]))
+    for symmetric in (False, True):
+        proof = prove(A, "lanczos", terms(1, symmetric), {})
+        assert proof.bound == pytest.approx(5.0 - 2 * 14e-10, abs=1e-11)
+        assert proof.spare == pytest.approx(14e-10, rel=1e-3, abs=0.0)
+        assert proof.estimate == pytest.approx(5.0, abs=1e-12)
+        assert proof.scale == 14.0

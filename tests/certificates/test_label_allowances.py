@@ -248,6 +248,8 @@ def test_numbers_beyond_64_bits_are_not_whole(largest):
         objective = pair_objective(np.array([[other, largest], [largest, 0.0]]), "correlation", 1.0)
         assert not objective.exact
         assert float(objective.value(np.zeros(2, dtype=np.int64))) == pytest.approx(2 * largest, rel=1e-12, abs=0.0)
+    doubled = np.array([[2.0**-16, 2.0**50], [2.0**50, 0.0]])
+    assert not pair_objective(doubled, "correlation", 1.0).exact
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,9 @@ def test_numbers_beyond_64_bits_are_not_whole(largest):
         (1, [1], 4, [2**24, 1], False),
         (1, [1], LARGEST_PAIR, [1], False),
         (1, [1], 3, [2**24], True),
-        (2, [LARGEST_SUM // 2**12] * 2**10, 0, [1], False),
-        (2, [LARGEST_SUM // 2**12 - 1] * 2**10, 0, [1], True),
-        (2, [-(LARGEST_SUM // 2**12)] * 2**10, 0, [1], False),
+        (2, [LARGEST_SUM // 2**14] * 2**12, 0, [1], False),
+        (2, [LARGEST_SUM // 2**14 - 1] * 2**12, 0, [1], True),
+        (2, [-(LARGEST_SUM // 2**14)] * 2**12, 0, [1], False),
         (1, [1], 2, [2**20] * 2**10, False),
         (1, [1], 2, [2**20] * (2**10 - 1), True),
         (1, [0], 2, [2**20] * 2**10, False),

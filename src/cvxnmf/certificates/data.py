@@ -46,10 +46,10 @@ def sparse_graph(A: Any) -> Any:
     if data is None or data.shape[0] != data.shape[1]:
         raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
     data = sp.csr_array(data)
+    if not (is_finite(data.data) and data.data.min(initial=0.0) >= 0 and data.data.any()):
+        raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
     data = sp.csr_array((data + data.T) / 2)
     data.eliminate_zeros()
-    if not (data.nnz and is_finite(data.data) and data.data.min() > 0):
-        raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
     require_moderate_size(data.data, KL)
     kept = np.flatnonzero(np.diff(data.indptr))
     return data[kept][:, kept].tocsr()

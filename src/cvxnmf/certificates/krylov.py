@@ -119,10 +119,10 @@ def missed_share(n: int, width: int, steps: int, failure: float) -> float:
 def deflate(product: Product, Q: Array, source: np.random.RandomState, space: Krylov, failure: float = FAILURE) -> Deflated:
     """Bound the operator beside the orthonormal vectors Q by the Krylov space of a random block."""
     n, room = len(Q), len(Q) - Q.shape[1]
-    width = min(space.width, room)
-    depth = min(space.depth, -(-room // max(width, 1)))
-    if not width:
+    if not room:
         return Deflated(0.0, np.zeros(0), np.zeros((n, 0)), np.zeros((0, 0)))
+    width = min(space.width, room)
+    depth = min(space.depth, -(-room // width))
     basis, T, below = _block_lanczos(product, Q, source.standard_normal((n, width)), depth)
     values, turn = np.linalg.eigh(T)
     found, complete = float(values[-1]), basis.shape[1] == room

@@ -181,9 +181,9 @@ class _DualPoint:
         """Make the rows of W sum to zero; ``N1 = 0`` already."""
         n, residual = len(self.A), self.row_sums
         rounding = (n + 16) * UNIT * self.rows
-        if not np.all(np.abs(residual) <= 16 * rounding):
-            worst = int(np.argmax(np.abs(residual) - 16 * rounding))
-            raise CertificateError(f"The rows of the dual point do not sum to zero (row {worst}).")
+        excess = np.abs(residual) - 16 * rounding
+        if not np.all(excess <= 0):
+            raise CertificateError(f"The rows of the dual point do not sum to zero (row {np.argmax(excess)}).")
         if self.fits_diagonal:
             self.slack = rounding
             self.diagonal -= residual
