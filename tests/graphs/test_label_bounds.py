@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.certificates import LabelStatement
-from cvxnmf.graphs.label_bounds.branching import same_partition
+from cvxnmf.graphs.label_bounds.branching import Search, same_partition
+from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
-from cvxnmf.graphs.label_bounds.verify import LabelBounds, prove_labels
+from cvxnmf.graphs.label_bounds.verify import UNITS, LabelBounds, prove_labels
 
 OBJECTIVES = ("modularity", "cpm", "performance", "correlation")
 
@@ -86,6 +87,57 @@ def test_no_partition_is_above_a_bound(objective, bound):
         optimum = bounds.objective.value(best_by_enumeration(bounds.objective, statement.n_clusters))
         assert bounds.found.bound >= float(optimum) - (0.0 if bounds.objective.exact else 1e-12), seed
         bounds.found.check(A)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_at_most_k_clusters_are_bounded_by_their_optimum_at_optimal_duals(objective):
+    for seed in range(300, 310):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(4, 8)), int(rng.integers(2, 4))
+        A = np.triu(rng.integers(0, 3, (n, n)), 1)
+        A = A * rng.choice([-1, 1], (n, n)) if objective == "correlation" else A
+        bounds = certificate_by(A + A.T, LabelStatement(objective, 1.0, k), "by_semidefinite", effort=0.01)
+        optimum = float(bounds.objective.value(best_by_enumeration(bounds.objective, k)))
+        assert bounds.found.bound == pytest.approx(optimum, abs=1e-12 * bounds.objective.magnitude()), seed
+
+
+def search_of(graph, units, reserve):
+    """A search with the linear program from a single cluster, after it ran, and its budget."""
+    objective = LabelStatement("modularity", 1.0).objective_of(nx.to_scipy_sparse_array(graph, weight=None))
+    budget = Budget(units, None, reserve)
+    search = Search(objective, np.zeros(len(graph), dtype=np.int64), None, budget)
+    return search.run(), budget
+
+
+def test_the_reserve_is_drawn_once_the_bound_is_close():
+    _, whole = search_of(nx.les_miserables_graph(), 1e5, 0.0)
+    units = 0.9 * whole.spent
+    near, _ = search_of(nx.les_miserables_graph(), units, 0.0)
+    assert not near.closed
+    proved, budget = search_of(nx.les_miserables_graph(), units, 1e5)
+    assert proved.closed
+    assert budget.units == units + 1e5
+    far, budget = search_of(nx.gnp_random_graph(50, 0.12, seed=1), 150.0, 1e5)
+    assert not far.closed
+    assert budget.units == 150.0
+
+
+@pytest.mark.parametrize("effort", [0.005, 0.02])
+def test_all_bounds_together_keep_to_the_effort(effort):
+    A = sp.csr_array(nx.to_scipy_sparse_array(nx.gnp_random_graph(60, 0.1, seed=1)))
+    bounds = LabelBounds(A, np.zeros(60, dtype=np.int64), LabelStatement("modularity", 1.0), effort, None)
+    bounds.run()
+    assert len(bounds.budgets) == 2
+    assert not bounds.closed
+    assert bounds.spent <= effort * UNITS + 100.0  # a step that has begun is finished
+
+
+def test_a_partition_is_read_off_the_semidefinite_program():
+    A = sp.csr_array(nx.to_scipy_sparse_array(nx.barabasi_albert_graph(60, 2, seed=0)))
+    bounds = LabelBounds(A, np.zeros(60, dtype=np.int64), LabelStatement("modularity", 1.0), 0.2, None)
+    bounds.by_semidefinite()
+    assert bounds.closed
+    assert bounds.found.check(A) == bounds.found.bound
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

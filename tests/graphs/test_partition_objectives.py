@@ -1,5 +1,7 @@
 """Partitions for qualities other than the likelihood, and proofs of their labels."""
 
+from itertools import product
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -34,6 +36,44 @@ def test_several_optimal_partitions_are_told():
     assert pair.several_optimal is False
     assert "No other partition is optimal." in str(pair)
     assert cvxnmf.partition(nx.cycle_graph(7), objective="modularity").several_optimal is None
+
+
+def test_every_objective_tells_of_several_optima():
+    square = nx.cycle_graph(4)
+    for objective, resolution in (("modularity", 1.0), ("cpm", 0.5), ("performance", 1.0)):
+        found = cvxnmf.partition(square, objective=objective, resolution=resolution, prove=True)
+        assert found.several_optimal, objective
+        again = cvxnmf.verify_labels(square, found.other_optimum, objective, resolution)
+        assert again.gap == 0
+        assert again.value == found.label_certificate.value
+
+
+@pytest.mark.parametrize(("objective", "resolution"), [("modularity", 1.0), ("cpm", 0.5), ("performance", 1.0)])
+def test_the_order_of_the_nodes_does_not_matter(objective, resolution):
+    graph = nx.les_miserables_graph()
+    for k, seed in product((None, 3), range(3)):
+        first, other = (
+            cvxnmf.partition(same, k, objective=objective, resolution=resolution) for same in (graph, shuffled(graph, seed))
+        )
+        pairs = {(label, other.to_dict()[node]) for node, label in first.to_dict().items()}
+        assert len(pairs) == first.n_clusters == other.n_clusters
+
+
+def shuffled(graph, seed):
+    """The same graph with its nodes in another order."""
+    nodes, same = list(graph), nx.Graph()
+    same.add_nodes_from(nodes[i] for i in np.random.default_rng(seed).permutation(len(nodes)))
+    same.add_edges_from(graph.edges(data=True))
+    return same
+
+
+def test_nodes_that_a_symmetry_exchanges_may_change_places():
+    """Of five alike neighbours of a node two join it, and no order can say which."""
+    graph = nx.les_miserables_graph()
+    first, other = (cvxnmf.partition(same, objective="cpm", resolution=0.2) for same in (graph, shuffled(graph, 1)))
+    values = {cvxnmf.verify_labels(graph, found, "cpm", 0.2, effort=0.0).value for found in (first, other)}
+    assert len(values) == 1
+    assert np.array_equal(np.bincount(first.labels), np.bincount(other.labels))
 
 
 @pytest.mark.parametrize(("objective", "resolution"), [("modularity", 2.0), ("cpm", 0.3), ("performance", 1.0)])

@@ -27,6 +27,9 @@ ROUNDS_BELOW, STALLED = 60, 4
 CLOSE = 1e-9
 #: A bound before branching that is this close, as a share, is worth more work.
 PROMISING = 0.005
+#: Once few triangles are violated, a bound for more than so many nodes that is this far, as a share, after so many rounds is left
+#: to other methods.
+FAR, SMALL, EARLY = 0.01, 40, 8
 #: A doubling of a ray's multipliers is tried this often.
 DOUBLINGS = 30
 
@@ -79,7 +82,7 @@ class Search:
         self.labels, self.value = labels, self.pair_sum(labels)
         self.fixed: dict[tuple[int, int], bool] = {}
         self.first: Case | None = None
-        self.turn = 0
+        self.turn, self.few_triangles, self.given_up = 0, False, False
         self.excluded: Labels | None = None
 
     def run(self) -> ProvedByCuts:
@@ -129,7 +132,7 @@ class Search:
     def _explore(self) -> Case | Split:
         """Bound the partitions that agree with the pairs decided so far, by cases if one bound is not enough."""
         case, fractional = self._cut_loop(len(self.fixed))
-        if self._closes(case.bound) or self.budget.exhausted or not fractional:
+        if self._closes(case.bound) or self.budget.exhausted or not fractional or self.given_up:
             return case
         i, j = self._pair_to_branch_on()
         parts: dict[bool, Case | Split] = {}
@@ -170,7 +173,8 @@ class Search:
             cuts = self._violated_cuts(everywhere=bool(depth))
             few = 10**4 * progress < max(Fraction(1), best.bound - self.value)
             stalled = stalled + 1 if few and not np.any(np.diff(cuts.starts) == 3) else 0
-            if not len(cuts.multipliers) or stalled >= STALLED:
+            self.given_up = not depth and round_number >= EARLY and self._is_hopeless(best, progress)
+            if not len(cuts.multipliers) or stalled >= STALLED or self.given_up:
                 break
             if progress > 0:
                 self.program.drop_slack()
@@ -183,11 +187,20 @@ class Search:
         """Count the work, keep the first case for an interrupt, and report."""
         self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
         self.program.work = 0.0
-        if self.first is not None and self.first.bound - self.value < PROMISING * (abs(self.value) + abs(self.alone)):
+        if self.first is not None and self._within(PROMISING, self.first):
             self.budget.draw_reserve()
         if not depth:
             self.first = best
             self.budget.report(float(self.alone + 2 * best.bound))
+
+    def _is_hopeless(self, best: Case, progress: Fraction) -> bool:
+        """Whether triangles have done what they can and the bound of a graph that is not small is still far."""
+        slow = self.few_triangles and 20 * progress < best.bound - self.value
+        return slow and self.objective.n > SMALL and not self._within(FAR, best)
+
+    def _within(self, share: float, case: Case) -> bool:
+        """Whether a bound is as close to the best partition as a share of what it is made of."""
+        return case.bound - self.value < share * (abs(self.value) + abs(self.alone))
 
     def _infeasible(self, best: Case) -> Case:
         """Add a ray's multipliers to those of the best bound until it falls below the best partition."""
@@ -208,7 +221,8 @@ class Search:
         found.append(separation.triangles(X, np.ones_like(X, dtype=bool) if anywhere else self.program.L > 0, MOST_TRIANGLES))
         if self.n_clusters is not None:
             found.append(separation.crowds(X, self.n_clusters))
-        if len(found[0].multipliers) < MOST_TRIANGLES // 4:
+        self.few_triangles = len(found[0].multipliers) < MOST_TRIANGLES // 4
+        if self.few_triangles:
             found.append(separation.stars(X, MOST_STARS))
             if sum(len(cuts.multipliers) for cuts in found) < 100:
                 self.turn += 1

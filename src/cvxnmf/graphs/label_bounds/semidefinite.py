@@ -7,15 +7,19 @@ in coordinates scaled by the square roots of the sizes (``C_ij / e_i e_j``, ``X_
     minimise  sum e^2 y + sum side lam - e'S e / k,   S = Diag(y) - C - N + G(lam) positive semidefinite, N >= 0, lam >= 0.
 
 One step minimises the augmented Lagrangian over (y, N, lam), lam by coordinate descent, and then over S by an eigendecomposition.
-The multiplier X then makes a step of length 1.6. `linalg.splitting` relaxes the primal point instead, another method.
+The multiplier X then makes a step of length 1.6. `linalg.splitting` relaxes a point between two proximal maps in closed form; the
+first block here has none, because of lam, and is only improved, which a longer step of the multiplier allows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.label_cuts import Cuts
 from cvxnmf.certificates.label_semidefinite import semidefinite_matrix
@@ -36,10 +40,14 @@ PENALTY, BALANCE, RELAXATION, NEWEST = 1e-3, 0.75, 1.6, 0.1
 EVALUATED, FIRST_CUTS, BETWEEN_CUTS = 10, 40, 20
 #: Triangles and stars that are added at once, per node, and the violations that count.
 TRIANGLES_PER_NODE, STARS_PER_NODE, VIOLATION = 10, 3, 0.01
+#: Pairs with a co-membership above these are put together, in turn, when a partition is read off X.
+ROUNDED = (0.5, 0.7, 0.3)
+#: Once no triangle is violated by more than this, 2-partitions are grown, so many at a time, on graphs of at most so many nodes.
+SETTLED, GROWTHS, SMALL = 0.05, 1000, 400
 #: Sweeps of coordinate descent over the multipliers of cuts.
 SWEEPS = 2
-#: Operations that count as a unit of work.
-OPERATIONS_PER_UNIT = 1.5e7
+#: Operations, and pairs in cuts, that count as a unit of work.
+OPERATIONS_PER_UNIT, PAIRS_PER_UNIT = 1.5e7, 3e4
 #: Bits of the largest pair weight in the whole numbers of a witness.
 BITS = 34
 
@@ -101,8 +109,8 @@ class DoublyNonnegativeBound:
         self.average: _Dual | None = None
         self.best: _Dual | None = None
 
-    def run(self, target: float) -> None:
-        """Step until the bound on the sum of L is at the target or the budget is spent."""
+    def run(self, target: Callable[[], float], offer: Callable[[Labels], None]) -> None:
+        """Step until the bound on the sum of L is at the target or the budget is spent; partitions near X are offered."""
         if not np.any(np.triu(self.C, 1)):
             return
         for step in range(1, 10**6):
@@ -110,10 +118,16 @@ class DoublyNonnegativeBound:
             if step % EVALUATED == 0:
                 self._evaluate(dual)
                 self._balance(change)
-                if self.budget.exhausted or (self.best is not None and self.best.bound <= target):
+                if self.budget.exhausted or (self.best is not None and self.best.bound <= target()):
                     return
             if step >= FIRST_CUTS and (step - FIRST_CUTS) % BETWEEN_CUTS == 0:
                 self._cut(step)
+                offer(self.near_partition(ROUNDED[step // BETWEEN_CUTS % len(ROUNDED)]))
+
+    def near_partition(self, level: float) -> Labels:
+        """The partition whose clusters are joined by pairs with a co-membership above a level."""
+        joined = sp.csr_array(self.restricted > level * self.outer)
+        return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
 
     def _step(self) -> tuple[_Dual, float]:
         """One step; the dual point it went through, and how far X moved."""
@@ -134,7 +148,7 @@ class DoublyNonnegativeBound:
         self.X += RELAXATION * change
         self.restricted = X
         n = len(y)
-        self.budget.spend(3.0 + n**2 * (20.0 + 20.0 * len(values)) / OPERATIONS_PER_UNIT + 1e-4 * len(self.lam))
+        self.budget.spend(3.0 + n**2 * (20.0 + 20.0 * len(values)) / OPERATIONS_PER_UNIT + len(self.rows.i) / PAIRS_PER_UNIT)
         dual = _Dual(M, y, float(y @ self.b + self.rows.sides @ self.lam), self.cuts, self.lam.copy())
         self._average(dual)
         return dual, float(np.linalg.norm(change))
@@ -182,6 +196,8 @@ class DoublyNonnegativeBound:
         found = [triangles]
         if worst < 0.15 or len(triangles.multipliers) < TRIANGLES_PER_NODE * n:
             found.append(separation.few_stars(X, STARS_PER_NODE * n, step))
+        if worst < SETTLED and n <= SMALL:
+            found.append(separation.two_partitions(X, STARS_PER_NODE * n, GROWTHS, step))
         if self.n_clusters is not None:
             found.append(separation.crowds(X, self.n_clusters))
         self.budget.spend(n**3 / 2 / OPERATIONS_PER_UNIT)

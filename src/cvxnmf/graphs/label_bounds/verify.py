@@ -19,14 +19,14 @@ from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.label_bounds.currents import CurrentBound
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
-from cvxnmf.graphs.multilevel import Labels, best_labels
+from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels
 from cvxnmf.results import Iterate
 from cvxnmf.results.status import keep_best
 
 #: Up to so many nodes the linear program, and the semidefinite one, are tried.
 LINEAR, SEMIDEFINITE = 700, 2000
 #: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
-#: and in addition once its bound is close.
+#: and in addition once its bound is close. What is left goes to the next bound.
 UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
 #: A graph with at most so many edges per node is routed before it is split.
 SPARSE = 3.0
@@ -63,7 +63,8 @@ def verify_labels(
     n_clusters : int, optional
         Bound partitions into at most this many clusters only, which gives a lower bound.
     effort : float
-        How much work may be spent, counted and not timed: 1 is a minute or two where the bound does not close before.
+        How much work all bounds together may spend, counted and not timed: 1 is a minute or two where the bound does not close
+        before. A step that has begun is finished.
     weight : str or None
         Edge attribute with the weights, where there is one; None counts every edge as 1.
     callback : callable, optional
@@ -176,6 +177,7 @@ class LabelBounds:
         self.started, self.count, self.stage, self.lowest = time.perf_counter(), 0, "", np.inf
         self.found = self._certificate("cuts", _no_cuts_witness())
         self.better = labels
+        self.budgets: list[Budget] = []
         self.search: Search | None = None
         self.at_work: Callable[[], Iterator[tuple[str, dict[str, Any]]]] = lambda: iter(())
 
@@ -206,8 +208,17 @@ class LabelBounds:
             self.callback(Iterate(self.count, seconds, self.value, max(self.lowest, self.value), 0, self.stage))
 
     def budget(self, share: float, reserve: float = 0.0) -> Budget:
-        """A share of the work that may be spent, and one in reserve."""
-        return Budget(share * self.effort * UNITS, self.report, reserve * self.effort * UNITS)
+        """A share of the work that may be spent, and one in reserve, as far as the bounds before have left it."""
+        everything = self.effort * UNITS
+        left = max(0.0, everything - self.spent)
+        units = min(share * everything, left)
+        self.budgets.append(Budget(units, self.report, min(reserve * everything, left - units)))
+        return self.budgets[-1]
+
+    @property
+    def spent(self) -> float:
+        """Units of work that all bounds so far have cost."""
+        return sum(budget.spent for budget in self.budgets)
 
     @property
     def best_value(self) -> Fraction:
@@ -266,8 +277,14 @@ class LabelBounds:
                 yield "semidefinite", _cut_arrays(proved.cuts) | {"y": proved.y, "N": proved.N, "grain": proved.grain}
 
         self.at_work = witnesses
-        splitting.run(self.target())
+        splitting.run(self.target, self.offer)
         self.take()
+
+    def offer(self, labels: Labels) -> None:
+        """Ascend from a partition, and take over where that ends if it is the best one met so far."""
+        self.better = max(
+            self.better, improved_labels(self.objective, labels, self.statement.n_clusters), key=self.objective.value
+        )
 
     def by_currents(self) -> None:
         """Demands sent as currents through regions."""
