@@ -238,3 +238,16 @@ def test_an_altered_proof_in_factors_fails(name, factor):
         witness["W"] = witness["W"][:-1]
     with pytest.raises(cvxnmf.CertificateError):
         forged.check(A)
+
+
+def test_a_model_of_high_rank_is_left_to_dense_matrices():
+    A, _ = sparse_graph(120, 3, 12)
+    problem = matrix_free_problem(A, trace=0.5)
+    (component,) = problem.components
+    values, _ = component.entering_directions(component.start())
+    assert component.high_rank == len(values) == 12  # as many as there are in the limit, no more are looked for
+    solution = cvxnmf.solve(problem, tol=1e-6)
+    dense = cvxnmf.solve(problem.dense(), tol=1e-6)
+    assert solution.certificate.relative_gap <= 1e-6
+    assert solution.value == pytest.approx(dense.value, rel=2e-6)
+    assert solution.rank > component.high_rank

@@ -36,6 +36,8 @@ LONGEST_STEP = 2.0
 SMALLEST_SHARE = 1e-4
 #: Directions that are looked for at first.
 FIRST_DIRECTIONS = 8
+#: Up to this many nodes a solve that stalls, or whose model has a rank above this share of the nodes, goes on with dense matrices.
+LARGEST_FALLBACK, HIGH_RANK = 3000, 0.1
 #: Smallest decrease of the dual point's share below the computed one, and as a part of its distance from 1.
 FIRST_PAD, RELATIVE_PAD = 1e-9, 0.05
 #: Bounds of large graphs are probable where that costs at most this share of the value; else eigenvalues that iterations found
@@ -66,6 +68,11 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     methods = {"factored": MatrixFreeDescent}
     dense_methods = ("accelerated", "projected-gradient", "adaptive")
     threads_from = THREADS_FROM
+
+    @property
+    def high_rank(self) -> int:
+        """Columns of W from which on dense matrices are faster; larger graphs have no such rank."""
+        return max(FIRST_DIRECTIONS, int(HIGH_RANK * self.size)) if self.size <= LARGEST_FALLBACK else self.size
 
     def in_single_precision(self) -> MatrixFreeComponent:
         """The same component, its first descent in single precision."""
@@ -172,11 +179,11 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return float(np.linalg.eigvalsh((small + small.T) / 2)[-1])
 
     def entering_directions(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        """All pairs of :meth:`directions` above the penalty: a model without them can be improved."""
-        count = FIRST_DIRECTIONS
+        """Pairs of :meth:`directions` above the penalty, all of them up to a high rank: a model without them can be improved."""
+        count, most = FIRST_DIRECTIONS, min(self.high_rank, self.size - 1)
         while True:
-            values, Y = self.directions(point, min(count, self.size - 1))
-            if values[-1] <= self.trace or count >= self.size - 1:
+            values, Y = self.directions(point, min(count, most))
+            if values[-1] <= self.trace or count >= most:
                 return values[values > self.trace], Y[:, values > self.trace]
             count *= 2
 

@@ -15,6 +15,7 @@ from cvxnmf.certificates import NEGLIGIBLE, relative_gap
 from cvxnmf.convex.certify import assemble
 from cvxnmf.convex.component import Component
 from cvxnmf.convex.dual import Dual
+from cvxnmf.convex.matrix_free import LARGEST_FALLBACK
 from cvxnmf.convex.methods import METHODS, Method
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.threads import single_thread
@@ -23,8 +24,6 @@ from cvxnmf.results.status import keep_best
 
 Callback = Callable[[Iterate], Any]
 
-#: Up to this many nodes a matrix-free solve that stalls goes on with dense matrices.
-LARGEST_FALLBACK = 3000
 FROM_BEST_TO_WORST = (Status.OPTIMAL, Status.STALLED, Status.MAX_ITER, Status.INTERRUPTED, Status.NONFINITE)
 
 
@@ -99,7 +98,7 @@ def solve(
             run.solve_component(component, given)
         solution = run.solution()
     if solution.status is Status.STALLED and problem.matrix_free and problem.size <= LARGEST_FALLBACK:
-        return solve(problem.dense(), "factored", tol, max_iter, callback, solution)  # its dual points are stronger
+        return solve(problem.dense(), "adaptive", tol, max_iter, callback, solution)  # its dual points are stronger
     return solution
 
 
@@ -205,6 +204,8 @@ class _Run:
             search.method.step()
             if not search.accept():
                 return Status.NONFINITE
+            if search.method.gives_up:
+                return Status.STALLED
             if iteration >= due or iteration == self.max_iter or search.expected_gap <= self.tol:
                 gap = search.relative_gap
                 search.certify()

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -17,7 +18,7 @@ class Curvature:
     """The inverse Hessian as the last steps and changes of the gradient show it, on top of an initial inverse metric."""
 
     def __init__(self, memory: int, most: float = np.inf) -> None:
-        """Remember at most so many steps, fewer if they hold more than `most` numbers, but always two."""
+        """Remember at most so many steps, fewer if they hold more than `most` numbers, but always one."""
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)
         self.most = most
 
@@ -25,7 +26,7 @@ class Curvature:
         """Add a step and the change of the gradient along it."""
         product = float(np.vdot(step, change))
         if product > LEAST_COSINE * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
-            while len(self.pairs) > 1 and 2 * step.size * (len(self.pairs) + 1) > self.most:
+            while self.pairs and 2 * step.size * (len(self.pairs) + 1) > self.most:
                 self.pairs.popleft()
             self.pairs.append((step, change, 1.0 / product))
 
@@ -44,8 +45,9 @@ class Curvature:
         q, shares = gradient.copy(), []
         for step, change, scale in reversed(self.pairs):
             shares.append(scale * float(np.vdot(step, q)))
-            q -= shares[-1] * change
-        h = inverse_metric(q)
+            sl.blas.daxpy(change.ravel(), q.ravel(), a=-shares[-1])
+        h = np.ascontiguousarray(inverse_metric(q))
+        del q
         for (step, change, scale), share in zip(self.pairs, reversed(shares), strict=True):
-            h += (share - scale * float(np.vdot(change, h))) * step
+            sl.blas.daxpy(step.ravel(), h.ravel(), a=share - scale * float(np.vdot(change, h)))
         return h

@@ -18,6 +18,7 @@ class Method(ABC):
     check_every: int  # steps between two certificates
     aim: float = 0.0  # the relative gap that the loop wants
     patience: int = 5  # certificates in a row that may bring nothing before the loop gives up
+    gives_up: bool = False  # whether another method is known to be faster from here
 
     @abstractmethod
     def step(self) -> None:

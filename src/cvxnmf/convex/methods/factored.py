@@ -109,7 +109,7 @@ def descend_factors(
 class MatrixFreeDescent(Method):
     """Descent over ``(v, W)`` by products with the model: first the directions that enter are added, found by Lanczos iterations.
 
-    A point that no direction enters and no descent lowers is the global optimum.
+    A point that no direction enters and no descent lowers is the global optimum. Where many directions enter it gives up.
     """
 
     check_every = 1
@@ -125,6 +125,9 @@ class MatrixFreeDescent(Method):
         """Let directions in, then descend, more precisely each time."""
         before, component = (self.point, self.value), self.component
         raised = component.add_entering_directions(self.point)
+        if raised.W.shape[1] >= component.high_rank:
+            self.gives_up = True
+            return
         rank, steps = raised.W.shape[1], self.descent_steps
         point = descend_factors(component, raised, rank, steps, self.precision, self._reach, self.slopes)
         value = component.value(point)

@@ -53,6 +53,7 @@ class ProjectedGradient(Method):
             if self._short_enough(loss_here, G, Y, loss_there, X) or self.L > LARGEST_CURVATURE:
                 self._keep_residual(G, Y, X)
                 return point, X, loss_there + component.trace * cone.factor_penalty(point)  # exact for what a projection returns
+            del point, X  # the next try needs the room
             self.L *= 2.0
 
     def _keep_residual(self, G: FloatArray, Y: FloatArray, X: FloatArray) -> None:

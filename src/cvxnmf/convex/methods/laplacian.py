@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.linalg as sl
 
 from cvxnmf.convex import distances
 from cvxnmf.convex.methods.base import Method
@@ -58,24 +59,28 @@ class LaplacianDescent(Method):
         """Some descent steps in one metric, and columns that have become negligible are dropped."""
         metric = distances.inverse_metric(self.component, self.x, self.ridge)
         for _ in range(self.descent_steps):
-            direction = -self.curvature.times(self.gradient, metric)
+            direction = self.curvature.times(self.gradient, metric)
+            np.negative(direction, out=direction)
             slope = float(np.vdot(self.gradient, direction))
             if not slope < 0:
                 self.curvature.forget()
                 return
             if not self._line_search(direction, slope):
                 break
+            del direction
+        del metric
         self._drop_columns()
 
     def _line_search(self, direction: FloatArray, slope: float) -> bool:
-        """Go along a direction until Armijo's rule holds, by interpolation; False if no step lowers the value."""
+        """Go along a direction, which is overwritten, until Armijo's rule holds, by interpolation; False if no step does."""
         before, gradient, x = self.value, self.gradient, self.x
         length = min(1.0, LONGEST_MOVE / max(float(np.abs(direction[:, 1:]).max(initial=0.0)), 1e-300))
         while length > 1e-10:
-            there = x + length * direction
+            there = length * direction
+            there += x
             value, slopes = distances.slopes(self.component, there)
             if value <= before + 1e-4 * length * slope:
-                self.curvature.learn(there - x, slopes - gradient)
+                self.curvature.learn(np.subtract(there, x, out=direction), np.subtract(slopes, gradient, out=gradient))
                 self.x, self.value, self.gradient = there, value, slopes
                 return True
             bend = value - before - slope * length
@@ -85,16 +90,18 @@ class LaplacianDescent(Method):
     def _drop_columns(self) -> None:
         """Turn W to its principal directions and leave out the negligible ones."""
         W = self.x[:, 1:] - self.x[:, 1:].mean(axis=0)
-        _, values, turned = np.linalg.svd(W, full_matrices=False)
-        keep = values > self.negligible * values.max(initial=0.0)
+        squares, vectors = sl.eigh((W.T @ W).T, overwrite_a=True, check_finite=False)
+        del W
+        keep = squares > self.negligible**2 * squares.max(initial=0.0)
         if keep.all():
             return
-        basis = turned[keep].T
+        basis = vectors[:, keep]
 
         def turn(x: FloatArray) -> FloatArray:
             return np.column_stack([x[:, 0], x[:, 1:] @ basis])
 
         self.curvature.map(turn)
+        del self.gradient  # its room is needed
         self._arrive(turn(self.x))
 
     def restart(self) -> None:
