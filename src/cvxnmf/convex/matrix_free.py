@@ -36,7 +36,7 @@ LONGEST_STEP = 2.0
 SMALLEST_SHARE = 1e-4
 #: Directions that are looked for at first.
 FIRST_DIRECTIONS = 8
-#: Up to this many nodes a solve that stalls, or whose model has a rank above this share of the nodes, goes on with dense matrices.
+#: Up to this many nodes a solve goes on with dense matrices if it stalls, or if the rank is above this share of the nodes.
 LARGEST_FALLBACK, HIGH_RANK = 3000, 0.1
 #: Smallest decrease of the dual point's share below the computed one, and as a part of its distance from 1.
 FIRST_PAD, RELATIVE_PAD = 1e-9, 0.05

@@ -106,7 +106,8 @@ class AugmentedDescent(Method):
         self.taken += 1
 
     def settle(self) -> None:
-        """Raise the point of the descent to the limit."""
+        """Let directions enter, and raise the point of the descent to the limit."""
+        self.descent.settle()
         self.point = self.component.raise_to_limit(self.descent.point)
         self.value = self.component.value(self.point)
 
