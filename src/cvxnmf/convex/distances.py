@@ -94,7 +94,10 @@ def with_entering_directions(component: SymmetricDense, point: Point, value: flo
     """
     X = point.dense()
     _, G = component.loss.value_and_gradient(X)
-    values, vectors = laplacian_pencil(component, G, MOST_ENTERING)
+    try:
+        values, vectors = laplacian_pencil(component, G, MOST_ENTERING)
+    except sl.LinAlgError:  # data that are all but disconnected
+        return None
     enters = values < -LEAST_ENTERING
     if not enters.any():
         return None
