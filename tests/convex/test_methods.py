@@ -154,3 +154,10 @@ def test_the_augmented_loss_has_the_derivatives_it_says():
     )
     assert error <= 1e-5 * np.linalg.norm(loss.value_and_gradient(X)[1])
     assert loss.value_and_gradient(X)[0] == pytest.approx(loss.value(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["davis_southern_women", "karate_club"])
+def test_directions_enter_under_the_papers_limit(name):
+    A = nx.to_numpy_array(getattr(nx, f"{name}_graph")(), weight=None)  # a rank that is too low was never left on the first
+    solution = cvxnmf.solve(cvxnmf.symmetric(A, "mse-paper"), tol=1e-4, max_iter=60)
+    assert solution.certificate.relative_gap <= 1e-4

@@ -28,18 +28,13 @@ class Adaptive(Method):
     trial: int  # steps of the first method before it is judged
 
     def __init__(self, component: Any, first: Method) -> None:
-        self.component, self.at_work, self.taken = component, first, 0
+        self.component, self.at_work, self.taken, self.value = component, first, 0, first.value
         self.check_every, self.patience = self.trial + 1, first.patience
 
     @property
     def point(self) -> Any:
-        """That of the method at work."""
+        """That of the method at work; no second one is kept."""
         return self.at_work.point
-
-    @property
-    def value(self) -> float:
-        """That of the method at work."""
-        return self.at_work.value
 
     @property
     def expected_bound(self) -> float:
@@ -58,11 +53,13 @@ class Adaptive(Method):
     def settle(self) -> None:
         """Bring the method at work up to date."""
         self.at_work.settle()
+        self.value = self.at_work.value
 
     def step(self) -> None:
         """One step of the method at work, which may be the last of its kind."""
         self.at_work.aim = self.aim
         self.at_work.step()
+        self.value = self.at_work.value
         self.taken += 1
         following = self._following()
         if following is not None:

@@ -104,9 +104,8 @@ class LaplacianDescent(Method):
         del self.gradient  # its room is needed
         self._arrive(turn(self.x))
 
-    def restart(self) -> None:
-        """Begin anew where the objective itself has changed."""
-        self.curvature.forget()
+    def resume(self) -> None:
+        """Go on where the objective has changed, its curvature only a little."""
         self._arrive(self.x)
 
     def settle(self) -> None:
