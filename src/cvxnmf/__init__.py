@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cvxnmf.cp.exp_factor import exp_factor
     from cvxnmf.cp.rank_two import factor_rank_two
     from cvxnmf.cp.recursion import recursive
-    from cvxnmf.estimators import NMF, GraphPartitioner, SymmetricNMF
+    from cvxnmf.estimators import NMF, GraphPartitioner, MiniBatchNMF, SymmetricNMF, non_negative_factorization
     from cvxnmf.graphs.block_graph import block_graph
     from cvxnmf.graphs.cocluster import cocluster
     from cvxnmf.graphs.label_bounds.verify import verify_labels
@@ -61,6 +61,7 @@ __all__ = [
     "Interrupted",
     "Iterate",
     "Level",
+    "MiniBatchNMF",
     "NMF",
     "Partition",
     "Problem",
@@ -79,6 +80,7 @@ __all__ = [
     "factor_rank_two",
     "factorize",
     "load",
+    "non_negative_factorization",
     "nonsymmetric",
     "partition",
     "path",
@@ -131,7 +133,7 @@ _ROOMS = {
     "graphs.label_bounds.verify": ("verify_labels",),
     "graphs.partition": ("partition",),
     "graphs.quality": ("performance",),
-    "estimators": ("NMF", "GraphPartitioner", "SymmetricNMF"),
+    "estimators": ("NMF", "GraphPartitioner", "MiniBatchNMF", "SymmetricNMF", "non_negative_factorization"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("plots", "report")

@@ -228,6 +228,14 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=4)
         return codes
 
+    def _fix_components(self, X: Any, H: Any) -> Self:
+        """Take components as they are, for `transform`; X tells the number and the names of features."""
+        self._data_in_memory(X, reset=True)
+        if H.shape[1] != self.n_features_in_:
+            validation.refuse(f"H has {H.shape[1]} columns, but X has {self.n_features_in_} features; give one for each.")
+        self.components_, self.n_components_ = H, len(H)
+        return self
+
     def transform(self, X: Any) -> Any:
         """Return the codes of data: the best W for the fitted components, each row on its own and over its observed entries.
 

@@ -108,6 +108,10 @@ class BetaDivergence(NMFLoss):
         """The divergence without the terms in which the model appears."""
         return self.unit * (data.observed_sum(self._fixed) + (float(self._fixed(filled).sum()) if len(filled) else 0.0))
 
+    def constant_of(self, A: Storage) -> float:
+        """The same; zeros that are not stored add nothing."""
+        return self.unit * float(self._fixed(A.entries).sum())
+
     def _fixed(self, a: FloatArray) -> FloatArray:
         """The part of the divergence of each entry that the model cannot change."""
         if self.beta == 0.0:

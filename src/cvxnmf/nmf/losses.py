@@ -172,6 +172,8 @@ class NMFLoss(ABC):
     #: Of the beta divergence that, times the unit, is the loss.
     beta: float
     unit: float
+    #: Of the multiplicative update that never lets it rise.
+    exponent = 1.0
     #: Whether data may not have zeros.
     needs_positive_data = False
     #: Whether data in row chunks are known to it.
@@ -195,6 +197,10 @@ class NMFLoss(ABC):
     @abstractmethod
     def constant(self, data: Totals, filled: FloatArray) -> float:
         """The part of the loss that the factors cannot change, with values filled in for missing entries."""
+
+    @abstractmethod
+    def constant_of(self, A: Storage) -> float:
+        """The same for rows without missing entries."""
 
     @abstractmethod
     def objective(
@@ -250,6 +256,10 @@ class SquaredError(NMFLoss):
         """``||A||²``."""
         return data.energy + (float(np.vdot(filled, filled)) if len(filled) else 0.0)
 
+    def constant_of(self, A: Storage) -> float:
+        """``||A||²``."""
+        return float(np.vdot(A.entries, A.entries))
+
     def objective(
         self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
     ) -> QuadraticObjective:
@@ -296,6 +306,10 @@ class KullbackLeibler(NMFLoss):
     def constant(self, data: Totals, filled: FloatArray) -> float:
         """``sum A log A - A``."""
         return data.entropy + entropy(filled)
+
+    def constant_of(self, A: Storage) -> float:
+        """``sum A log A - A``."""
+        return entropy(A.entries)
 
     def objective(
         self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None

@@ -1,0 +1,126 @@
+"""Factors of rows that come batch by batch: what the past says about V is kept in sums, of which older batches are forgotten.
+
+For the squared error the sums ``A'U`` and ``U'U`` are all that the objective in V needs, and V is swept as in a descent. For the
+other losses they are the two sides of the multiplicative update, each taken at the V of its time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.threads import single_thread
+from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective
+from cvxnmf.nmf.methods import METHODS, Needs
+from cvxnmf.nmf.storage import DenseRows, Storage, stored
+from cvxnmf.nmf.updates.hals import HALS
+
+#: Sweeps of V on the sums, and of codes of the squared error that are found anew.
+SWEEPS, FRESH_SWEEPS = 4, 12
+
+
+class Memory(ABC):
+    """What is kept of the batches."""
+
+    count = 0.0  #: Rows, older ones with less weight.
+
+    def remember(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
+        """Add a batch; what was there counts for the share `keep` of what it did."""
+        self.count = keep * self.count + len(U)
+        self._add(keep, A, U, V, loss)
+
+    @abstractmethod
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
+        """Add the sums of a batch."""
+
+    @abstractmethod
+    def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
+        """The next V, with penalties per row of the data."""
+
+
+class QuadraticMemory(Memory):
+    """``A'U`` and ``U'U``."""
+
+    def __init__(self, V: FloatArray) -> None:
+        self.P, self.Q = np.zeros_like(V), np.zeros((V.shape[1], V.shape[1]))
+
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
+        self.P = keep * self.P + A.transposed_times(U)
+        self.Q = keep * self.Q + U.T @ U
+
+    def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
+        """By sweeps of coordinate descent."""
+        objective = QuadraticObjective(self.P.copy(), self.Q.copy(), self.count * l1, self.count * l2, 0.0)
+        return HALS(SWEEPS).update(objective, V)
+
+
+class MultiplicativeMemory(Memory):
+    """Numerator, times V, and denominator of the multiplicative update."""
+
+    def __init__(self, V: FloatArray) -> None:
+        self.numerator, self.denominator = np.zeros_like(V), np.zeros_like(V)
+
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
+        transposed = stored(A.A.T.tocsr()) if A.sparse else DenseRows(np.ascontiguousarray(A.A.T))
+        negative, positive = loss.objective(transposed, U, 0.0, 0.0, 0.0).gradient_parts(V)
+        self.numerator = keep * self.numerator + V * negative
+        self.denominator = keep * self.denominator + positive
+
+    def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
+        """Their quotient; nothing vanishes for good."""
+        positive = self.denominator + self.count * (l1 + 2.0 * l2 * V)
+        base = self.numerator / np.where(positive > 0, positive, np.inf)
+        new = base if exponent == 1.0 else V * (base / np.where(V > 0, V, np.inf)) ** exponent
+        return np.asarray(np.maximum(new, 1e-12 * new.max()))
+
+
+#: Memories by kind of loss.
+MEMORIES: dict[str, type[QuadraticMemory] | type[MultiplicativeMemory]] = {
+    "mse": QuadraticMemory,
+    "kl": MultiplicativeMemory,
+    "beta": MultiplicativeMemory,
+}
+
+
+class Streaming:
+    """A factor V that follows the batches; penalties are pairs for U and, per row of the data, for V."""
+
+    def __init__(self, V: FloatArray, loss: NMFLoss, l1: tuple[float, float], l2: tuple[float, float]) -> None:
+        self.loss, self.l1, self.l2 = loss, l1, l2
+        self.V = loss.lift_zeros(np.array(V, dtype=np.float64))
+        self.memory: Memory = MEMORIES[loss.kind](self.V)
+
+    def step(self, batch: Any, keep: float, U: FloatArray | None, sweeps: int, tol: float) -> tuple[FloatArray, float, float]:
+        """Codes of a batch, its objective per row before V moves, and how far V moved, relative to its norm.
+
+        Codes go on from U by one sweep; without U they are found anew by so many at most.
+        """
+        A = stored(batch)
+        if A.A.dtype != np.float64:
+            A = stored(A.A.astype(np.float64))
+        with single_thread(), np.errstate(all="ignore"):
+            codes, value = self.codes(A, U, sweeps, tol)
+            self.memory.remember(keep, A, codes, self.V, self.loss)
+            new = self.memory.update(self.V, self.l1[1], self.l2[1], self.loss.exponent)
+        moved = float(np.linalg.norm(new - self.V) / max(float(np.linalg.norm(new)), np.finfo(np.float64).tiny))
+        self.V = new
+        return codes, value / len(codes), moved
+
+    def codes(self, A: Storage, U: FloatArray | None, sweeps: int, tol: float) -> tuple[FloatArray, float]:
+        """Codes of a batch and the objective there."""
+        objective = self.loss.objective(A, self.V, self.l1[0], self.l2[0], self.loss.constant_of(A))
+        rule: Any = METHODS["hals"].make[self.loss.kind](Needs()).U
+        if self.loss.one_pass:
+            rule, sweeps = HALS(SWEEPS if U is not None else FRESH_SWEEPS), 1
+        fresh = U is None
+        if U is None:
+            U = np.full((A.shape[0], self.V.shape[1]), float(A.A.mean()) / max(float(self.V.mean()) * self.V.shape[1], 1e-300))
+        for _ in range(sweeps if fresh else 1):
+            new = rule.update(objective, self.loss.lift_zeros(U))
+            change, U = float(np.linalg.norm(new - U)), new
+            if change <= tol * float(np.linalg.norm(new)):
+                break
+        return U, float(objective.value(U))
