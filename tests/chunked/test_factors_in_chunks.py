@@ -213,7 +213,7 @@ def test_stopping_and_interrupts_keep_the_best(client):
         (lambda A: cvxnmf.factorize(A, 3, symmetric=True, memory_limit=ENOUGH), "cannot be factored as UU'; use symmetric=False"),
         (lambda A: cvxnmf.verify(A, A[:, :3], memory_limit=ENOUGH), "cannot be verified as UU'; give V"),
         (lambda A: classical_nmf(A, 3, init="convex", memory_limit=ENOUGH), "init='convex' is not known; choose one of 'nndsvd'"),
-        (lambda A: classical_nmf(A, 3, init=3, memory_limit=ENOUGH), "init must be one of 'nndsvd', 'random' or a pair"),
+        (lambda A: classical_nmf(A, 3, init=3, memory_limit=ENOUGH), "init must be one of 'nndsvd', 'spa', 'random' or a pair"),
         (lambda A: classical_nmf(A[0], 3, memory_limit=ENOUGH), "two-dimensional"),
         (lambda A: classical_nmf(A[:0], 3, memory_limit=ENOUGH), "is empty"),
         (lambda A: classical_nmf(A * 0, 3, memory_limit=ENOUGH), "all zeros"),

@@ -44,7 +44,7 @@ def naive_value(A, U, V, loss, l1=(0, 0), l2=(0, 0)):
 
 
 def options(method):
-    return {"sparseness": (0.3, None)} if method == "sparse" else {}
+    return {"sparse": {"sparseness": (0.3, None)}, "min-volume": {"volume": 0.0}}.get(method, {})
 
 
 def falls(result):

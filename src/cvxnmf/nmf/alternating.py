@@ -32,14 +32,14 @@ class Objective:
 
     def evaluate(self, U: FactorRows, V: FloatArray) -> float:
         """The objective, computed entry by entry where affordable."""
-        return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1)
+        return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1) + self.penalty.volume.value(V)
 
     def value(self, in_V: VObjective, U: FactorRows, V: FloatArray) -> float:
         """The objective from its form in V at hand, entry by entry only where that would cancel."""
         value = in_V.value(V) - self.data.filled_loss(self.loss, U, V)
         if value - self.penalty.value(V, 1) < CANCELLING * max(self.scale, abs(in_V.constant)):
             return self.evaluate(U, V)
-        return float(value) + U.penalty
+        return float(value) + U.penalty + self.penalty.volume.value(V)
 
 
 class Alternating:

@@ -24,13 +24,16 @@ from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
 from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Storage, stored
 from cvxnmf.nmf.updates.rule import Rule
+from cvxnmf.nmf.updates.volume import Volume
 
 
 class Penalty(NamedTuple):
-    """Weights of the penalties ``l1 sum(X) + l2 ||X||²`` on U and on V."""
+    """Weights of the penalties ``l1 sum(X) + l2 ||X||²`` on U and V, that on the volume of V; whether rows of U sum to 1."""
 
     l1: tuple[float, float] = (0.0, 0.0)
     l2: tuple[float, float] = (0.0, 0.0)
+    volume: Volume = Volume()
+    sum_to_one: bool = False
 
     def value(self, X: FloatArray, side: int) -> float:
         """The penalty on one factor."""
@@ -38,8 +41,8 @@ class Penalty(NamedTuple):
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
-        return any(self.l1) or any(self.l2)
+        """Whether there is one, so that the scale of the columns matters."""
+        return any(self.l1) or any(self.l2) or self.volume.weight > 0 or self.sum_to_one
 
 
 NO_PENALTY = Penalty()

@@ -19,10 +19,13 @@ from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import memory_matrix
-from cvxnmf.nmf.starts import starting_point
+from cvxnmf.nmf.starts import scaled_start, starting_point
+from cvxnmf.nmf.updates.volume import Volume
 from cvxnmf.results import Factorization, Iterate, Status
 from cvxnmf.results.status import keep_best
 
+#: A volume is weighed against at least this share of the data's size.
+LEAST_LOSS = 1e-6
 #: Steps whose common progress decides about stopping.
 WINDOW = 10
 
@@ -81,7 +84,7 @@ def classical_nmf(
     n_components: int,
     method: str = "hals",
     loss: str | float = "mse",
-    init: Any = "nndsvd",
+    init: Any = None,
     symmetric: bool = False,
     *,
     max_iter: int = 200,
@@ -89,6 +92,8 @@ def classical_nmf(
     l1: Any = 0.0,
     l2: Any = 0.0,
     sparseness: Any = None,
+    volume: float = 0.2,
+    sum_to_one: bool = False,
     rng: Any = 0,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
@@ -108,20 +113,22 @@ def classical_nmf(
         or a client is given, are worked on in row chunks and cannot have missing entries; see the notes.
     n_components : int
         Number of columns of U and V, at most the larger side of A.
-    method : {"hals", "multiplicative", "gradient", "als", "quasi-newton", "sparse"}
+    method : {"hals", "multiplicative", "gradient", "als", "quasi-newton", "sparse", "min-volume"}
         "hals": coordinate descent, extrapolated and restarted; but for "mse" with a scalar Newton step per coordinate, and for
         betas other than 0, 1/2, 1, 3/2, 2 and 3 by extrapolated multiplication.
         "multiplicative": Lee & Seung. "gradient": projected gradient with backtracking. "als": exact alternating least
         squares by block principal pivoting. "quasi-newton": Zdunek & Cichocki's projected step with a regularised Hessian.
-        "sparse": Hoyer's constraint on the columns by projection. The last three are for "mse".
+        "sparse": Hoyer's constraint on the columns by projection. "min-volume": columns of V that sum to one and lie as near
+        to one another as the data let them, for unmixing (Leplat, Ang & Gillis). The last four are for "mse".
     loss : {"mse", "kl", "itakura-saito"} or float
         Squared error, Kullback-Leibler or Itakura-Saito divergence; or the number beta of the beta divergence
         ``sum (A^beta + (beta - 1) E^beta - beta A E^(beta - 1)) / (beta (beta - 1))`` with ``E = UV'``, where 0 is
         Itakura-Saito, 1 Kullback-Leibler and 2 the squared error, which is not halved here. A beta of 0 or below needs
         positive data.
-    init : {"nndsvd", "convex", "random"} or pair of arrays (U, V)
-        The start: the singular vectors, the convex solution (of data that fit in memory when filled), or random numbers;
-        for a symmetric factorisation an array U. Arrays are not changed.
+    init : {"nndsvd", "spa", "convex", "random"} or pair of arrays (U, V), optional
+        The start: the singular vectors, rows of A that stick out (successive projection, which finds V where pure rows are among
+        the data), the convex solution (of data that fit in memory when filled), or random numbers; for a symmetric factorisation
+        an array U. Arrays are not changed. Left out, "nndsvd", and "spa" for "min-volume".
     symmetric : bool
         Factor a symmetric A as ``UU'``: "multiplicative" (Ding, He & Simon; for "kl" expectation maximisation) or "hals" (exact
         coordinate descent). V is U, so that both penalties fall on it.
@@ -134,6 +141,11 @@ def classical_nmf(
     sparseness : pair of floats or None, optional
         For method "sparse": Hoyer's ``(sqrt(n) - |x|_1/|x|_2) / (sqrt(n) - 1)`` that every column of U and of V shall have, from
         0 to 1; None leaves a factor free.
+    volume : float
+        For method "min-volume": the share of the loss at the start that the penalty ``log det(V'V + c I)`` weighs there.
+    sum_to_one : bool
+        Whether the rows of U shall sum to one, for "hals" and "min-volume" with "mse"; V is then as bright as the data. Where
+        rows differ in brightness leave it out and take ``Factorization.shares()``.
     rng : int or numpy.random.Generator
         For ``init="random"``.
     callback : callable, optional
@@ -178,10 +190,15 @@ def classical_nmf(
     stopping = Stopping.checked(max_iter, tol, callback)
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
-    penalty = Penalty(_pair("l1", l1), _pair("l2", l2))
+    if not isinstance(sum_to_one, bool | np.bool_):
+        validation.refuse(f"sum_to_one must be True or False, not {sum_to_one!r}.")
+    least = METHODS[method].least_volume
+    share = validation.number("volume", volume, minimum=0.0) if least else 0.0
+    penalty = Penalty(_pair("l1", l1), _pair("l2", l2), Volume(share), bool(sum_to_one))
+    init = ("spa" if least else "nndsvd") if init is None else init
     named = separate_names(A, row_names, column_names)
     in_memory = not chunked.needs_chunks(named.A, memory_limit, client)
-    require_method(method, found, bool(symmetric), sparseness, in_memory)
+    require_method(method, found, bool(symmetric), sparseness, in_memory, bool(sum_to_one))
     terms: Any = (method, found.name, symmetric, penalty, sparseness, stopping)
     place = None if in_memory else (memory_limit, client)
     return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place))
@@ -218,8 +235,20 @@ def descend(
         objective = Objective(data, find_loss(loss), penalty)
         if symmetric:
             return Descent(Symmetric(objective, kind.symmetric_rules[objective.loss.kind], start[0]), stopping).run()
-        rules = kind.make[objective.loss.kind](Needs(sparseness, data.in_memory))
+        if kind.least_volume or penalty.sum_to_one:
+            start = scaled_start(start, penalty.sum_to_one)
+            objective.penalty = penalty = penalty._replace(volume=_volume(objective, start))
+        rules = kind.make[objective.loss.kind](Needs(sparseness, data.in_memory, penalty.volume, penalty.sum_to_one))
         return Descent(Alternating(objective, rules, *start), stopping).run()
+
+
+def _volume(objective: Objective, start: tuple[FloatArray, FloatArray]) -> Volume:
+    """The penalty on the volume, whose weight was given as a share of the loss at the start, or of a millionth of the scale."""
+    share, U = objective.penalty.volume.weight, objective.data.hold(start[0], NO_PENALTY)
+    if not share:
+        return Volume()
+    loss = objective.data.loss_value(objective.loss, U, start[1])
+    return Volume.balancing(share, max(loss, LEAST_LOSS * objective.scale), start[1])
 
 
 class Descent:

@@ -17,6 +17,7 @@ from cvxnmf.nmf.updates.least_squares import LeastSquares, QuasiNewton
 from cvxnmf.nmf.updates.multiplicative import Multiplicative
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.symmetric import SymmetricRule, symmetric_coordinates, symmetric_expectation, symmetric_multiplicative
+from cvxnmf.nmf.updates.volume import SimplexColumns, SimplexRows, SmallVolume, Volume
 
 
 class Rules(NamedTuple):
@@ -33,10 +34,12 @@ class Rules(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What rules are made for: Hoyer's sparseness, and whether the data can be read by columns."""
+    """What rules are made for: Hoyer's sparseness, whether the data can be read by columns, volume, and whether U has shares."""
 
     sparseness: Any = None
     in_memory: bool = True
+    volume: Volume = Volume()
+    sum_to_one: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,25 @@ class Method:
     by_rows: bool = True
     #: Whether it takes a sparseness.
     constrained: bool = False
+    #: Whether it asks for columns of V of little volume.
+    least_volume: bool = False
+    #: Kinds of losses under which rows of U can be made to sum to one.
+    shares: tuple[str, ...] = ()
 
 
 def _both(rule: Callable[[], Rule[Any]]) -> Callable[[Needs], Rules]:
     return lambda needs: Rules(rule(), rule())
 
 
+def _min_volume(needs: Needs) -> Rules:
+    if needs.sum_to_one:
+        return Rules(SimplexRows(), SmallVolume(needs.volume))
+    return Rules(HALS(4), SimplexColumns(needs.volume))
+
+
 def _hals(needs: Needs) -> Rules:
+    if needs.sum_to_one:
+        return Rules(SimplexRows(), HALS(4))
     return Rules(HALS(1), HALS(1), Extrapolation(wait=10, weight=0.7), (HALS(4), HALS(4)))
 
 
@@ -91,7 +106,9 @@ def _hoyer(needs: Needs) -> Rules:
 
 METHODS: dict[str, Method] = {
     "hals": Method(
-        {"mse": _hals, "kl": _kl_newton, "beta": _beta_coordinates}, {"mse": symmetric_coordinates, "kl": symmetric_expectation}
+        {"mse": _hals, "kl": _kl_newton, "beta": _beta_coordinates},
+        {"mse": symmetric_coordinates, "kl": symmetric_expectation},
+        shares=("mse",),
     ),
     "multiplicative": Method(
         {"mse": _both(Multiplicative), "kl": _both(Multiplicative), "beta": _both(Multiplicative)},
@@ -103,12 +120,15 @@ METHODS: dict[str, Method] = {
     "als": Method({"mse": _both(LeastSquares)}, {}),
     "quasi-newton": Method({"mse": _both(QuasiNewton)}, {}),
     "sparse": Method({"mse": _hoyer}, {}, by_rows=False, constrained=True),
+    "min-volume": Method({"mse": _min_volume}, {}, least_volume=True, shares=("mse",)),
 }
 
 
-def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, in_memory: bool) -> None:
+def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, in_memory: bool, sum_to_one: bool = False) -> None:
     """Refuse what the method cannot do, in one sentence."""
     method = METHODS[name]
+    if sum_to_one and (symmetric or loss.kind not in method.shares):
+        validation.refuse("sum_to_one is for method='hals' or 'min-volume' with loss='mse' and symmetric=False.")
     if symmetric and not method.symmetric_rules:
         validation.refuse(f"method={name!r} has no symmetric form; use 'hals' or 'multiplicative', or symmetric=False.")
     if symmetric and loss.kind not in method.symmetric_rules:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import nnls
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
@@ -28,14 +29,20 @@ def _random(A: Any, k: int, symmetric: bool, rng: Any) -> Factors:
     return (U, U) if symmetric else (U, V)
 
 
+def _spa(A: Any, k: int, symmetric: bool, rng: Any) -> Factors:
+    if symmetric:
+        validation.refuse("init='spa' takes rows of A as V and has no symmetric form; use 'nndsvd', or symmetric=False.")
+    return initialise.successive_projection(A, k)
+
+
 def _convex(A: Any, k: int, symmetric: bool, rng: Any) -> Factors:
     return initialise.convex(np.asarray(A.toarray() if sp.issparse(A) else A), k, symmetric)
 
 
 #: Starts that a few passes over the data give: ``start(A, k, symmetric, rng) -> (U, V)``, A without missing entries.
-FEW_PASSES: dict[str, Callable[..., Factors]] = {"nndsvd": _nndsvd, "random": _random}
+FEW_PASSES: dict[str, Callable[..., Factors]] = {"nndsvd": _nndsvd, "spa": _spa, "random": _random}
 #: Starts of data in memory.
-STARTS: dict[str, Callable[..., Factors]] = {"nndsvd": _nndsvd, "convex": _convex, "random": _random}
+STARTS: dict[str, Callable[..., Factors]] = {"nndsvd": _nndsvd, "spa": _spa, "convex": _convex, "random": _random}
 
 
 def starting_point(data: DataMatrix, k: int, init: Any, symmetric: bool, rng: Any = 0) -> Factors:
@@ -55,6 +62,16 @@ def starting_point(data: DataMatrix, k: int, init: Any, symmetric: bool, rng: An
         validation.refuse(f"init must be one of {listed} or a pair of arrays (U, V), not {type(init).__name__}.")
     U = np.ascontiguousarray(U, dtype=np.float64)
     return (U, U) if symmetric else (U, np.ascontiguousarray(V, dtype=np.float64))
+
+
+def scaled_start(start: Factors, sum_to_one: bool) -> Factors:
+    """The start with columns scaled so that those of V sum to one, or those of U to nearly one in every row."""
+    U, V = start
+    scale = np.maximum(V.sum(axis=0), np.finfo(np.float64).tiny)
+    if sum_to_one:
+        found = nnls(U, np.ones(len(U)))[0]
+        scale = np.where(found > 0, found, 1.0 / max(float(U.max()), np.finfo(np.float64).tiny))
+    return np.ascontiguousarray(U * scale), np.ascontiguousarray(V / scale)
 
 
 def _own_start(name: str, X: Any, shape: tuple[int, int]) -> FloatArray:

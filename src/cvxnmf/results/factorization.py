@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
+import numpy as np
+
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results.status import Iterate, Status
 from cvxnmf.results.top import Top, checked_terms, top_of
@@ -208,6 +210,14 @@ class Factorization:
           1  40%  a, b  |  w, x
         """
         return top_of(self.U, self.V, (self.row_names, self.column_names), *checked_terms(n, by))
+
+    def shares(self) -> FloatArray:
+        """Return how much of each row every component is, as in unmixing: ``U_il |v_l|`` divided by its sum over l.
+
+        Lines without any weight are zero. They do not depend on how bright a row is, nor on the scale of the columns.
+        """
+        weights = np.asarray(self.U * np.linalg.norm(self.V, axis=0), dtype=np.float64)
+        return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
 
     def __repr__(self) -> str:
         line = f"<Factorization: {self._size()}, value {self.value:.6g}, {self.status.name}>"
