@@ -15,7 +15,7 @@ import numpy as np
 import cvxnmf
 from campaigns import exact, inputs
 from campaigns.cases import random_certificate, reseal
-from campaigns.journeys import command_line, every_method, frames, lazy_certificates
+from campaigns.journeys import command_line, every_method, factors_of_odd_data, frames, lazy_certificates
 from cvxnmf.certificates import CertificateError
 from cvxnmf.io import FileError
 
@@ -220,6 +220,7 @@ CAMPAIGNS = {
         random_calls,
         every_method,
         lazy_certificates,
+        factors_of_odd_data,
         frames,
         command_line,
         signals,

@@ -56,6 +56,67 @@ def lazy_certificates(rng, folder):
         assert certificate.bound <= certificate.value
 
 
+def odd_table(rng, folder):
+    """Data for factors in any form that users have them in, and the same as a dense array."""
+    m, n = (int(side) for side in rng.integers(2, 14, 2))
+    A = rng.gamma(0.5, size=(m, n)) if rng.random() < 0.5 else rng.poisson(1.0, (m, n)).astype(float)
+    change = rng.integers(6)
+    if change == 0:
+        A[rng.integers(m)] = A[:, rng.integers(n)] = 0.0
+    elif change == 1:
+        A[:] = rng.random()
+    elif change == 2:
+        A = np.outer(rng.random(m), rng.random(n))
+    elif change == 3:
+        A *= 10.0 ** rng.uniform(-40, 40)
+    if not A.any():
+        A[0, 0] = 1.0
+    form = rng.integers(5)
+    if form == 0:
+        single = np.maximum(A / A.max(), 1e-30).astype(np.float32)
+        return single, single.astype(float)
+    if form == 1:  # every entry in two parts, and zeros among them
+        i, j = np.indices(A.shape)
+        parts = np.concatenate([0.25 * A.ravel(), 0.75 * A.ravel()]), (np.tile(i.ravel(), 2), np.tile(j.ravel(), 2))
+        return sp.coo_array(parts, shape=A.shape), 0.25 * A + 0.75 * A
+    if form == 2:
+        path = Path(folder) / "table.npy"
+        np.save(path, A)
+        return np.load(path, mmap_mode="r"), A
+    return (pd.DataFrame(A), A) if form == 3 else (A, A)
+
+
+def factors_of_odd_data(rng, folder):
+    """Whatever the data and their form, factors are finite and nonnegative, their value is theirs, and the proof holds."""
+    data, A = odd_table(rng, folder)
+    k, loss = int(rng.integers(1, 5)), str(rng.choice(["mse", "kl"]))
+    estimated = rng.random() < 0.4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            if estimated:
+                model = cvxnmf.NMF(k, beta_loss="frobenius" if loss == "mse" else "kullback-leibler")
+                U, V, certificate = model.fit_transform(data), model.components_.T, model.certificate_
+            else:
+                found = cvxnmf.factorize(data, k, loss=loss, symmetric=False)
+                U, V, certificate = found.U, found.V, found.certificate
+        except ValueError as error:
+            inputs.require_sentence(error)
+            return
+    X = np.asarray(U, dtype=float) @ np.asarray(V, dtype=float).T
+    assert np.isfinite(X).all()
+    assert U.min() >= 0
+    assert V.min() >= 0
+    scale = A.max()
+    a, x = A / scale, X / scale
+    logs = np.where(a > 0, a * np.log(np.where(a > 0, a, 1.0) / np.maximum(x, 1e-300)), 0.0) - a + x
+    loss_of = float(np.sum((a - x) ** 2)) * scale**2 if loss == "mse" else float(np.sum(logs)) * scale
+    assert certificate.bound <= loss_of * (1 + 1e-6) + 1e-6 * certificate.scale, f"{certificate.bound!r} is above {loss_of!r}"
+    assert abs(certificate.value - loss_of) <= 1e-6 * max(certificate.scale, loss_of), f"{certificate.value!r}, not {loss_of!r}"
+    assert certificate.check(data if hasattr(data, "shape") and not isinstance(data, pd.DataFrame) else A) <= certificate.value
+
+
 def _frame(rng, folder):
     """A graph as a frame, and how many nodes and edges it has; None where no reading of it is unmistakable."""
     A = inputs.small_graph(rng)

@@ -30,6 +30,8 @@ sys.path.insert(0, str(TESTS))
 from campaigns.battery import make_cases, verdicts  # noqa: E402
 
 KERNEL = Path(importlib.import_module("cvxnmf.certificates").__file__).parent
+#: The modules as they were imported.
+TEXTS = {path.stem: path.read_text() for path in sorted(KERNEL.glob("*.py")) if path.stem != "__init__"}
 SWAPS = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -164,7 +166,7 @@ def install(name, tree):
     new = types.ModuleType(module.__name__)
     new.__dict__.update(__file__=path, __package__=module.__package__)
     code = compile(tree, path, "exec")
-    original = dict(_codes(compile(Path(path).read_text(), path, "exec")))
+    original = dict(_codes(compile(TEXTS[name], path, "exec")))
     changed = dict(_codes(code))
     exec(code, new.__dict__)
     for function in FUNCTIONS:
@@ -201,6 +203,7 @@ def _copy_values(old, new):
 def _copy_class(was, value):
     for name, attribute in vars(value).items():
         before = vars(was).get(name)
+        attribute, before = (getattr(each, "__func__", each) for each in (attribute, before))
         if isinstance(attribute, types.FunctionType) and isinstance(before, types.FunctionType):
             before.__defaults__, before.__kwdefaults__ = attribute.__defaults__, attribute.__kwdefaults__
         elif isinstance(attribute, bool | int | float | str) and not name.startswith("_"):
@@ -288,14 +291,13 @@ class Run:
         print(f"{len(self.trials)} trials, {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
         self.explained = explanations()
         find_functions()
-        for name in self.options.modules or [path.stem for path in sorted(KERNEL.glob("*.py")) if path.stem != "__init__"]:
+        for name in self.options.modules or TEXTS:
             print(f"{name:20} " + self.try_module(name), flush=True)  # noqa: T201
         return True
 
     def try_module(self, name):
         """Try the mutants of a module in random order; say how many there are, were tried, and survive."""
-        text = (KERNEL / f"{name}.py").read_text()
-        tree, until = ast.parse(text), time.monotonic() + self.options.seconds
+        tree, until = ast.parse(TEXTS[name]), time.monotonic() + self.options.seconds
         jobs, tried, explained, left = list(mutations(tree)), 0, 0, 0
         random.Random(self.options.seed).shuffle(jobs)
         for number, change, span in jobs:

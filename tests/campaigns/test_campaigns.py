@@ -20,6 +20,7 @@ SLICES = {
     "random-calls": 60,
     "every-method": 3,
     "lazy-certificates": 3,
+    "factors-of-odd-data": 25,
     "frames": 6,
     "command-line": 20,
 }
@@ -62,3 +63,29 @@ def test_finds_of_earlier_campaigns_are_one_sentence(call):
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         call()
     require_sentence(caught.value)
+
+
+# What campaigns found in answers, not in errors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_constant_data_are_certified(loss):
+    found = cvxnmf.factorize(np.full((6, 5), 0.3), 3, loss=loss)
+    assert found.certificate.check(np.full((6, 5), 0.3)) <= found.value < 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-35, 1e35])
+def test_data_beyond_single_precision_are_factored(scale):
+    A = np.random.default_rng(0).gamma(0.5, size=(7, 6))
+    plain, scaled = cvxnmf.factorize(A, 4), cvxnmf.factorize(scale * A, 4)
+    assert np.isfinite(scaled.U).all()
+    assert scaled.value / scale**2 == pytest.approx(plain.value, rel=0.2)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(6))
+def test_values_of_data_in_single_precision_are_not_below_their_optimum(seed):
+    A = np.random.default_rng(seed).gamma(0.5, size=(10, 10)).astype(np.float32)
+    model = cvxnmf.NMF(1, beta_loss="kullback-leibler").fit(A)
+    assert model.certificate_.relative_gap < 1e-9
+    assert model.certificate_.kind == "independence"

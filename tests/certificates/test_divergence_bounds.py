@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import cvxnmf
 from builders import prove
+from cvxnmf.certificates import krylov, leading, sparse_divergence
 from cvxnmf.nmf.bound_goal import Limits
 from cvxnmf.nmf.bounds import rank_certificate
 from cvxnmf.nmf.divergence_bounds import ky_fan_point, subspace_point
@@ -191,3 +192,58 @@ class TestForgeries:
         y = ky_fan_point(self.A, 2, False, 30)
         for power in np.linspace(0.0, 3.0, 13):
             assert prove(self.A, "ky-fan", statement(2), {"y": y**power}).bound <= best
+
+
+# Sparse points, term by term --------------------------------------------------------------------------------------------------
+
+THREE = np.kron(np.eye(3), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(("k", "left"), [(1, np.log(1.5) + 0.5), (2, np.log(1.5))])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_a_constant_point_of_three_blocks(k, left, symmetric):
+    """With y = 3/2 on three blocks G is half of uv' and of two vectors beside it."""
+    data = sp.csr_array(THREE)
+    proof = prove(data, "ky-fan", statement(k, symmetric), {"y": np.full(12, 1.5)})
+    slack = 1e-10 * 12 * (np.log(1.5) + 1.5)
+    assert proof.estimate == pytest.approx(12 * left, abs=1e-12)
+    assert 12 * left - proof.bound == pytest.approx(2 * slack, rel=1e-3, abs=0.0)
+    assert proof.spare == pytest.approx(slack, rel=1e-3, abs=0.0)
+    assert (proof.rigorous, proof.probable, proof.scale) == (False, True, 12.0)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0])
+def test_every_entry_of_a_sparse_point_is_positive(bad):
+    y = np.full(12, 1.5)
+    y[7] = bad
+    with pytest.raises(cvxnmf.CertificateError, match="must be positive"):
+        prove(sp.csr_array(THREE), "ky-fan", statement(2), {"y": y})
+    gap = sp.csr_array(THREE)
+    gap.data[3] = np.nan
+    with pytest.raises(cvxnmf.CertificateError, match="fully observed"):
+        prove(gap, "ky-fan", statement(2), {"y": np.full(12, 1.5)})
+
+
+@pytest.mark.parametrize(("shape", "symmetric"), [((300, 260), False), ((260, 300), False), ((300, 300), True)])
+def test_sums_of_leading_values_are_those_of_their_spaces(shape, symmetric):
+    """The same bounds from a dense operator: of the smaller side, indefinite if symmetric, a third of the failure each."""
+    rng = np.random.default_rng(0)
+    G = rng.random(shape)
+    G = G + G.T if symmetric else G
+    u, v = (np.full(side, side**-0.5) for side in shape)
+    Y = G - np.outer(u, u @ G)
+    Y = Y - np.outer(Y @ v, v)
+    M = Y if symmetric else Y.T @ Y if shape[0] >= shape[1] else Y @ Y.T
+    n, count = len(M), 3
+
+    def summed(values):
+        return float(np.sum(np.maximum(values, 0.0) if symmetric else np.sqrt(np.maximum(values, 0.0))))
+
+    source = krylov.random_source(G)
+    Q = leading.leading_vectors(M, count, source.standard_normal(n))
+    spaces = [krylov.Krylov(4, depth, not symmetric) for depth in (12, 24, 48)]
+    wanted = krylov.leading_eigenvalues(lambda X: M @ X, Q, source, spaces, count, summed)
+    found = list(sparse_divergence._leading_sums(sp.csr_array(G), u, v, count, symmetric, krylov.random_source(G)))
+    for (upper, estimate), each in zip(found, wanted, strict=True):
+        assert upper - estimate == pytest.approx(summed(each.upper) - summed(each.found), rel=1e-3)
+        assert estimate == pytest.approx(summed(each.found), rel=1e-9)

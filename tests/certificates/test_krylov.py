@@ -125,7 +125,7 @@ def test_a_space_that_fills_all_is_exact(semidefinite):
     Q = np.linalg.qr(rng.standard_normal((25, 4)))[0]
     P = np.eye(25) - Q @ Q.T
     space = krylov.Krylov(4, 30, semidefinite)
-    found = krylov.deflate(lambda X: M @ X, Q, krylov.random_source(M), space)
+    found = krylov.deflate(lambda X: M @ X, Q, krylov.random_source(M), space, 1e-6)
     assert found.top == pytest.approx(float(np.linalg.eigvalsh(P @ M @ P)[-1]), rel=1e-12)
 
 
@@ -219,10 +219,10 @@ def test_what_a_space_leaves_open(depth, semidefinite):
 def test_a_space_of_all_vectors_leaves_nothing_open(n):
     M = np.diag(np.arange(float(n)))
     source = np.random.RandomState(0)  # noqa: NPY002
-    whole = krylov.deflate(lambda X: M @ X, np.zeros((n, 0)), source, krylov.Krylov(2, 9, False))
+    whole = krylov.deflate(lambda X: M @ X, np.zeros((n, 0)), source, krylov.Krylov(2, 9, False), 1e-6)
     assert whole.top == pytest.approx(n - 1.0)
     assert whole.values == pytest.approx(np.arange(n), abs=1e-9)
-    nothing = krylov.deflate(lambda X: M @ X, np.eye(n), source, krylov.Krylov(2, 9, False))
+    nothing = krylov.deflate(lambda X: M @ X, np.eye(n), source, krylov.Krylov(2, 9, False), 1e-6)
     assert (nothing.top, nothing.values.shape, nothing.basis.shape, nothing.turn.shape) == (0.0, (0,), (n, 0), (0, 0))
 
 
@@ -303,3 +303,12 @@ def test_iterations_may_vary_by_a_share_of_the_energy():
         assert proof.spare == pytest.approx(14e-10, rel=1e-3, abs=0.0)
         assert proof.estimate == pytest.approx(5.0, abs=1e-12)
         assert proof.scale == 14.0
+
+
+def test_spaces_share_the_probability_of_failing():
+    n, space = 80, krylov.Krylov(2, 3, True)
+    M, Q = np.diag(np.linspace(0.0, 1.0, n)), np.eye(n)[:, :1]
+    bounds = list(krylov.leading_eigenvalues(lambda X: M @ X, Q, np.random.RandomState(0), [space] * 3, 1, np.sum))  # noqa: NPY002
+    alone = krylov.deflate(lambda X: M @ X, Q, np.random.RandomState(0), space, 1e-12 / 3)  # noqa: NPY002
+    assert len(bounds) == 3
+    assert bounds[0].upper[0] == pytest.approx(alone.top, rel=1e-9)

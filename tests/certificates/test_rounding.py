@@ -126,6 +126,12 @@ def test_eigenvalues_are_positive_parts_in_decreasing_order():
             rounding.largest_eigenvalues(np.array([[1.0, bad], [bad, 1.0]]), 1)
 
 
+def test_decompositions_that_overflow_prove_nothing():
+    M = np.random.default_rng(0).random((6, 6))
+    with pytest.raises(cvxnmf.CertificateError, match="could not be computed"), np.errstate(all="ignore"):
+        rounding.largest_eigenvalues(1e300 * (M + M.T), 2)
+
+
 @pytest.mark.parametrize(("terms", "norm"), [(4, 1e6), (100, 1e5), (1, 1.0)])
 def test_singular_values_err_by_what_was_summed(terms, norm):
     upper = rounding.singular_value_bounds(np.ones((1, 1)), 1, terms, norm)

@@ -75,16 +75,16 @@ def leading_eigenvalues(
     spaces: list[Krylov],
     count: int,
     cost: Callable[[Array], float],
-    failure: float,
+    failure: float = FAILURE,
 ) -> Iterator[Leading]:
     """Bound the `count` largest eigenvalues by one random space after the other; what Q had missed joins it.
 
-    `cost` is what bounds are wanted to be low in; every one of them may fail with the probability `failure`.
+    `cost` is what bounds are wanted to be low in; all of them together may fail with the probability `failure`.
     """
     for space in spaces:
         image = finite(product(Q))
         ritz = np.linalg.eigvalsh(Q.T @ image)[::-1]
-        beside = deflate(product, Q, source, space, failure)
+        beside = deflate(product, Q, source, space, failure / len(spaces))
         upper = eigenvalue_bounds(Q, image, beside.top, count, cost)
         yield Leading(upper, np.sort(np.append(ritz, beside.values))[::-1][:count])
         missed = beside.vectors_above(float(ritz[count - 1]) if len(ritz) >= count else -np.inf, count)
@@ -116,7 +116,7 @@ def missed_share(n: int, width: int, steps: int, failure: float) -> float:
     return math.tanh(math.acosh(1.0 / math.sqrt(share)) / steps) ** 2
 
 
-def deflate(product: Product, Q: Array, source: np.random.RandomState, space: Krylov, failure: float = FAILURE) -> Deflated:
+def deflate(product: Product, Q: Array, source: np.random.RandomState, space: Krylov, failure: float) -> Deflated:
     """Bound the operator beside the orthonormal vectors Q by the Krylov space of a random block."""
     n, room = len(Q), len(Q) - Q.shape[1]
     if not room:

@@ -11,7 +11,6 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
 from cvxnmf.certificates.krylov import (
-    FAILURE,
     ORTHONORMAL,
     Krylov,
     Product,
@@ -54,7 +53,7 @@ def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     square: Any = data if statement.symmetric else _gram_operator(data)
     Q = leading_vectors(square, statement.n_components, source.standard_normal(square.shape[0]))
     energy, spaces = float(data.data @ data.data), spaces_in_turn(len(Q), WIDTH, DEPTHS, not statement.symmetric)
-    return best_settled(_tails(lambda X: square @ X, Q, source, spaces, energy, statement, FAILURE / len(DEPTHS)))
+    return best_settled(_tails(lambda X: square @ X, Q, source, spaces, energy, statement))
 
 
 def best_settled(proofs: Iterable[Proof]) -> Proof:
@@ -121,7 +120,7 @@ def ritz_tail(Z: Array, product: Product, energy: float, statement: RankStatemen
     """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; Z seeds the random start."""
     if not float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max()) < ORTHONORMAL:
         raise CertificateError("The vectors of the witness are not orthonormal.")
-    return next(_tails(product, np.linalg.qr(Z)[0], random_source(Z), [CHUNKED], energy, statement, FAILURE))
+    return next(_tails(product, np.linalg.qr(Z)[0], random_source(Z), [CHUNKED], energy, statement))
 
 
 def _tails(
@@ -131,7 +130,6 @@ def _tails(
     spaces: list[Krylov],
     energy: float,
     statement: RankStatement,
-    failure: float,
 ) -> Iterator[Proof]:
     """What the leading singular values leave, less twice what iterations may vary, from one space after the other."""
 
@@ -140,6 +138,6 @@ def _tails(
         return float(np.sum(positive * positive if statement.symmetric else positive))
 
     slack = ITERATED * energy
-    for upper, found in leading_eigenvalues(product, Q, source, spaces, statement.n_components, leading_energy, failure):
+    for upper, found in leading_eigenvalues(product, Q, source, spaces, statement.n_components, leading_energy):
         proof = safe_proof(energy - leading_energy(upper), 0.0, energy, shifted=2 * slack, spare=slack, rigorous=False)
         yield proof._replace(probable=True, estimate=max(proof.bound, energy - leading_energy(found)))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import sparse_graph, witness_arrays
-from cvxnmf.certificates.krylov import FAILURE, leading_eigenvalues, random_source, spaces_in_turn
+from cvxnmf.certificates.krylov import leading_eigenvalues, random_source, spaces_in_turn
 from cvxnmf.certificates.losses import KL, LOSSES, log
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, row_slices, safe_proof
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
@@ -107,7 +107,7 @@ class MatrixFreeDual:
         Q = np.linalg.qr(np.column_stack([s, s * self.W]))[0]  # of s the image is 0
         source = random_source(self.A.indices.astype(np.int64), self.A.data, self.v, self.W)
         spaces = spaces_in_turn(n, WIDTH, DEPTHS, semidefinite=False)
-        for upper, found in leading_eigenvalues(product, Q, source, spaces, 1, lambda values: values[0], FAILURE / len(DEPTHS)):
+        for upper, found in leading_eigenvalues(product, Q, source, spaces, 1, lambda values: values[0]):
             yield float(upper[0]), float(found[0])
 
     def proof(self, share: float, probable: bool) -> Proof:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from cvxnmf.certificates.data import witness_arrays
-from cvxnmf.certificates.krylov import FAILURE, Product, leading_eigenvalues, random_source, spaces_in_turn
+from cvxnmf.certificates.krylov import Product, leading_eigenvalues, random_source, spaces_in_turn
 from cvxnmf.certificates.leading import DEPTHS, ITERATED, WIDTH, best_settled, leading_vectors
 from cvxnmf.certificates.losses import KL, LOSSES, require_moderate_size
 from cvxnmf.certificates.rounding import safe_proof
@@ -62,7 +62,7 @@ def _leading_sums(G: Any, u: Array, v: Array, count: int, symmetric: bool, sourc
         return float(np.sum(positive if symmetric else np.sqrt(positive)))
 
     spaces = spaces_in_turn(n, WIDTH, DEPTHS, not symmetric)
-    bounds = leading_eigenvalues(product, Q, source, spaces, min(count, n), summed, FAILURE / len(DEPTHS))
+    bounds = leading_eigenvalues(product, Q, source, spaces, min(count, n), summed)
     return ((summed(upper), summed(found)) for upper, found in bounds)
 
 

@@ -5,6 +5,7 @@ A bound is sought here and proved by the checker; to bound another loss, add who
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import warnings
@@ -72,13 +73,19 @@ def _contradicts(found: Found, value: float) -> bool:
     return not bound <= value + ROUNDING * scale
 
 
+def _found_by(seek: Callable[[Goal], Iterator[Found]], goal: Goal) -> Iterator[Found]:
+    """What someone finds, up to a decomposition that fails: a proof that is not found leaves the factors as they are."""
+    with contextlib.suppress(np.linalg.LinAlgError):
+        yield from seek(goal)
+
+
 @functools.singledispatch
 def _zero_and_bounds(
     A: Any, statement: RankStatement, value: float, effort: int | None, limits: Limits
 ) -> tuple[Found, Iterator[Found]]:
     """The bound 0, and better ones in turn."""
     goal = Goal(A, statement, value, effort, limits)
-    found = itertools.chain.from_iterable(seek(goal) for seek in BOUNDS[find_loss(statement.loss).kind])
+    found = itertools.chain.from_iterable(_found_by(seek, goal) for seek in BOUNDS[find_loss(statement.loss).kind])
     return Found("zero", {}, statement.prove(A, "zero", {})), found
 
 

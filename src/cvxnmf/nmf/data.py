@@ -26,6 +26,9 @@ from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Storage, stored
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
 
+#: Data whose largest entry is above this, or below its inverse, are not worked on in single precision.
+LARGEST_SINGLE = 1e9
+
 
 class Penalty(NamedTuple):
     """Weights of the penalties ``l1 sum(X) + l2 ||X||²`` on U and V, that on the volume of V; whether rows of U sum to 1."""
@@ -173,8 +176,13 @@ class MemoryMatrix:
         return self.matrix if self.storage.sparse else self.storage.A
 
     def in_single_precision(self) -> MemoryMatrix:
-        """The same data with dense storage in single precision; missing entries and compressed rows stay as they are."""
+        """The same data with dense storage in single precision, where products of three entries stay within it.
+
+        Missing entries, weights and compressed rows stay as they are.
+        """
         if self.storage.sparse or not self.complete or self.storage.weights is not None:
+            return self
+        if not 1 / LARGEST_SINGLE <= float(self.storage.A.max()) <= LARGEST_SINGLE:
             return self
         storage = stored(self.storage.A.astype(np.float32))
         return MemoryMatrix(storage, single=self.single, symmetric=self.symmetric, matrix=self.matrix)

@@ -144,6 +144,8 @@ def subspace_point(A: FloatArray, k: int, steps: int) -> FloatArray:
 def _reweighted(B: FloatArray, k: int, steps: int) -> FloatArray:
     """The unit vectors from the nearest points of a relaxed subspace to the columns of B that prove most."""
     lengths = np.sqrt(np.sum(B * B, axis=0))
+    if not lengths.any():
+        return B
     least = SHORTEST * float(lengths.max())
     weights, best, best_Y = 1.0 / np.maximum(lengths, least), -np.inf, B
     for _ in range(steps):

@@ -89,9 +89,9 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
 
 @functools.singledispatch
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
-    """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix."""
+    """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix; in doubles."""
     with np.errstate(all="ignore"):
-        return find_loss(loss).value(stored(A), U, V)
+        return find_loss(loss).value(stored(A.astype(np.float64, copy=False)), U, V)
 
 
 @factor_loss.register
