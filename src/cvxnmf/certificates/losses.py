@@ -112,17 +112,20 @@ KL, SQUARED_ERROR = KullbackLeibler(), SquaredError()
 LOSSES: dict[str, Loss] = {"kl": KL, "mse": SQUARED_ERROR, "mse-paper": ConstrainedSquaredError()}
 FACTOR_LOSSES = ("kl", "mse")
 #: The beta divergences for which nothing better than 0 is proved: a name, or how names with a number begin.
-ITAKURA_SAITO, BETA = "itakura-saito", "beta="
+ITAKURA_SAITO, BETA, WEIGHTED = "itakura-saito", "beta=", "weighted "
 
 
 def is_unbounded_loss(name: object) -> bool:
-    """Whether this is a beta divergence for which no bound but 0 is known.
+    """Whether this is a beta divergence for which no bound but 0 is known, or a loss with weights.
 
     Examples
     --------
     >>> is_unbounded_loss("itakura-saito"), is_unbounded_loss("beta=0.5"), is_unbounded_loss("kl")
     (True, True, False)
     """
+    if isinstance(name, str) and name.startswith(WEIGHTED):
+        plain = name.removeprefix(WEIGHTED)
+        return plain in FACTOR_LOSSES or is_unbounded_loss(plain)
     if not isinstance(name, str) or not name.startswith(BETA):
         return isinstance(name, str) and name == ITAKURA_SAITO
     try:

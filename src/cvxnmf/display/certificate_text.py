@@ -83,8 +83,9 @@ def _safe_bound(certificate: Certificate, digits: int = 7) -> str:
 
 def loss_name(certificate: Certificate) -> str:
     """Return what the value measures."""
-    weighted = "weighted " if certificate.statement.get("scaling") else ""
-    return weighted + LOSSES.get(str(certificate.statement.get("loss")), "loss")
+    name = str(certificate.statement.get("loss"))
+    weighted = "weighted " if certificate.statement.get("scaling") or name.startswith("weighted ") else ""
+    return weighted + LOSSES.get(name.removeprefix("weighted "), "loss")
 
 
 def _is_exact(certificate: Certificate) -> bool:

@@ -8,19 +8,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
-from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, DataMatrix, Penalty
-from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, DataMatrix, MemoryMatrix, Penalty
+from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import memory_matrix
 from cvxnmf.nmf.starts import scaled_start, starting_point
 from cvxnmf.nmf.updates.volume import Volume
+from cvxnmf.nmf.weights import weighted_matrix
 from cvxnmf.results import Factorization, Iterate, Status
 from cvxnmf.results.status import keep_best
 
@@ -95,6 +97,7 @@ def classical_nmf(
     volume: float = 0.2,
     sum_to_one: bool = False,
     rng: Any = 0,
+    weights: Any = None,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
@@ -146,6 +149,9 @@ def classical_nmf(
     sum_to_one : bool
         Whether the rows of U shall sum to one, for "hals" and "min-volume" with "mse"; V is then as bright as the data. Where
         rows differ in brightness leave it out and take ``Factorization.shares()``.
+    weights : array-like of shape (m,) or (m, n), optional
+        Weights of the rows or of the entries in the loss, not negative; the data must fit in memory when filled. Missing
+        entries have the weight 0. No bound better than 0 is known with weights.
     rng : int or numpy.random.Generator
         For ``init="random"``.
     callback : callable, optional
@@ -186,7 +192,7 @@ def classical_nmf(
     (True, (6, 2), (8, 2))
     """
     validation.choice("method", method, METHODS)
-    found = find_loss(loss)
+    found = find_loss(loss) if weights is None else find_loss(f"{WEIGHTED}{find_loss(loss).name}")
     stopping = Stopping.checked(max_iter, tol, callback)
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
@@ -201,14 +207,16 @@ def classical_nmf(
     require_method(method, found, bool(symmetric), sparseness, in_memory, bool(sum_to_one))
     terms: Any = (method, found.name, symmetric, penalty, sparseness, stopping)
     place = None if in_memory else (memory_limit, client)
-    return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place))
+    return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place, weights))
 
 
-def _one_descent(A: Any, n_components: Any, init: Any, rng: Any, terms: Any, place: tuple[Any, Any] | None) -> Factorization:
+def _one_descent(
+    A: Any, n_components: Any, init: Any, rng: Any, terms: Any, place: tuple[Any, Any] | None, weights: Any
+) -> Factorization:
     """Check the data, start and descend; in row chunks within a memory limit or on a client, if there is a place for them."""
     _, loss, symmetric = terms[:3]
     if place is None:
-        data = memory_matrix(A, bool(symmetric), find_loss(loss))
+        data = memory_matrix(A, bool(symmetric), find_loss(loss)) if weights is None else weighted_data(A, weights, loss)
         k = validation.components(n_components, data.shape)
         with single_thread():  # for the start and the descent at once
             return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
@@ -217,6 +225,13 @@ def _one_descent(A: Any, n_components: Any, init: Any, rng: Any, terms: Any, pla
         validation.magnitude(np.array([matrix.max()]), loss)
         rows = ChunkedData(matrix)
         return descend(rows, starting_point(rows, k, init, False, rng), *terms).factorization()
+
+
+def weighted_data(A: Any, weights: Any, loss: str) -> MemoryMatrix:
+    """Data with weights from whatever a user gives."""
+    raw = validation.partial_matrix(A)
+    validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
+    return weighted_matrix(raw, weights, find_loss(loss), getattr(A, "dtype", None) in (np.float32, np.float16))
 
 
 def descend(

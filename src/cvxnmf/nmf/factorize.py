@@ -22,15 +22,15 @@ from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bound_goal import degree_scaled
 from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
-from cvxnmf.nmf.data import ChunkedData
+from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
-from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.search import Search
-from cvxnmf.nmf.verify import factor_loss
+from cvxnmf.nmf.weights import weighted_matrix
 from cvxnmf.results import Factorization, Iterate
 
 #: Kinds of losses for which symmetric data are factored as ``UU'``.
@@ -54,6 +54,7 @@ def factorize(
     max_iter: int = 1000,
     effort: int | None = None,
     certificate: str = "later",
+    weights: Any = None,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
@@ -90,6 +91,8 @@ def factorize(
     certificate : {"later", "now"}
         When to prove the bound: "later", when the certificate is first looked at, printed or saved, for which the result keeps
         the data; "now", before the result is returned, and two components are then also sought from the dual point.
+    weights : array-like of shape (m,) or (m, n), optional
+        Weights of the rows or of the entries in the loss, see :func:`classical_nmf`.
     callback : callable, optional
         Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
     memory_limit, client
@@ -121,7 +124,7 @@ def factorize(
     >>> result.U.shape, result.V.shape, bool(result.value < 1e-3 * np.sum(A**2))
     ((20, 3), (15, 3), True)
     """
-    loss = find_loss(loss).name
+    loss = find_loss(loss).name if weights is None else f"{WEIGHTED}{find_loss(loss).name}"
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.checked(max_iter, tol, callback)
@@ -129,11 +132,20 @@ def factorize(
     if chunked.needs_chunks(data.A, memory_limit, client):
         terms = (n_components, loss, symmetric, start, stopping, memory_limit, client)
         return data.result_of(lambda: _factorize_chunks(data.A, *terms))
-    return data.result_of(lambda: _factorize_in_memory(data.A, n_components, loss, symmetric, start, stopping, effort, now))
+    given = (n_components, loss, symmetric, start, stopping, effort, now, weights)
+    return data.result_of(lambda: _factorize_in_memory(data.A, *given))
 
 
 def _factorize_in_memory(
-    A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, effort: int | None, now: bool
+    A: Any,
+    n_components: Any,
+    loss: str,
+    symmetric: Any,
+    start: Any,
+    stopping: Stopping,
+    effort: int | None,
+    now: bool,
+    weights: Any,
 ) -> Factorization:
     """Factorise data in memory by a race, or by descents from the given start."""
     found, raw = find_loss(loss), validation.partial_matrix(A)
@@ -143,7 +155,8 @@ def _factorize_in_memory(
     given = None if start is None else _given(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
-    data = checked_matrix(raw, twofold, found, getattr(A, "dtype", None) in (np.float32, np.float16))
+    single = getattr(A, "dtype", None) in (np.float32, np.float16)
+    data = checked_matrix(raw, twofold, found, single) if weights is None else weighted_matrix(raw, weights, found, single)
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
     return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort, now)
 
@@ -169,7 +182,7 @@ def _best_of(search: Search, given: Any, effort: int | None, now: bool) -> Facto
     search.run(given)
     best, A, k, loss, symmetric = search.best.factorization(), search.A, search.k, search.loss, search.symmetric
     if given is not None:
-        best = _no_worse(best, given, A, loss, symmetric)
+        best = _no_worse(best, given, search)
     spent = 0 if search.stopped else effort
     prove = lambda value: rank_certificate(A, k, value, loss, symmetric, spent)  # noqa: E731
     return _certified(search, best, prove, given is None) if now else _certified_later(search, best, prove)
@@ -220,10 +233,11 @@ def _certified_later(search: Search, best: Factorization, certificate_of: Callab
     )
 
 
-def _no_worse(run: Factorization, given: Any, A: Any, loss: str, twofold: bool) -> Factorization:
+def _no_worse(run: Factorization, given: Any, search: Search) -> Factorization:
     """The run, or the start itself if rounding or the lifting of zeros took the run above it."""
-    U, V = validation.nonnegative_factors(given if twofold else given[0], None if twofold else given[1], A.shape)
-    value = factor_loss(A, U, V, loss)
+    sides = (given, None) if search.symmetric else given
+    U, V = validation.nonnegative_factors(sides[0], sides[1], search.A.shape)
+    value = search.data.loss_value(find_loss(search.loss), search.data.hold(U, NO_PENALTY), V)
     return run if run.value <= value else dataclasses.replace(run, U=U, V=V, value=value, message="The start was not improved.")
 
 

@@ -13,6 +13,8 @@ from cvxnmf.nmf.losses import KullbackLeibler, NMFLoss, SquaredError
 
 #: How the names of beta divergences other than these begin.
 BETA = "beta="
+#: How the names of losses with weights begin.
+WEIGHTED = "weighted "
 #: Losses that have a name of their own, and what the numbers of these are.
 LOSSES: dict[str, NMFLoss] = {
     loss.name: loss for loss in (SquaredError(), KullbackLeibler(), BetaDivergence("itakura-saito", 0.0))
@@ -38,6 +40,9 @@ def find_loss(loss: object) -> NMFLoss:
 def _named(name: str) -> NMFLoss:
     if name in LOSSES:
         return LOSSES[name]
+    if name.startswith(WEIGHTED):
+        plain = find_loss(name.removeprefix(WEIGHTED))
+        return BetaDivergence(name, plain.beta, plain.unit)
     try:
         beta = float(name.removeprefix(BETA))
     except ValueError:

@@ -116,7 +116,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
     """Data in the storage that suits the loss, missing entries filled with what their row and column suggest."""
     A, rows, columns, single = checked
     if loss.needs_positive_data:
-        _require_positive(A, loss.name)
+        require_positive(A, loss.name)
     dense = not sp.issparse(A)
     compress = dense and np.count_nonzero(A) <= loss.compress_below * A.size
     storage = stored(sp.csr_array(A) if compress else A)
@@ -136,7 +136,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
     return data
 
 
-def _require_positive(A: Any, loss: str) -> None:
+def require_positive(A: Any, loss: str) -> None:
     """Refuse zeros, from which every model is infinitely far; ones stand for missing entries here."""
     zeros = A.shape[0] * A.shape[1] - (A.nnz if sp.issparse(A) else np.count_nonzero(A))
     if zeros:
