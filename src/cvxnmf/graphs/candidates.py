@@ -62,8 +62,15 @@ def affordable(graph: DescribedGraph, k: int) -> bool:
     return bool(graph.A.nnz * k <= MEAN_FIELD_WORK)
 
 
-def best_candidates(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedGraph, list[Candidate]]:
-    """Candidates by rising description length, none longer than the baseline; the graph with the dispersion that they leave."""
+def best_candidates(
+    graph: DescribedGraph, baseline: Labels, start: Labels | None = None
+) -> tuple[DescribedGraph, list[Candidate]]:
+    """Candidates by rising description length, none longer than the baseline; the graph with the dispersion that they leave.
+
+    With a start only that is improved.
+    """
+    if start is not None:
+        return _from_start(graph, baseline, start)
     first = _first_partitions(graph)
     found = _improve(graph, first + _mean_fields(graph, first), baseline)
     for _ in range(DISPERSIONS):
@@ -84,6 +91,14 @@ def best_candidates(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedG
         best = [candidate.labels for candidate in found[:finalists]]
         found = _improve(graph, first + best + _mean_fields(graph, first[:1] + best[:1]), baseline)
     return graph, found
+
+
+def _from_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
+    """The same of one start: its dispersion and degrees are measured, and it is improved quickly."""
+    if int(start.max()) > 0:
+        graph = graph.with_dispersion(graph.weight_dispersion(start)).with_fitting_degrees(start)
+        graph = graph.with_dispersion(max(1.0, graph.tied_edges(start)) * graph.dispersion)
+    return graph, _improve(graph, [start, split_clusters(graph, start)], baseline, SEARCHES[-1])
 
 
 def _first_partitions(graph: DescribedGraph) -> list[Labels]:
@@ -111,12 +126,12 @@ def _mean_fields(graph: DescribedGraph, first: list[Labels]) -> list[Labels]:
     return [mean_field_labels(graph, labels) for labels in rough if affordable(graph, int(labels.max()) + 1)]
 
 
-def _improve(graph: DescribedGraph, starts: list[Labels], baseline: Labels) -> list[Candidate]:
+def _improve(graph: DescribedGraph, starts: list[Labels], baseline: Labels, search: Search | None = None) -> list[Candidate]:
     """The starts shortened by moves, the best of them until nothing moves, and recombined with the others.
 
     No cluster reaches over several clusters of the baseline: mean field alone could join what no edge does.
     """
-    search, length = search_of(graph), lambda candidate: candidate.length
+    search, length = search or search_of(graph), lambda candidate: candidate.length
     starts = list({(labels := common_parts(start, baseline)).tobytes(): labels for start in starts}.values())
     if len(starts) > search.improved:
         starts = sorted(starts, key=lambda labels: graph.candidate(labels).length)[: search.improved]

@@ -41,10 +41,10 @@ class Division(NamedTuple):
     alternatives: tuple[tuple[int, float], ...] = ()
 
 
-def in_any_order(A: sp.csr_array, find: Callable[[sp.csr_array], Division]) -> Division:
+def in_any_order(A: sp.csr_array, find: Callable[..., Division], start: Labels | None = None) -> Division:
     """What is found on a graph whose nodes are put into an order that does not depend on their numbers, in their first order."""
     order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
-    found = find(in_order(A, order))
+    found = find(in_order(A, order)) if start is None else find(in_order(A, order), start=start[order])
     labels = np.empty(len(order), dtype=np.int64)
     labels[order] = found.labels
     return found._replace(labels=labels, memberships=partial(_in_first_order, found.memberships, order))
@@ -57,8 +57,8 @@ def _in_first_order(memberships: Callable[[], FloatArray], order: Labels) -> Flo
     return first
 
 
-def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None) -> Division:
-    """The division that describes the graph shortest.
+def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None, start: Labels | None = None) -> Division:
+    """The division that describes the graph shortest, of those that are found from a start if there is one.
 
     Where none is shorter than a single cluster, `above_noise` says in how many directions the graph differs from noise.
     """
@@ -68,8 +68,10 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None)
     with single_thread():
         parts = separate_parts(part)
         core = np.flatnonzero(parts >= 0)
-        start = describe_graph(_subgraph(part, core))
-        graph, found = best_candidates(start, renumber(parts[core]))
+        described = describe_graph(_subgraph(part, core))
+        graph, found = best_candidates(
+            described, renumber(parts[core]), None if start is None else alone_where_new(start[kept[core]])
+        )
         if found[0].n_clusters == 1 and (above := above_noise()):
             return divide_into(A, 1 + above)  # on all nodes with edges: what is beside a giant component counts as well
         best = _settle(graph, found[0])
@@ -78,16 +80,25 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None)
     return _on_all_nodes(A, kept[core], graph, best, _alternatives(found))
 
 
-def divide_into(A: sp.csr_array, k: int) -> Division:
-    """The best division into exactly k clusters that is found."""
+def alone_where_new(start: Labels) -> Labels:
+    """Labels to start from, numbered; nodes that have none, -1, start alone."""
+    labels, new = start.copy(), start < 0
+    labels[new] = start.max() + 1 + np.arange(np.count_nonzero(new))
+    return np.asarray(renumber(labels))
+
+
+def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Division:
+    """The best division into exactly k clusters that is found, from a start if there is one."""
     if k == 1:
         return Division(np.zeros(A.shape[0], dtype=np.int64), partial(np.ones, (A.shape[0], 1)))
     kept = np.flatnonzero(np.diff(A.indptr))
     with single_thread():
-        start = describe_graph(_subgraph(A, kept))
-        graph, found = best_candidates(start, np.zeros(len(kept), dtype=np.int64))
-        graph = graph.with_dispersion(start.dispersion) if start.simple else graph
-        embedding = NodeEmbedding(A, k) if A.shape[0] <= LARGEST_WHOLE else None
+        described = describe_graph(_subgraph(A, kept))
+        graph, found = best_candidates(
+            described, np.zeros(len(kept), dtype=np.int64), None if start is None else alone_where_new(start[kept])
+        )
+        graph = graph.with_dispersion(described.dispersion) if described.simple else graph
+        embedding = NodeEmbedding(A, k) if A.shape[0] <= LARGEST_WHOLE and start is None else None
         given = divisions(graph, found, [] if embedding is None else _seeds(embedding, kept, k), k)
         best = _settle(graph, given[0]) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
@@ -161,6 +172,13 @@ def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clus
 def _ordered(labels: Labels, memberships: FloatArray, alternatives: tuple[tuple[int, float], ...]) -> Division:
     rank = _by_size(labels)
     return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1), alternatives)
+
+
+def in_number_order(division: Division, order: Labels) -> Division:
+    """The division with its clusters in this order."""
+    return division._replace(
+        labels=np.argsort(order)[division.labels], memberships=partial(_columns, division.memberships, order)
+    )
 
 
 def _columns(memberships: Callable[[], FloatArray], rank: Labels) -> FloatArray:

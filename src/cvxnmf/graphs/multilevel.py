@@ -94,7 +94,9 @@ def recombine(ascent: Ascent, found: list[Labels], value: Callable[[Labels], flo
     return best
 
 
-def best_labels(objective: PairObjective, starts: tuple[Any, ...] = (), n_clusters: int | None = None) -> Labels:
+def best_labels(
+    objective: PairObjective, starts: tuple[Any, ...] = (), n_clusters: int | None = None, from_nodes: bool = True
+) -> Labels:
     """Labels of a partition of high quality, the same whatever the order of the nodes.
 
     Parameters
@@ -102,15 +104,17 @@ def best_labels(objective: PairObjective, starts: tuple[Any, ...] = (), n_cluste
     objective : PairObjective
         What is raised.
     starts : tuple of ndarray of int, shape (n,)
-        Partitions to start from, besides single nodes.
+        Partitions to start from.
     n_clusters : int, optional
         The most clusters there may be.
+    from_nodes : bool
+        Whether to start from single nodes too.
     """
     W, sizes = _pair_matrix(objective)
     order = canonical_order(W, sizes)
     raising = _pair_ascent(in_order(W, order), sizes[order], objective, n_clusters)
     found = [raising(np.ascontiguousarray(start, dtype=np.int64)[order], ROUNDS) for start in starts]
-    for share in _shares(raising):
+    for share in _shares(raising) if from_nodes else ():
         found += [raising(_start(raising, share, falling), ROUNDS, falling) for falling in (False, True)]
         if len(found) >= AGREEING and len({labels.tobytes() for labels in found[-AGREEING:]}) == 1:
             break

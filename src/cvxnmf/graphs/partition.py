@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.graphs.adapters import named_graph
-from cvxnmf.graphs.clusters import Division, divide_into, find_clusters, in_any_order
+from cvxnmf.graphs.clusters import Division, alone_where_new, divide_into, find_clusters, in_any_order
+from cvxnmf.graphs.continuation import follow, start_labels
 from cvxnmf.graphs.convex_model import ConvexModel, convex_model
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
@@ -47,6 +48,7 @@ def partition(
     resolution: float = 1.0,
     prove: bool = False,
     effort: float = 1.0,
+    start: Any = None,
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callable[[Iterate], Any] | None = None,
@@ -102,6 +104,10 @@ def partition(
     effort : float
         Work for that proof, see :func:`verify_labels`; whether other partitions are optimal too takes at most a quarter of an
         effort of 1 on top.
+    start : Partition, mapping or labels, optional
+        Clusters to start from, of this graph or of one that has changed since: a Partition, a mapping from nodes to clusters, or
+        labels of all nodes. Nodes that are new start alone. Nothing is sought from single nodes, which takes a fraction of the
+        time, and cluster numbers follow their clusters.
 
     Returns
     -------
@@ -134,13 +140,18 @@ def partition(
     aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, callback)
     asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
     _require_room(len(nodes), asked or 1)
+    before = None if start is None else start_labels(start, nodes)
     model = convex_model(A, loss, cone, metric, trace, n_groups)
     validation.callback(callback)
     model.options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
     if model.by_its_own_terms or not refine:
+        if before is not None:
+            validation.refuse(
+                "start needs the default terms of the convex problem; leave out trace, loss, cone, metric, n_groups."
+            )
         found = aim.improve(_by_positions(nodes, model, asked, aim, Refinement.LIKELIHOOD if refine else Refinement.NONE))
     else:
-        division = aim.divide(A, asked)
+        division = aim.divide(A, asked) if before is None else follow(aim.divide(A, asked, start=before), before)
         model = model.with_clusters(partial(_likely_number, A, asked, division if aim.likelihood else None))
         found = _outcome(nodes, model, division, aim)
         if callback is not None:  # somebody watches: the convex problem is solved at once
@@ -168,9 +179,9 @@ def _require_room(n: int, k: int) -> None:
         )
 
 
-def _divide(A: sp.csr_array, asked: int | None) -> Division:
+def _divide(A: sp.csr_array, asked: int | None, start: Labels | None = None) -> Division:
     """The clusters of a graph, whatever the order of its nodes."""
-    return in_any_order(A, find_clusters if asked is None else partial(divide_into, k=asked))
+    return in_any_order(A, find_clusters if asked is None else partial(divide_into, k=asked), start)
 
 
 def _likely_number(A: sp.csr_array, asked: int | None, division: Division | None = None) -> int:
@@ -278,11 +289,16 @@ class _LabelAim(NamedTuple):
         )
         return cls(statement, likelihood, bool(prove), effort, callback)
 
-    def divide(self, A: sp.csr_array, asked: int | None, starts: tuple[Labels, ...] = ()) -> Division:
-        """The division that the objective asks for."""
+    def divide(
+        self, A: sp.csr_array, asked: int | None, starts: tuple[Labels, ...] = (), start: Labels | None = None
+    ) -> Division:
+        """The division that the objective asks for, sought from several starts too, or from one alone."""
         if self.likelihood:
-            return _divide(A, asked)
-        return _certain_division(best_labels(self.statement.objective_of(A), starts, self.statement.n_clusters))
+            return _divide(A, asked, start)
+        if start is not None:
+            starts = (alone_where_new(start),)
+        labels = best_labels(self.statement.objective_of(A), starts, self.statement.n_clusters, from_nodes=start is None)
+        return _certain_division(labels)
 
     def improve(self, found: Partition) -> Partition:
         """The partition that the objective asks for, started from another one."""

@@ -1,0 +1,49 @@
+"""Clusters of a graph that has changed, from those of before: where to start, and numbers that follow their clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from cvxnmf import validation
+from cvxnmf.graphs.clusters import Division, in_number_order
+from cvxnmf.graphs.moves import Labels
+from cvxnmf.results import Partition
+
+
+def start_labels(start: Any, nodes: tuple[Any, ...]) -> Labels:
+    """The clusters that nodes had before as numbers, -1 for nodes that had none."""
+    if isinstance(start, Partition):
+        start = dict(zip(start.nodes, start.labels.tolist(), strict=True))
+    if not isinstance(start, Mapping):
+        if np.ndim(start) != 1 or len(start) != len(nodes):
+            validation.refuse(
+                f"start must be a Partition, a mapping from nodes to clusters, or labels of all {len(nodes)} nodes in order."
+            )
+        start = dict(zip(nodes, np.asarray(start).tolist(), strict=True))
+    known = [start.get(node) for node in nodes]
+    if all(label is None for label in known):
+        validation.refuse("start knows none of the nodes of the graph; are they named as they were before?")
+    if all(label is None or isinstance(label, Integral) for label in known):
+        return np.array([-1 if label is None else label for label in known], dtype=np.int64)
+    numbers: dict[Any, int] = {}
+    return np.array([-1 if label is None else numbers.setdefault(label, len(numbers)) for label in known], dtype=np.int64)
+
+
+def follow(division: Division, before: Labels) -> Division:
+    """The division with numbers that follow their clusters: the number of those that most of the nodes had, where it is free.
+
+    Clusters of before and now are matched by the nodes that they share, most first. Numbers stay below the number of clusters.
+    """
+    k, known = int(division.labels.max()) + 1, before >= 0
+    pairs, shared = np.unique(before[known] * k + division.labels[known], return_counts=True)
+    order, taken = np.full(k, -1), np.zeros(k, dtype=np.bool_)
+    for pair in pairs[np.argsort(-shared, kind="stable")].tolist():
+        old, new = divmod(pair, k)
+        if old < k and order[old] < 0 and not taken[new]:
+            order[old], taken[new] = new, True
+    order[order < 0] = np.flatnonzero(~taken)
+    return in_number_order(division, order)
