@@ -56,7 +56,7 @@ JUDGES = ("certificates", "campaigns/test_kernel.py")
 #: A mutant may take this many seconds of the processor, and this many bytes.
 LIMITS = ((resource.RLIMIT_CPU, 120), (resource.RLIMIT_AS, 8 << 30))
 #: After so many seconds a process that waits for another is given up, and its mutant survives.
-ASLEEP = 300
+ASLEEP = 60
 #: Parts of the tree that say something, or name types, and take no part in a proof.
 SILENT = (ast.JoinedStr, ast.FormattedValue)
 #: Arguments that save time, or assert what the code around them makes true.

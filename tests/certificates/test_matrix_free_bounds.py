@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import cvxnmf
-from builders import planted_graph
-from cvxnmf.certificates import matrix_free
+from builders import planted_graph, random_graph
+from cvxnmf.certificates import krylov, matrix_free
 
 
 def sparse_graph(n):
@@ -112,3 +112,93 @@ def test_factors_of_other_problems_prove_nothing_without_dense_matrices():
     witness = dict(dual.witness) | {"metric": dual.witness["metric"] * (1 + 1e-9)}
     with pytest.raises(cvxnmf.CertificateError, match="metric"):
         matrix_free.prove_matrix_free(A, problem.statement, witness)
+
+
+# Small graphs, for which all can be written down ------------------------------------------------------------------------------
+
+
+def balanced(A, off=0.0):
+    """Effects with which the model of one position has the degrees of the graph, up to a share of those of the first node."""
+    d = A.sum(axis=1)
+    v = np.log(d / np.sqrt(d.sum()))
+    v[0] += off
+    return v
+
+
+def small_point(off=0.0, n=12):
+    A = random_graph(n, 0)
+    return A, matrix_free.MatrixFreeDual(sp.csr_array(A), balanced(A, off), np.zeros((n, 0)), np.linspace(1.0, 2.0, n))
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(5e-9, True), (-5e-9, True), (2e-8, False), (-2e-8, False)])
+def test_rows_that_are_off_by_little_are_put_right(off, verdict):
+    if not verdict:
+        with pytest.raises(cvxnmf.CertificateError, match="do not sum to zero"):
+            small_point(off)
+        return
+    A, point = small_point(off)
+    E = np.exp(np.add.outer(point.v, point.v))
+    assert point.excess == pytest.approx(E.sum(axis=1) - A.sum(axis=1), abs=1e-13)
+    M = (A - E + np.diag(point.excess)) / np.outer(point.s, point.s)
+    for upper, found in point.largest_eigenvalues():
+        assert found == pytest.approx(np.linalg.eigvalsh(M)[-1], abs=1e-12)
+        assert upper == pytest.approx(found, abs=1e-9)
+
+
+def test_bounds_on_the_eigenvalue_are_those_of_their_spaces():
+    """The operator has eigenvalues of both signs, and the space of 32 vectors and 14 products is not all."""
+    n = 500
+    A, point = small_point(n=n)
+    M = (A - np.exp(np.add.outer(point.v, point.v)) + np.diag(point.excess)) / np.outer(point.s, point.s)
+    upper, found = next(iter(point.largest_eigenvalues()))
+    top = np.linalg.eigvalsh(M)[-1]
+    source = krylov.random_source(point.A.indices.astype(np.int64), point.A.data, point.v, point.W)
+    Q = point.s[:, None] / np.linalg.norm(point.s)
+    spaces = [krylov.Krylov(32, depth, False) for depth in (14, 42)]
+    wanted = next(krylov.leading_eigenvalues(lambda X: M @ X, Q, source, spaces, 1, lambda values: values[0]))
+    assert found <= top * (1 + 1e-12)
+    assert top <= upper == pytest.approx(wanted.upper[0], rel=1e-6)
+
+
+def prove_small(A, v, share, trace, **terms):
+    statement = cvxnmf.certificates.SymmetricStatement("kl", "conditional", "fit", trace, "uniform")
+    n = len(v)
+    witness = {"metric": np.ones(n), "v": v, "W": np.zeros((n, 0)), "share": np.array([share]), "diagonal": np.zeros(n)}
+    return matrix_free.prove_matrix_free(sp.csr_array(A), statement, witness | terms)
+
+
+def test_the_share_and_the_penalty_decide():
+    A = random_graph(12, 0)
+    v = balanced(A)
+    top = np.linalg.eigvalsh(A - np.exp(np.add.outer(v, v)))[-1]
+    for trace in (0.25, 1.0):
+        proof = prove_small(A, v, 0.999999 * trace / top, trace)
+        assert (proof.probable, proof.rigorous) == (True, False)
+        Z = 0.999999 * trace / top * (np.exp(np.add.outer(v, v)) - A) + A
+        logs = np.where(Z > 0, Z * np.log(np.where(Z > 0, Z, 1.0)), 0.0)
+        assert proof.bound == pytest.approx(np.sum(-A + Z - logs), rel=1e-9)
+        with pytest.raises(cvxnmf.CertificateError, match="not positive semidefinite"):
+            prove_small(A, v, 1.000001 * trace / top, trace)
+    with pytest.raises(cvxnmf.CertificateError, match="with a penalty only"):
+        prove_small(A, v, 0.0, 0.0)
+    assert prove_small(A, v, 0.0, 0.5).bound == 0.0
+
+
+def test_a_diagonal_that_leaves_its_domain_is_refused():
+    """A node of degree 1e-10 whose row is off by more than its diagonal holds."""
+    A = random_graph(12, 0)
+    A[0] *= 1e-10
+    A[:, 0] *= 1e-10
+    assert prove_small(A, balanced(A), 0.1, 10.0).bound > 0
+    with pytest.raises(cvxnmf.CertificateError, match="leaves its domain in the rows from 0"):
+        prove_small(A, balanced(A, 5e-9), 0.1, 10.0)
+
+
+def test_what_is_large():
+    A = np.ones((5, 3))
+    assert [matrix_free.is_large(A, limit) for limit in (3, 4, 5, 6)] == [True, True, False, False]
+    A[0] = 0.0
+    for data in (A, sp.csr_array(A)):
+        assert [matrix_free.is_large(data, limit) for limit in (3, 4, 5)] == [True, False, False]
+    assert not matrix_free.is_large(np.ones(9), 3)
+    assert not matrix_free.is_large([[1.0]], 0)

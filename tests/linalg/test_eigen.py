@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+import cvxnmf
 from builders import random_symmetric
+from cvxnmf.linalg import eigen, leading
 from cvxnmf.linalg.eigen import eigenpairs_above, smallest_eigenvalue
 
 
@@ -29,3 +32,28 @@ def test_smallest_eigenvalue_of_a_pencil():
     expected = np.linalg.eigvalsh(np.diag(np.diag(M) ** -0.5) @ B @ np.diag(np.diag(M) ** -0.5))[0]
     assert smallest_eigenvalue(B.copy(), M.copy()) == pytest.approx(expected)
     assert smallest_eigenvalue(B.copy()) == pytest.approx(np.linalg.eigvalsh(B)[0])
+
+
+BLOCKS = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+
+
+@pytest.mark.parametrize("n", [0, 60])
+def test_matrices_that_fall_apart_have_all_their_eigenvalues(n):
+    """LAPACK's driver for a range finds none of the largest eigenvalue of this one."""
+    M = np.zeros((n + 3, n + 3))
+    M[:3, :3] = BLOCKS.T @ BLOCKS
+    values = np.linalg.eigvalsh(M)
+    for first in range(len(M)):
+        for last in {first, len(M) - 1}:
+            found, vectors = eigen.eigenpairs_between(M.copy(), first, last)
+            assert found == pytest.approx(values[first : last + 1], abs=1e-12)
+            assert M @ vectors == pytest.approx(vectors * found, abs=1e-12)
+    assert eigen.spectral_norm(BLOCKS) == pytest.approx(2.0)
+    assert eigen.smallest_eigenvalue(-M) == pytest.approx(-4.0)
+    assert eigen.smallest_eigenvalue(-M, 2.0 * np.eye(len(M))) == pytest.approx(-2.0)
+    assert leading.leading_eigenpairs(M, 1)[0] == pytest.approx([4.0])
+
+
+def test_factors_of_data_that_fall_apart():
+    for data in (BLOCKS, sp.csr_array(BLOCKS)):
+        assert cvxnmf.factorize(data, 1, loss="kl").value > 0

@@ -12,7 +12,7 @@ import scipy.sparse.linalg as spl
 from scipy.optimize import brentq
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import add_outer
+from cvxnmf.linalg.eigen import add_outer, eigenpairs_between
 from cvxnmf.linalg.leading import FULL_GRAM, Pairs, lanczos_pairs, pairs_above
 from cvxnmf.linalg.sparse import RankOneDowndate
 
@@ -167,7 +167,7 @@ def modularity_pairs(A: Any, s: FloatArray, count: int) -> Pairs:
     if n <= FULL_GRAM or 5 * count >= n:
         B = scaled.toarray()
         add_outer(B, -expected, expected)
-        values, vectors = sl.eigh(B, overwrite_a=True, subset_by_index=[n - count, n - 1], check_finite=False)
+        values, vectors = eigenpairs_between(B, n - count, n - 1)
         return values[::-1], vectors[:, ::-1]
     operator = spl.LinearOperator((n, n), matvec=lambda x: scaled @ x - expected * (expected @ x), dtype=np.float64)
     return lanczos_pairs(operator, count, np.random.default_rng(0).standard_normal(n))

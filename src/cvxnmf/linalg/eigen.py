@@ -6,6 +6,8 @@ pairs is wanted.
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import scipy.linalg as sl
 
@@ -22,6 +24,22 @@ def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:
     sl.blas.dger(1.0, y, x, a=M.T, overwrite_a=True)  # transposed, a C array is what BLAS wants
 
 
+def eigenpairs_between(B: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues from number `first` to `last` of a symmetric B, increasing, with their vectors; B may be overwritten.
+
+    Where a matrix falls apart into blocks, LAPACK's driver for a range at times finds none, or fails. All are computed then, from
+    the triangle that it leaves as it was.
+    """
+    diagonal = np.diag(B).copy()
+    with contextlib.suppress(sl.LinAlgError):
+        values, vectors = sl.eigh(B.T, subset_by_index=[first, last], overwrite_a=True, check_finite=False)
+        if len(values) > last - first:
+            return values, vectors
+    B.flat[:: len(B) + 1] = diagonal
+    values, vectors = sl.eigh(B.T, lower=False, driver="evd", check_finite=False)
+    return values[first : last + 1], vectors[:, first : last + 1]
+
+
 def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues of a symmetric B above `threshold` in decreasing order, with their vectors; B is overwritten.
 
@@ -31,7 +49,7 @@ def eigenpairs_above(B: FloatArray, threshold: float, expected: int | None = Non
     n = len(B)
     wanted = n if expected is None else expected + 2 + n // 50  # some more pairs cost next to nothing
     if n > 200 and wanted <= PARTIAL_SHARE * n:
-        values, vectors = sl.eigh(B, subset_by_index=[n - wanted, n - 1], check_finite=False)
+        values, vectors = eigenpairs_between(B.copy(), n - wanted, n - 1)
         if values[0] > threshold:
             return eigenpairs_above(B, threshold)
     else:
@@ -70,8 +88,7 @@ def _top_pairs(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     """The k largest eigenvalues of M and their vectors, in increasing order."""
     n = len(M)
     if n > 200 and k <= PARTIAL_SHARE * n:
-        values, vectors = sl.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
-        return values, vectors
+        return eigenpairs_between(M.copy(), n - k, n - 1)
     values, vectors = sl.eigh(M, driver="evd", check_finite=False)
     return values[n - k :], vectors[:, n - k :]
 
@@ -104,14 +121,24 @@ def spectral_norm(B: FloatArray) -> float:
     unit = 1.0 if 1e-100 < unit < 1e100 else unit  # squares neither vanish nor overflow
     thin = B if unit == 1.0 else B / unit
     thin = thin if B.shape[0] >= B.shape[1] else thin.T
-    options = {"eigvals_only": True, "subset_by_index": [thin.shape[1] - 1] * 2, "overwrite_a": True, "check_finite": False}
-    top = sl.eigh((thin.T @ thin).T, **options)
-    return float(unit * np.sqrt(max(0.0, top[0])))
+    top = _end_eigenvalue(thin.T @ thin, thin.shape[1] - 1)
+    return float(unit * np.sqrt(max(0.0, top)))
 
 
 def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> float:
     """Smallest eigenvalue of B, or of the pencil (B, metric) with a positive definite metric; both are overwritten."""
+    return _end_eigenvalue(B, 0, metric)
+
+
+def _end_eigenvalue(B: FloatArray, number: int, metric: FloatArray | None = None) -> float:
+    """One eigenvalue of B, or of a pencil; what the driver for a range does not find (see above), that for all does."""
     metric = None if metric is None else metric.T  # transposed, a C array is what LAPACK wants: no copy
-    options = {"eigvals_only": True, "subset_by_index": [0, 0], "overwrite_a": True, "overwrite_b": True}
-    values = sl.eigh(B.T, metric, check_finite=False, **options)
-    return float(values[0])
+    diagonals = [(M, np.diag(M).copy()) for M in (B, metric) if M is not None]
+    options = {"eigvals_only": True, "subset_by_index": [number, number], "overwrite_a": True, "overwrite_b": True}
+    with contextlib.suppress(sl.LinAlgError):
+        values = sl.eigh(B.T, metric, check_finite=False, **options)
+        if len(values):
+            return float(values[0])
+    for M, diagonal in diagonals:
+        M.flat[:: len(M) + 1] = diagonal
+    return float(sl.eigh(B.T, metric, lower=False, eigvals_only=True, check_finite=False)[number])

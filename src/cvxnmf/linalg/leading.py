@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import eigenpairs_between
 
 #: Eigenvalues, decreasing, and their vectors.
 Pairs = tuple[FloatArray, FloatArray]
@@ -39,8 +40,7 @@ def leading_eigenpairs(B: Any, k: int) -> Pairs:
     n = B.shape[0]
     if n > FULL_GRAM and 5 * k < n:
         return lanczos_pairs(B, k, np.asarray(B @ np.ones(n)).ravel())
-    dense = B.toarray() if sp.issparse(B) else B
-    values, vectors = sl.eigh(dense, subset_by_index=[n - k, n - 1], check_finite=False)
+    values, vectors = eigenpairs_between(B.toarray() if sp.issparse(B) else B.copy(), n - k, n - 1)
     return values[::-1], vectors[:, ::-1]
 
 
