@@ -391,7 +391,9 @@ def test_progress_goes_to_standard_error(capsys):
     NMF(2, solver="cd", verbose=1, max_iter=1000).fit(low_rank(8, 5, 2))
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "NMF: iteration 1, value" in printed.err
+    assert "NMF [" in printed.err
+    assert "start 1, step 1 of 1000 at most, loss" in printed.err
+    assert printed.err.count("\n") < 5
 
 
 def test_the_certificate_is_proved_when_somebody_looks_or_pickles():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, cast
@@ -17,6 +16,7 @@ from cvxnmf import validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.nmf.bounds import ProofLater, rank_certificate
 from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.progress import shown
 from cvxnmf.results import Factorization, Iterate, Status
 
 #: scikit-learn's names of the losses.
@@ -46,13 +46,9 @@ def require_nonnegative(X: Any, name: str) -> None:
         validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
 
 
-def progress_reporter(estimator: Any) -> Callable[[Iterate], None] | None:
-    """A callback that reports iterations on the standard error stream, None if the estimator is not verbose."""
-
-    def report(iterate: Iterate) -> None:
-        sys.stderr.write(f"{type(estimator).__name__}: iteration {iterate.iteration}, value {iterate.value:.8g}\n")
-
-    return report if estimator.verbose else None
+def progress_reporter(estimator: Any) -> Callable[[Iterate], Any] | None:
+    """A callback that shows progress on the standard error stream, None if the estimator is not verbose."""
+    return shown(estimator.verbose, type(estimator).__name__, getattr(estimator, "max_iter", 1000), None)
 
 
 class ProvedLater:

@@ -58,7 +58,7 @@ class MiniBatchNMF(NMF):
     random_state : int, RandomState or None
         For ``init="random"``; nothing else is random.
     verbose : int
-        Whether to report progress on the standard error stream.
+        Whether to show progress on the standard error stream: a changing line, or a few.
 
     Attributes
     ----------

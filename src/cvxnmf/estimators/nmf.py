@@ -96,7 +96,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     l1_ratio : float
         Share of the penalties that is absolute, from 0 (squares) to 1.
     verbose : int
-        Whether to report every iteration on the standard error stream.
+        Whether to show progress on the standard error stream: a changing line, or a few.
     shuffle : bool
         Accepted for compatibility: coordinates have a fixed order.
     memory_limit : int, str or None

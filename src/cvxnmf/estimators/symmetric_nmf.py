@@ -32,7 +32,7 @@ class SymmetricNMF(ProvedLater, AffinityEstimator):
     max_iter : int
         Most iterations.
     verbose : int
-        Whether to report every iteration on the standard error stream.
+        Whether to show progress on the standard error stream: a changing line, or a few.
     certificate : {"later", "now"}
         When `certificate_` is proved: "later", when it is first looked at or the estimator is pickled, until when the estimator
         keeps the data; "now", in `fit`.

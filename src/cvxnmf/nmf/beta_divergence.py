@@ -22,6 +22,8 @@ from cvxnmf.nmf.storage import Storage
 
 #: Entries of a block of rows, which fits into a cache, and of data below which one thread is as fast as several.
 BLOCK_ENTRIES, ONE_THREAD_BELOW = 1 << 15, 50_000
+#: Entries of a factor below this share of its largest are as good as zero for a beta below 1, which compares ratios.
+NEGLIGIBLE_RATIO = 1e-30
 #: No weights.
 EVEN = np.empty((0, 0))
 
@@ -33,7 +35,7 @@ class BetaObjective:
 
     def __init__(self, loss: BetaDivergence, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> None:
         self.loss, self.A, self.V, self.l1, self.l2, self.constant = loss, A, V, l1, l2, constant
-        self.exponent = loss.exponent
+        self.exponent, self.negligible = loss.exponent, NEGLIGIBLE_ENTRY if loss.beta >= 1.0 else NEGLIGIBLE_RATIO
         self.varying: tuple[FloatArray, float] | None = None  # what the model changes, at the last X, where it came for free
 
     def value(self, X: FloatArray) -> float:

@@ -20,6 +20,7 @@ from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.starts import scaled_start, starting_point
 from cvxnmf.nmf.updates.volume import Volume
 from cvxnmf.nmf.weights import weighted_matrix
@@ -98,6 +99,7 @@ def classical_nmf(
     sum_to_one: bool = False,
     rng: Any = 0,
     weights: Any = None,
+    verbose: int = 0,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
@@ -154,6 +156,8 @@ def classical_nmf(
         entries have the weight 0. No bound better than 0 is known with weights.
     rng : int or numpy.random.Generator
         For ``init="random"``.
+    verbose : int
+        Whether to show progress on the standard error stream: a line that changes at a terminal or in a notebook, else a few.
     callback : callable, optional
         Called with an :class:`Iterate` after every step; a true answer stops.
     memory_limit : int or str, optional
@@ -194,6 +198,7 @@ def classical_nmf(
     validation.choice("method", method, METHODS)
     found = find_loss(loss) if weights is None else find_loss(f"{WEIGHTED}{find_loss(loss).name}")
     stopping = Stopping.checked(max_iter, tol, callback)
+    stopping = stopping._replace(callback=shown(verbose, "classical_nmf", stopping.max_iter, callback))
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
     if not isinstance(sum_to_one, bool | np.bool_):

@@ -29,6 +29,7 @@ from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
+from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.weights import weighted_matrix
 from cvxnmf.results import Factorization, Iterate
@@ -55,6 +56,7 @@ def factorize(
     effort: int | None = None,
     certificate: str = "later",
     weights: Any = None,
+    verbose: int = 0,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: Any = None,
     client: Any = None,
@@ -93,6 +95,8 @@ def factorize(
         the data; "now", before the result is returned, and two components are then also sought from the dual point.
     weights : array-like of shape (m,) or (m, n), optional
         Weights of the rows or of the entries in the loss, see :func:`classical_nmf`.
+    verbose : int
+        Whether to show progress on the standard error stream: a line that changes at a terminal or in a notebook, else a few.
     callback : callable, optional
         Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
     memory_limit, client
@@ -128,6 +132,7 @@ def factorize(
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.checked(max_iter, tol, callback)
+    stopping = stopping._replace(callback=shown(verbose, "factorize", stopping.max_iter, callback))
     data = separate_names(A, row_names, column_names)
     if chunked.needs_chunks(data.A, memory_limit, client):
         terms = (n_components, loss, symmetric, start, stopping, memory_limit, client)

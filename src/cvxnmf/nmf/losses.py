@@ -61,6 +61,8 @@ class VObjective(Protocol):
     constant: float
     #: Of the multiplicative update that never lets the objective rise.
     exponent: float
+    #: Share of the largest entry of the factor that is as good as zero.
+    negligible: float
     #: Largest entry of the whole factor, where X is a part of its rows.
     largest: float | None
 
@@ -84,7 +86,7 @@ class QuadraticObjective:
     `AV` and `VV` are taken over; `constant` is ``||A||²``.
     """
 
-    exponent = 1.0
+    exponent, negligible = 1.0, NEGLIGIBLE_ENTRY
     largest: float | None = None
 
     def __init__(self, AV: FloatArray, VV: FloatArray, l1: float, l2: float, constant: float) -> None:
@@ -110,7 +112,7 @@ class QuadraticObjective:
 class DivergenceObjective:
     """``sum A log(A/XV') - A + XV' + l1 sum(X) + l2 ||X||²``."""
 
-    exponent = 1.0
+    exponent, negligible = 1.0, NEGLIGIBLE_ENTRY
     largest: float | None = None
 
     def __init__(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> None:
@@ -147,7 +149,7 @@ class DivergenceObjectiveAtV:
     Its value is that at this V, whichever V is asked for: an upper bound after a multiplicative update.
     """
 
-    exponent = 1.0
+    exponent, negligible = 1.0, NEGLIGIBLE_ENTRY
     largest: float | None = None
 
     def __init__(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> None:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, NMFLoss, QuadraticObjective, VObjective
+from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, VObjective
 
 Objective = TypeVar("Objective", bound=VObjective)
 
@@ -30,7 +30,7 @@ class Rule(ABC, Generic[Objective]):
 
 def lifted_entry(objective: VObjective, X: FloatArray) -> float:
     """What entries near zero are lifted to, in units of the whole factor."""
-    return NEGLIGIBLE_ENTRY * (float(X.max()) if objective.largest is None else objective.largest)
+    return objective.negligible * (float(X.max()) if objective.largest is None else objective.largest)
 
 
 def row_values(objective: QuadraticObjective, X: FloatArray) -> FloatArray:
