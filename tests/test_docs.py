@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -123,6 +124,19 @@ def test_the_picture_is_drawn_by_its_script(tmp_path):
         drawn, kept = (xml.fromstring(text(folder / picture)) for folder in (tmp_path, script.parent))
         assert ["".join(part.itertext()) for part in drawn] == ["".join(part.itertext()) for part in kept]
         assert (script.parent / picture).stat().st_size < 40_000
+
+
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_the_table_of_hard_problems_is_what_its_script_writes(number):
+    plt, script = pytest.importorskip("matplotlib.pyplot"), runpy.run_path(str(ROOT / "docs/pictures/solving.py"))
+    figure, panels = plt.subplots(1, 2)
+    drawn = script["row_of_table"](script["problems"]()[number], *panels)
+    plt.close(figure)
+    kept = text(ROOT / "docs/pictures/solving-table.txt").splitlines()[2 + number]
+    (name, *numbers), (same, *others) = (line.strip("| ").split(" | ") for line in (drawn, kept))
+    assert name == same
+    for ours, theirs in zip(numbers[:4], others[:4], strict=True):  # the order of magnitude, whatever the machine rounds
+        assert float(theirs) / 4 <= float(ours) <= 4 * float(theirs)
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

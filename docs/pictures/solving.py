@@ -1,39 +1,71 @@
-"""Draw the pictures of the page "How the problems are solved": spectra of Hessians, and gaps against the work done.
+"""Draw the picture of the page "How the problems are solved", and write its table: spectra of Hessians, and how gaps close.
 
-``python docs/pictures/solving.py`` writes solving.svg beside itself, from real solves; time is counted in eigendecompositions.
+``python docs/pictures/solving.py`` writes solving.svg and solving-table.txt beside itself, from real solves. Everything is counted
+in steps, so that every machine draws the same.
 """
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import scipy.linalg as sl
-from matplotlib.ticker import NullFormatter
 
 import cvxnmf
 from cvxnmf.convex import distances
+from cvxnmf.convex.losses import LOSSES
+from cvxnmf.convex.methods import AugmentedDescent, DualAscent
 from cvxnmf.display import palette
 
-METHODS = ("projected-gradient", "accelerated", "factored", "splitting", "adaptive")
-COLOURS = dict(zip(METHODS, palette.LIGHT, strict=False))
+Spectra = dict[str, np.ndarray]
+#: Eigenvalues below this share of the largest are not told apart from zero.
+VISIBLE = 1e-12
+
+
+@dataclass
+class Row:
+    """A problem of the page: its name, the gap asked for, its spectra at a solution, and a method that it is compared with."""
+
+    name: str
+    problem: cvxnmf.Problem
+    tol: float
+    spectra: Callable[[cvxnmf.Problem, cvxnmf.Solution], Spectra]
+    other: str
 
 
 def main(folder: Path) -> None:
-    """Four panels: one spectrum, three races."""
+    """One row of panels, and one row of the table, for every problem."""
     plt.rcParams["svg.hashsalt"] = "cvxnmf"
-    figure, panels = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
-    graph = nx.to_numpy_array(nx.les_miserables_graph())
-    blocks = cvxnmf.block_graph(200, 0.3, 0.7)[0].astype(float)
-    tree = nx.to_numpy_array(nx.random_labeled_tree(60, seed=2))
-    spectrum(panels[0], cvxnmf.symmetric(tree))
-    race(panels[1], "Les Misérables, KL, trace 0", cvxnmf.symmetric(graph), METHODS[:3] + METHODS[4:])
-    race(panels[2], "Counts of a wide range, KL, trace 1", cvxnmf.nonsymmetric(zipf(120, 100), trace=1.0), METHODS[1:4])
-    race(panels[3], "Doubly nonnegative, blocks n = 200", cvxnmf.sparse(blocks, l1=0.1), METHODS[1::2], tol=1e-8)
+    rows = problems()
+    figure, panels = plt.subplots(len(rows), 2, figsize=(11, 2.7 * len(rows)), layout="constrained")
+    lines = [row_of_table(row, *pair) for row, pair in zip(rows, panels, strict=True)]
+    names = ["problem", "condition of the Hessian, plain", "as the method sees it", "step at which the value is there"]
+    header = "| " + " | ".join([*names, "the bound is there", "at the end the value is above by", "the bound below by"]) + " |"
+    (folder / "solving-table.txt").write_text("\n".join([header, "|---|---|---|---|---|---|---|", *lines, ""]))
     figure.savefig(folder / "solving.svg", metadata={"Date": None})
+
+
+def problems() -> list[Row]:
+    """The hard problems at sizes at which a Hessian can be written down."""
+    graph = nx.to_numpy_array(nx.les_miserables_graph())
+    blocks = cvxnmf.block_graph(120, 0.3, 0.7)[0].astype(float)
+    counts = zipf(100, 80)
+    rectangle = cvxnmf.nonsymmetric
+    return [
+        Row("KL, no penalty, Les Misérables", cvxnmf.symmetric(graph), 1e-4, over_positions, "projected-gradient"),
+        Row("KL, psd cone, blocks", cvxnmf.symmetric(blocks, cone="psd"), 1e-4, over_entries, "projected-gradient"),
+        Row(
+            "the paper's squared error, Les Misérables", cvxnmf.symmetric(graph, "mse-paper"), 1e-4, under_the_limit, "splitting"
+        ),
+        Row("KL, trace 1, word counts", rectangle(counts, trace=1.0), 1e-4, over_rectangles, "accelerated"),
+        Row("squared error, trace 1, word counts", rectangle(counts, "mse", trace=1.0), 1e-3, over_rectangles, "accelerated"),
+        Row("doubly nonnegative, blocks", cvxnmf.sparse(blocks, l1=0.1), 1e-4, of_the_dual, "splitting"),
+    ]
 
 
 def zipf(rows: int, columns: int) -> np.ndarray:
@@ -44,10 +76,23 @@ def zipf(rows: int, columns: int) -> np.ndarray:
     return counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0].astype(float)
 
 
-def spectrum(panel, problem) -> None:
-    """Eigenvalues of the Hessian over the positions at the solution, in the degree metric and in the Laplacian's."""
+def over_positions(problem: cvxnmf.Problem, solution: cvxnmf.Solution) -> Spectra:
+    """The Hessian over positions W of distances, in the degree metric and in that of the model's Laplacian."""
     (component,) = problem.components
-    x = distances.from_point(cvxnmf.solve(problem, tol=1e-6).point)
+    return spectra_of_positions(component, distances.from_point(solution.point))
+
+
+def under_the_limit(problem: cvxnmf.Problem, solution: cvxnmf.Solution) -> Spectra:
+    """The same for the augmented Lagrangian, once its multiplier has settled."""
+    (component,) = problem.components
+    method = AugmentedDescent(component, solution.point)
+    for _ in range(10):
+        method.step()
+    return spectra_of_positions(component.with_loss(method.loss), method.descent.x)
+
+
+def spectra_of_positions(component, x: np.ndarray) -> Spectra:
+    """By differences of gradients."""
     n, width = x.shape
     H = np.empty((n * (width - 1),) * 2)
     for column in range(len(H)):
@@ -56,32 +101,88 @@ def spectrum(panel, problem) -> None:
         up, down = distances.slopes(component, x + step)[1], distances.slopes(component, x - step)[1]
         H[column] = ((up - down) / 2e-5)[:, 1:].ravel()
     H = 0.5 * (H + H.T)
-    E = np.exp(distances.to_point(x).dense())
+    E = component.loss.metric_weights(distances.to_point(x).dense())
     laplacian = np.diag(1.01 * E.sum(axis=1)) - E
     metrics = {"degree metric": np.diag(component.cone.s**2), "Laplacian of the model": laplacian}
-    for (name, M), colour in zip(metrics.items(), (palette.LIGHT[1], palette.LIGHT[0]), strict=True):
-        values = sl.eigh(H, np.kron(M, np.eye(width - 1)), eigvals_only=True)
-        values = np.sort(values[values > 1e-9 * values[-1]])[::-1]
-        panel.semilogy(values / values[0], color=colour, label=name)
-    panel.set(title="Hessian over positions, a tree, trace 0", xlabel="number", ylabel="eigenvalue / largest")
-    panel.legend(frameon=False)
+    idle = width * (width - 1) // 2  # turns and shifts of all positions change nothing
+    values = {name: sl.eigh(H, np.kron(M, np.eye(width - 1)), eigvals_only=True) for name, M in metrics.items()}
+    return {name: positive(np.sort(np.abs(found))[idle:]) for name, found in values.items()}
 
 
-def race(panel, title, problem, methods, tol=1e-5) -> None:
-    """Certified gap of every method against its time, in decompositions of the data."""
-    A = np.asarray(problem.A)
-    began = time.perf_counter()
-    for _ in range(5):
-        sl.eigh(A) if A.shape[0] == A.shape[1] else sl.svd(A, full_matrices=False)
-    unit = (time.perf_counter() - began) / 5
-    for method in methods:
-        solution = cvxnmf.solve(problem, method=method, tol=tol, max_iter=400)
-        gaps = [max(1e-16, it.value - it.bound) / it.value for it in solution.history]
-        panel.loglog([it.seconds / unit for it in solution.history], gaps, color=COLOURS[method], label=method)
-    panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set(title=title, xlabel="time, in decompositions", ylabel="certified relative gap", ylim=(tol / 3, 2.0))
-    panel.legend(frameon=False)
+def over_entries(problem: cvxnmf.Problem, solution: cvxnmf.Solution) -> Spectra:
+    """Over the entries of X the Hessian is diagonal: the model, plain and in the degree metric."""
+    (component,) = problem.components
+    H, t = component.loss.curvature(solution.X), component.cone.s**2
+    return {"plain": positive(H), "degree metric": positive(H / np.outer(t, t))}
+
+
+def over_rectangles(problem: cvxnmf.Problem, solution: cvxnmf.Solution) -> Spectra:
+    """The same for rectangles, and seen by alternating directions with the penalty rho: ``h / (h + rho)``."""
+    H = LOSSES[problem.statement.loss](problem.A).curvature(solution.X)
+    rho = 2.0 * problem.trace / np.sqrt(max(H.shape))
+    return {"plain": positive(H), "of a step of alternating directions": positive(H / (H + rho))}
+
+
+def of_the_dual(problem: cvxnmf.Problem, solution: cvxnmf.Solution) -> Spectra:
+    """The distance itself has a Hessian of one; that of its dual is the slope of the projection, ``p / (p + q)`` at most."""
+    (component,) = problem.components
+    ascent = DualAscent(component, solution.point)
+    for _ in range(60):
+        ascent.step()
+    values = np.linalg.eigvalsh(component.add_data(ascent.best_N.copy()))
+    p, q = values[values > 0], -values[values < 0]
+    mixed = p[:, None] / (p[:, None] + q[None, :])
+    slopes = np.concatenate([np.ones(len(p) * (len(p) + 1) // 2), mixed.ravel()])
+    return {"of the distance": np.ones(len(slopes)), "of its dual": positive(slopes)}
+
+
+def positive(values: np.ndarray) -> np.ndarray:
+    """Those that are not zero within rounding, as shares of the largest, decreasing."""
+    values = np.sort(np.ravel(values))[::-1]
+    return values[values > VISIBLE * values[0]] / values[0]
+
+
+def row_of_table(row: Row, left, right) -> str:
+    """Draw the two panels of a problem; return its row of the table."""
+    best = cvxnmf.solve(row.problem, tol=1e-2 * row.tol, max_iter=400)
+    optimum = 0.5 * (best.value + best.certificate.bound)  # known to half of that gap
+    spectra = row.spectra(row.problem, best)
+    for (name, values), colour in zip(spectra.items(), palette.LIGHT[1::-1], strict=False):
+        left.semilogy(np.linspace(0, 1, len(values)), values, color=colour, label=name)
+    left.set(title=f"{row.name}: Hessian", xlabel="share of the eigenvalues", ylabel="eigenvalue / largest")
+    left.legend(frameon=False)
+    solution = cvxnmf.solve(row.problem, tol=row.tol)
+    other = cvxnmf.solve(row.problem, method=row.other, tol=row.tol, max_iter=200)
+    above = shares([it.value - optimum for it in solution.history], optimum)
+    below = shares([optimum - it.bound for it in solution.history], optimum)
+    steps = np.arange(1, len(above) + 1)
+    right.loglog(steps, above, color=palette.LIGHT[0], label="value above the optimum")
+    right.loglog(steps, below, color=palette.LIGHT[1], label="bound below it")
+    gaps = shares([it.value - it.bound for it in other.history], optimum)
+    right.loglog(np.arange(1, len(gaps) + 1), gaps, ":", color="0.5", label=f"gap of {row.other}")
+    right.axhline(row.tol, color="0.8", linewidth=0.8)
+    right.set(title=f"{row.name}: {len(steps)} steps", xlabel="step", ylabel="share of the optimum", ylim=(0.01 * row.tol, 3.0))
+    right.legend(frameon=False, fontsize="small")
+    plain, used = (short(1.0 / values[-1]) for values in spectra.values())
+    reached = [first_below(values, row.tol) for values in (above, below)]
+    lost = [short(values[-1]) for values in (above, below)]
+    return "| " + " | ".join([row.name, plain, used, *reached, *lost]) + " |"
+
+
+def shares(values: list[float], optimum: float) -> np.ndarray:
+    """As shares of the optimum, the best so far, never so small that a logarithm is in danger."""
+    return np.minimum.accumulate(np.maximum(np.asarray(values) / optimum, 1e-9))
+
+
+def short(value: float) -> str:
+    """One digit that counts."""
+    return f"{value:.0f}" if 1 <= value < 1000 else f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def first_below(values: np.ndarray, tol: float) -> str:
+    """The first step with a value below the gap asked for."""
+    return str(int(np.argmax(values <= tol)) + 1)
 
 
 if __name__ == "__main__":
-    main(Path(__file__).parent)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
