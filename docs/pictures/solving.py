@@ -1,7 +1,7 @@
 """Draw the picture of the page "How the problems are solved", and write its table: spectra of Hessians, and how gaps close.
 
-``python docs/pictures/solving.py`` writes solving.svg and solving-table.txt beside itself, from real solves. Everything is counted
-in steps, so that every machine draws the same.
+``python docs/pictures/solving.py`` writes solving.svg and solving-table.txt beside itself, from real solves. All is counted in
+steps, so that every machine draws the same.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from cvxnmf.convex.under_approximation import best_point_below, best_scalings_be
 
 
 @pytest.mark.parametrize(("name", "cone"), [("psd", PSD), ("conditional", ConditionallyPSD)])
-@pytest.mark.parametrize("trace", [0.0, 1.0])
+@pytest.mark.parametrize("trace", [0.0, 1.0, 20.0])
 def test_the_model_below_is_clarabels(name, cone, trace):
     A = positive_symmetric(9, 0)
     loss = LOSSES["kl"](A)
@@ -57,3 +57,13 @@ def test_the_proximal_point_is_the_least(name, weight):
         best = naive.LOSS[name](a, there) + weight / 2 * (there - b) ** 2
         for h in (-1e-4, 1e-4):
             assert naive.LOSS[name](a, there + h) + weight / 2 * (there + h - b) ** 2 >= best - 1e-12 * abs(best)
+
+
+def test_an_embedding_that_does_not_pay_its_penalty_is_left_out_at_once():
+    A, cone = positive_symmetric(30, 3), ConditionallyPSD(np.ones(30))
+    loss = LOSSES["mse"](A)
+    point, settled = best_point_below(loss, cone, 1e4, max_iter=1)  # alternating directions would not get far
+    assert settled
+    assert point.W.shape[1] == 0
+    assert loss.value(point.dense()) == pytest.approx(loss.value(best_scalings_below(loss, cone).point.dense()), rel=1e-12)
+    assert best_point_below(loss, cone, 1e-3).point.W.shape[1] > 0

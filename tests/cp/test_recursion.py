@@ -165,3 +165,11 @@ def test_bad_data():
         cvxnmf.recursive(np.ones((3, 4)))
     with pytest.raises(ValueError, match="NaN"):
         cvxnmf.recursive(np.full((3, 3), np.nan))
+
+
+def test_stages_with_a_trace_converge_on_dense_matrices():
+    rng = np.random.default_rng(0)
+    points = rng.normal([6.0, 3.0, 4.0, 1.0], 0.5, (50, 4)).clip(0.1)
+    result = cvxnmf.recursive(points @ points.T, 3, trace=123.0)
+    assert "stopped before" not in result.message
+    assert len(result.history) == 3

@@ -2,7 +2,8 @@
 
     min loss(A, exp(X)) + trace <N, X>   over X in the cone with exp(X) <= A
 
-With log-scalings alone, ``X = v1' + 1v'``, by a barrier and Newton's method; with an embedding by alternating directions.
+With log-scalings alone, ``X = v1' + 1v'``, by a barrier and Newton's method; with an embedding by alternating directions, unless
+a dual point shows that log-scalings alone are best.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ def best_scalings_below(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int
     ``min loss(v1' + 1v') - mu sum log(log A - v1' - 1v')`` for falling mu is off by at most mu per constraint that is active.
     The data are positive, but for an ignored diagonal; the result is within `tol` of the optimum, relative to their size.
     """
+    v, _, converged = _scalings_and_slope(loss, cone, tol, max_iter)
+    return UnderApproximation(Point(v, np.zeros((len(v), 0))), converged)
+
+
+def _scalings_and_slope(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int = 50) -> tuple[FloatArray, FloatArray, bool]:
+    """The best log-scalings, the slope of the loss less that of the barrier there, a dual point, and whether it converged."""
     upper = _log_data(loss)
     n, scale = len(upper), loss.scale
     v = middle = 0.5 * np.where(np.isfinite(upper), upper, np.inf).min(axis=1) - 0.1
@@ -46,7 +53,9 @@ def best_scalings_below(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int
     while True:
         v, converged = _newton(_Box(middle, reach), loss, cone, upper, v, mu, max_iter)
         if n**2 * mu <= tol * scale:
-            return UnderApproximation(Point(v, np.zeros((n, 0))), converged)
+            v, _ = _newton(_Box(middle, reach), loss, cone, upper, v, mu, max_iter, precision=1e-7)  # for the slope
+            X = np.add.outer(v, v)
+            return v, loss.value_and_gradient(X)[1] + mu / (upper - X), converged
         mu *= 0.1
 
 
@@ -65,7 +74,7 @@ class _Box(NamedTuple):
 
 
 def _newton(
-    box: _Box, loss: Loss, cone: Cone, upper: FloatArray, v: FloatArray, mu: float, max_iter: int
+    box: _Box, loss: Loss, cone: Cone, upper: FloatArray, v: FloatArray, mu: float, max_iter: int, precision: float = 1e-3
 ) -> tuple[FloatArray, bool]:
     """Newton's method for one weight mu of the barrier, from an interior point to another."""
     limited = np.isfinite(upper)
@@ -87,7 +96,7 @@ def _newton(
         curvature.flat[:: len(v) + 1] += RIDGE * float(curvature.sum(axis=1).max())  # a direction may not matter at all
         step = cone.effects_step(curvature, residual)
         decrease = -float(residual @ step)
-        if decrease <= 1e-3 * mu:
+        if decrease <= precision * mu:
             return v, True
         length = 1.0
         while not value(v + length * step) < here and length > 1e-10:
@@ -108,8 +117,13 @@ def best_point_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-6, ma
     """Return the point of the cone with ``exp(X) <= A`` that fits best, by alternating directions between the two constraints.
 
     The data are positive, but for an ignored diagonal, and the metric is uniform. At the end both residuals, relative to the size
-    of X, are at most `tol`.
+    of X, are at most `tol`. Where effects are free, log-scalings alone are tried first: their dual point tells whether an
+    embedding would pay its penalty.
     """
+    if cone.free_effects and trace:
+        v, slope, converged = _scalings_and_slope(loss, cone)
+        if converged and cone.smallest_eigenvalue(slope) >= -trace:
+            return UnderApproximation(Point(v, np.zeros((len(v), 0))), True)
     upper = _log_data(loss)
     finite = np.where(np.isfinite(upper), upper, 0.0)
     rho = 0.5 * float(loss.curvature(finite).mean()) + 1e-300
