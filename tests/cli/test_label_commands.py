@@ -60,6 +60,13 @@ def test_labels_are_read_from_text(tmp_path):
         assert read_labels(path, ["a", "b"]) == ["x", "y"], text
 
 
+def test_nodes_that_the_graph_does_not_have_are_left_out_with_a_sentence(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_text("a,x\nb,y\nc,y\n")
+    with pytest.warns(UserWarning, match="names a node that the graph does not have, 'c' for one; left out"):
+        assert read_labels(path, ["a", "b"]) == ["x", "y"]
+
+
 @pytest.mark.parametrize("text", ["a,x\n", "x\ny\nz\n", "", "a,x\nb\n"])
 def test_labels_that_do_not_fit_are_refused(tmp_path, text):
     path = tmp_path / "labels.txt"

@@ -230,6 +230,13 @@ def test_what_is_missing_is_said_in_a_sentence(club, monkeypatch, package):
         report.html(club)
 
 
+def test_the_page_says_whether_an_optimum_is_the_only_one():
+    found = cvxnmf.partition(nx.karate_club_graph(), objective="modularity", prove=True, weight=None)
+    page = report.html(found)
+    assert "it is optimal." in page
+    assert "No other partition is optimal." in page
+
+
 def test_clusters_say_how_many_nats_they_save():
     found = cvxnmf.partition(nx.ring_of_cliques(6, 5))
     assert "6 clusters, -" in repr(found)

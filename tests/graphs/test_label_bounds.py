@@ -293,6 +293,13 @@ def test_what_is_wrong_is_said_in_a_sentence(change, message):
 def test_graphs_without_edges_or_with_one_node():
     assert cvxnmf.verify_labels(np.zeros((3, 3)), [0, 1, 2]).gap == 0
     assert cvxnmf.verify_labels(np.ones((1, 1)), [0]).gap == 0
+    assert cvxnmf.verify_labels(np.zeros((3, 3)), [0, 1, 2], "cpm", 1 / 3).gap < 1e-11
+
+
+def test_names_that_the_graph_does_not_have_are_left_out_with_a_warning():
+    with pytest.warns(UserWarning, match="the name 'x', that the graph does not have; left out"):
+        certificate = cvxnmf.verify_labels([("a", "b"), ("b", "c")], {"a": 0, "b": 0, "c": 1, "x": 1})
+    assert certificate.gap >= 0
 
 
 def test_communities_of_networkx_are_labels():

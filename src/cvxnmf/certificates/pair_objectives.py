@@ -152,7 +152,7 @@ class PairObjective:
 
     def _longest_row(self) -> int:
         ends = np.concatenate([self.rows, self.columns])
-        return int(np.bincount(ends).max())
+        return int(np.bincount(ends, minlength=1).max())
 
 
 class Bound(NamedTuple):

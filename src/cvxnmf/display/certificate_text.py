@@ -78,6 +78,8 @@ def describe(certificate: Certificate) -> Description:
 
 def _safe_bound(certificate: Certificate, digits: int = 7) -> str:
     """Return the bound, rounded so that what is printed is proved too."""
+    if certificate.bound == certificate.value:  # printed alike
+        return number(certificate.bound, digits)
     return (lower_bound if certificate.sense == "min" else upper_bound)(certificate.bound, digits)
 
 

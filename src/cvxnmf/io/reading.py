@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,7 +119,11 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> list[str]
     clusters = {row[0].strip(): row[place].strip() for row in rows}
     missing = next((str(node) for node in nodes if str(node) not in clusters), None)
     if missing is not None:
-        raise FileError(f"{path} has no cluster for the node {missing!r}.")
+        raise FileError(f"{path} has no cluster for the node {missing!r}; it needs a line for every node of the graph.")
+    strangers = clusters.keys() - {str(node) for node in nodes}
+    if strangers:
+        many = f"{len(strangers):,} nodes" if len(strangers) > 1 else "a node"
+        warnings.warn(f"{path} names {many} that the graph does not have, {min(strangers)!r} for one; left out.", stacklevel=2)
     return [clusters[str(node)] for node in nodes]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[s
         heading = f"Its factors, {count(partition.n_clusters, 'column')}"
         certificates.append((heading, describe(partition.rank_certificate)))
     if partition.label_certificate_at_hand is not None:
-        certificates.append(("Its labels", describe(partition.label_certificate_at_hand)))
+        text = describe(partition.label_certificate_at_hand)
+        certificates.append(("Its labels", replace(text, basis=f"{text.basis} {partition.uniqueness}".rstrip())))
     solution, bound = partition.solution, partition.certificate.bound
     penalty = _penalty(partition)
     spectrum = _spectrum_note(partition, penalty)
@@ -79,7 +81,10 @@ def _next_best(partition: Partition) -> str:
         return ""
     length, k = min(others)
     longer = length - found[partition.n_clusters]
-    return f"{k:,} would take {longer:,.0f} nats more" if longer >= 0 else f"{k:,} would take {-longer:,.0f} nats less"
+    if longer >= 0:
+        return f"{k:,} would take {longer:,.0f} nats more"
+    why = "; the directions above the noise edge decide" if k == 1 else ""
+    return f"{k:,} would take {-longer:,.0f} nats less{why}"
 
 
 def _matrix_lead(partition: Partition, edges: EdgeList) -> str:

@@ -119,7 +119,12 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
     if isinstance(labels, Mapping):
         missing = next((node for node in nodes if node not in labels), None)
         if any(node not in labels for node in nodes):
-            validation.refuse(f"labels has no entry for the node {missing!r}.")
+            validation.refuse(f"labels has no entry for the node {missing!r}; give every node of the graph a cluster.")
+        known = set(nodes)
+        strangers = [name for name in labels if name not in known]
+        if strangers:
+            some = f"{len(strangers):,} names, {strangers[0]!r} for one" if len(strangers) > 1 else f"the name {strangers[0]!r}"
+            warnings.warn(f"labels has {some}, that the graph does not have; left out.", UserWarning, stacklevel=3)
         labels = [labels[node] for node in nodes]
     given = labels if hasattr(labels, "shape") else list(labels) if hasattr(labels, "__iter__") else [labels]
     try:
