@@ -12,6 +12,8 @@ EXAMPLES = {script.stem: script for script in sorted((Path(__file__).parent.pare
 IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 #: Needs a file that is not part of the package.
 NEEDS_DATA = {"hyperspectral_unmixing": "samson.mat"}
+#: Need a package that is not among the dependencies of the tests, and say so without.
+NEEDS_PACKAGE = {"single_cells": "anndata"}
 
 
 @pytest.fixture
@@ -19,7 +21,8 @@ def run(tmp_path, monkeypatch, capsys):
     """Run an example in a folder of its own, and return what it prints; warnings are errors."""
 
     def printed(name):
-        for module in IMPORT.findall(EXAMPLES[name].read_text(encoding="utf8")):
+        needed = [NEEDS_PACKAGE[name]] if name in NEEDS_PACKAGE else []
+        for module in [*needed, *IMPORT.findall(EXAMPLES[name].read_text(encoding="utf8"))]:
             pytest.importorskip(module)
         monkeypatch.setenv("MPLBACKEND", "agg")
         monkeypatch.chdir(tmp_path)

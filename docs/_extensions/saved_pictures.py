@@ -19,6 +19,7 @@ ORDER = (
     "digits",
     "missing_values",
     "hyperspectral_unmixing",
+    "single_cells",
     "kernel_features",
     "paper_figure_1",
 )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from cvxnmf.graphs.label_bounds.verify import verify_labels
     from cvxnmf.graphs.partition import partition
     from cvxnmf.graphs.quality import performance
+    from cvxnmf.io.cells import factorize_cells
     from cvxnmf.io.results import load, save
+    from cvxnmf.nmf.consensus import consensus
     from cvxnmf.nmf.descent import classical_nmf
     from cvxnmf.nmf.factorize import factorize
     from cvxnmf.nmf.rank_choice import choose_rank
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from cvxnmf.results import (
         CoClusters,
         ComponentTop,
+        Consensus,
         CPFactor,
         Factorization,
         Hierarchy,
@@ -54,6 +57,7 @@ __all__ = [
     "CertificateError",
     "CoClusters",
     "ComponentTop",
+    "Consensus",
     "Factorization",
     "GraphPartitioner",
     "Hierarchy",
@@ -74,9 +78,11 @@ __all__ = [
     "choose_rank",
     "classical_nmf",
     "cocluster",
+    "consensus",
     "exp_factor",
     "factor_rank_two",
     "factorize",
+    "factorize_cells",
     "load",
     "non_negative_factorization",
     "nonsymmetric",
@@ -99,6 +105,7 @@ _ROOMS = {
         "CPFactor",
         "CoClusters",
         "ComponentTop",
+        "Consensus",
         "Factorization",
         "Hierarchy",
         "Interrupted",
@@ -123,6 +130,8 @@ _ROOMS = {
     "nmf.verify": ("verify",),
     "nmf.descent": ("classical_nmf",),
     "nmf.factorize": ("factorize",),
+    "nmf.consensus": ("consensus",),
+    "io.cells": ("factorize_cells",),
     "nmf.rank_choice": ("choose_rank",),
     "io.results": ("load", "save"),
     "graphs.block_graph": ("block_graph",),

@@ -14,7 +14,7 @@ from cvxnmf.certificates.row_chunks import mapped_file
 from cvxnmf.chunked.local import LocalChunks
 from cvxnmf.chunked.matrix import ChunkedMatrix
 from cvxnmf.chunked.memory import DEFAULTS, Settings, limit_in_bytes, memory_plan, unlimited_plan
-from cvxnmf.chunked.sources import ArrayRows, DaskRows, FileRows, MappedRows, RowSource
+from cvxnmf.chunked.sources import ArrayRows, DaskRows, FileRows, MappedRows, RowSource, StoredRows
 from cvxnmf.linalg.threads import thread_count
 
 #: Float64 copies of the data that work in memory holds.
@@ -23,12 +23,24 @@ COPIES_IN_MEMORY = 3
 
 def needs_chunks(A: Any, memory_limit: Any = None, client: Any = None) -> bool:
     """Whether data are worked on in row chunks: somebody asks for it, or they are chunks or a file too large for this machine."""
-    return memory_limit is not None or client is not None or isinstance(A, ChunkedMatrix) or is_dask(A) or too_large(A)
+    return (
+        memory_limit is not None
+        or client is not None
+        or isinstance(A, ChunkedMatrix)
+        or is_dask(A)
+        or is_stored(A)
+        or too_large(A)
+    )
 
 
 def is_dask(A: Any) -> bool:
     """Whether it is a dask array; dask is not imported for the question."""
     return hasattr(A, "to_delayed") and hasattr(A, "chunks")
+
+
+def is_stored(A: Any) -> bool:
+    """Whether it is a matrix in an HDF5 or zarr file, dense, or sparse as AnnData keeps it, that is read by slices."""
+    return type(A).__module__.partition(".")[0] in ("h5py", "zarr", "anndata") and hasattr(A, "dtype") and hasattr(A, "shape")
 
 
 def too_large(A: Any, memory: float | None = None) -> bool:
@@ -82,6 +94,8 @@ def matrix_shape(A: Any) -> tuple[int, int]:
 
 def _source(A: Any) -> RowSource:
     """Rows of a file where there is one, else of an array."""
+    if is_stored(A):
+        return StoredRows(A)
     root = None if isinstance(A, np.ma.MaskedArray) else mapped_file(A)
     if root is not None:
         return (FileRows.of(A, root) if isinstance(A, np.memmap) else None) or MappedRows(A, root)

@@ -49,6 +49,20 @@ class ArrayRows:
         return self.A[first:stop]
 
 
+class StoredRows:
+    """Rows of a matrix in an HDF5 or zarr file, dense or in compressed rows."""
+
+    def __init__(self, A: Any) -> None:
+        if getattr(A, "format", "csr") != "csr":
+            validation.refuse("A is stored by columns (csc), which cannot be read in rows; store it as csr first.")
+        self.A, self.shape, self.dtype = A, tuple(A.shape), A.dtype
+
+    def read(self, first: int, stop: int) -> Any:
+        """A slice, which the file's library reads."""
+        rows = self.A[first:stop]
+        return sp.csr_array(rows) if sp.issparse(rows) else np.asarray(rows)
+
+
 class MappedRows:
     """Rows of any view of a memory-mapped file, through the map, and their pages given back."""
 

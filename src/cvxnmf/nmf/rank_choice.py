@@ -137,7 +137,7 @@ class Comparison:
     def __init__(self, A: Any, ranks: tuple[int, ...], loss: NMFLoss, n_masks: int, callback: Any) -> None:
         self.ranks, self.loss, self.n_masks, self.callback = ranks, loss, n_masks, callback
         self.A = sample_rows(A, ranks[-1])
-        self.rng = np.random.default_rng(_digest(self.A))
+        self.rng = np.random.default_rng(data_digest(self.A))
         self.fits: list[dict[int, Fit]] = []
         self.stopped = False
 
@@ -264,7 +264,7 @@ def sample_rows(A: Any, most_components: int) -> Any:
     return part if sp.issparse(part) else np.where(np.isnan(part).all(axis=0), 0.0, part)  # columns of which nothing is known
 
 
-def _digest(A: Any) -> int:
+def data_digest(A: Any) -> int:
     """A seed that follows from the data."""
     seal = hashlib.sha256(repr(A.shape).encode())
     for part in (A.data, A.indices, A.indptr) if sp.issparse(A) else (A,):

@@ -1,6 +1,7 @@
 """What the package hands back: status, iterates, solutions, factors and partitions; data and small accessors."""
 
 from cvxnmf.results.coclusters import CoClusters
+from cvxnmf.results.consensus import Consensus
 from cvxnmf.results.factorization import CPFactor, Factorization, Level
 from cvxnmf.results.hierarchy import Hierarchy
 from cvxnmf.results.partition import Partition
@@ -15,6 +16,7 @@ __all__ = [
     "CPFactor",
     "CoClusters",
     "ComponentTop",
+    "Consensus",
     "FactorPoint",
     "Factorization",
     "Hierarchy",

@@ -1,0 +1,38 @@
+"""Factors on which many starts agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cvxnmf.results.factorization import Factorization
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """Factors from the components that many random starts have in common, and how far they agree.
+
+    Attributes
+    ----------
+    result : Factorization
+        Descended from the medians of the clusters of components.
+    silhouette : float
+        Mean silhouette of the clusters, cNMF's stability: 1 where all starts agree.
+    tightness : tuple of float
+        Mean cosine of the components of each cluster with one another.
+    kept : float
+        Share of the components that were dense enough to count.
+    values : tuple of float
+        The losses that the starts came to.
+    """
+
+    result: Factorization
+    silhouette: float
+    tightness: tuple[float, ...]
+    kept: float
+    values: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Consensus: {self.result.n_components} components of {len(self.values)} starts, "
+            f"silhouette {self.silhouette:.2f}, {self.kept:.0%} kept>"
+        )
