@@ -161,3 +161,14 @@ def test_directions_enter_under_the_papers_limit(name):
     A = nx.to_numpy_array(getattr(nx, f"{name}_graph")(), weight=None)  # a rank that is too low was never left on the first
     solution = cvxnmf.solve(cvxnmf.symmetric(A, "mse-paper"), tol=1e-4, max_iter=60)
     assert solution.certificate.relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("loss", ["kl", "mse-paper"])
+def test_parts_of_a_disconnected_graph_take_as_few_steps_as_alone(loss):
+    first, second = nx.relaxed_caveman_graph(4, 8, 0.2, seed=3), nx.barabasi_albert_graph(30, 2, seed=1)
+    both = cvxnmf.symmetric(nx.to_numpy_array(nx.disjoint_union(first, second)), loss, metric="uniform")
+    assert all(component.loss.A.flags.c_contiguous for component in both.components)
+    alone = [cvxnmf.solve(cvxnmf.symmetric(nx.to_numpy_array(part), loss, metric="uniform")) for part in (first, second)]
+    solution = cvxnmf.solve(both)
+    assert solution.n_iter == sum(part.n_iter for part in alone)
+    assert solution.certificate.relative_gap <= 1e-4

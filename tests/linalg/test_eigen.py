@@ -57,3 +57,11 @@ def test_matrices_that_fall_apart_have_all_their_eigenvalues(n):
 def test_factors_of_data_that_fall_apart():
     for data in (BLOCKS, sp.csr_array(BLOCKS)):
         assert cvxnmf.factorize(data, 1, loss="kl").value > 0
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_outer_products_are_added_in_place_however_a_matrix_lies(order):
+    M, x, y = np.array(random_symmetric(5, 1), order=order), np.arange(5.0), np.ones(5)
+    expected = M + np.outer(x, y)
+    eigen.add_outer(M, x, y)
+    np.testing.assert_allclose(M, expected)

@@ -251,7 +251,7 @@ def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricS
 
 def _part(A: Any, nodes: Index) -> Any:
     """Rows and columns `nodes` of A, A itself when that is all of it."""
-    return A if len(nodes) == A.shape[0] else A[nodes][:, nodes]
+    return A if len(nodes) == A.shape[0] else A[nodes][:, nodes] if sp.issparse(A) else A[np.ix_(nodes, nodes)]
 
 
 def _metric(degrees: FloatArray, kept: Index, metric: str | FloatArray) -> FloatArray:

@@ -20,8 +20,11 @@ SMALLEST_GRAM_SHARE = 1e-5
 
 
 def add_outer(M: FloatArray, x: FloatArray, y: FloatArray) -> None:
-    """Add ``x y'`` to M in place, without forming it."""
-    sl.blas.dger(1.0, y, x, a=M.T, overwrite_a=True)  # transposed, a C array is what BLAS wants
+    """Add ``x y'`` to M in place, without forming it where M lies in rows."""
+    if M.flags.c_contiguous:
+        sl.blas.dger(1.0, y, x, a=M.T, overwrite_a=True)  # transposed, a C array is what BLAS wants; of others it takes a copy
+    else:
+        M += np.outer(x, y)
 
 
 def eigenpairs_between(B: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
