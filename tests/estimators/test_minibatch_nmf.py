@@ -83,3 +83,11 @@ def test_function_form():
         non_negative_factorization(X, update_H=False)
     with pytest.raises(ValueError, match="H has 19 columns, but X has 20 features"):
         non_negative_factorization(X, H=H[:, :19], update_H=False)
+
+
+def test_progress_is_a_few_lines(capsys):
+    MiniBatchNMF(2, batch_size=50, max_iter=3, tol=0, verbose=1).fit(X)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "MiniBatchNMF [" in printed.err
+    assert printed.err.count("\n") < 5

@@ -17,9 +17,11 @@ from cvxnmf.estimators.conventions import loss_name, reconstruction_error, requi
 from cvxnmf.estimators.nmf import NMF, Plan
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.nmf.streaming import Streaming
 from cvxnmf.nmf.verify import factor_loss
+from cvxnmf.results import Iterate
 
 
 class MiniBatchNMF(NMF):
@@ -58,7 +60,7 @@ class MiniBatchNMF(NMF):
     random_state : int, RandomState or None
         For ``init="random"``; nothing else is random.
     verbose : int
-        Whether to show progress on the standard error stream: a changing line, or a few.
+        Whether to show progress of `fit` on the standard error stream, the loss per row: a changing line, or a few.
 
     Attributes
     ----------
@@ -194,11 +196,13 @@ class MiniBatchNMF(NMF):
         keep, progress = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement)
         batches = itertools.cycle(list(gen_batches(m, size)))
         per_pass = -(-m // size)
-        self.n_steps_ = 0
+        self.n_steps_, show = 0, shown(self.verbose, type(self).__name__, self.max_iter * per_pass, None)
         for rows in itertools.islice(batches, self.max_iter * per_pass):
             U = None if self.fresh_restarts else codes[rows]
             codes[rows], cost, moved = self._stream.step(X[rows], keep, U, self.fresh_restarts_max_iter, self.tol)
             self.n_steps_ += 1
+            if show is not None:
+                show(Iterate(self.n_steps_, 0.0, cost, 0.0, codes.shape[1]))
             if self.n_steps_ > 1 and (moved <= self.tol > 0 or progress.has_ended(cost)):
                 break
         else:
