@@ -59,6 +59,8 @@ LIMITS = ((resource.RLIMIT_CPU, 120), (resource.RLIMIT_AS, 8 << 30))
 ASLEEP = 60
 #: Parts of the tree that say something, or name types, and take no part in a proof.
 SILENT = (ast.JoinedStr, ast.FormattedValue)
+#: Parts of an expression that are shown with what is around them.
+PARTS = (ast.Constant, ast.Name, ast.Attribute, ast.UnaryOp, ast.keyword, ast.Slice, ast.Tuple)
 #: Arguments that save time, or assert what the code around them makes true.
 MATTERLESS = ("strict", "overwrite_a", "check_finite", "copy")
 
@@ -115,8 +117,10 @@ def mutate(tree, number, change):
     """A copy of the tree with one change, and the change in words."""
     tree = copy.deepcopy(tree)
     node = list(ast.walk(tree))[number]
-    around = next((up for up in ast.walk(tree) if any(inner is node for inner in ast.iter_child_nodes(up))), node)
-    shown = node if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.Raise | ast.AugAssign) else around
+    shown = node
+    while isinstance(shown, PARTS):  # which say little alone
+        inner = shown
+        shown = next(up for up in ast.walk(tree) if any(child is inner for child in ast.iter_child_nodes(up)))
     before = _words(shown)
     if change == "skip":
         for parent in ast.walk(tree):

@@ -33,6 +33,8 @@ def test_a_short_slice(name, tmp_path):
 
 
 FINDS = [
+    lambda: cvxnmf.partition([(0, float("nan")), (1, 2)]),
+    lambda: cvxnmf.partition([(0, 1), (None, 2), (1, 2)]),
     lambda: cvxnmf.factor_rank_two(np.zeros((3, 3))),
     lambda: cvxnmf.factor_rank_two(np.full((3, 3), 1e300)),
     lambda: cvxnmf.exp_factor(np.array(1.0)),

@@ -312,3 +312,25 @@ def test_spaces_share_the_probability_of_failing():
     alone = krylov.deflate(lambda X: M @ X, Q, np.random.RandomState(0), space, 1e-12 / 3)  # noqa: NPY002
     assert len(bounds) == 3
     assert bounds[0].upper[0] == pytest.approx(alone.top, rel=1e-9)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_tails_are_those_of_their_spaces(symmetric):
+    """The same bound from the parts, where values lie so close that what a space leaves open counts."""
+    A = sp.random_array((260, 260), density=0.1, rng=np.random.default_rng(0)).tocsr()
+    A = sp.csr_array((A + A.T) / 2) if symmetric else A
+    A.sort_indices()
+    M, k, energy = A if symmetric else sp.csr_array(A.T @ A), 20, float(A.data @ A.data)
+    source = krylov.random_source(np.array(A.shape), A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data)
+    Q = leading.leading_vectors(M, k, source.standard_normal(260))
+
+    def taken(values):
+        return float(np.sum(np.maximum(values, 0.0) ** (2 if symmetric else 1)))
+
+    spaces = [krylov.Krylov(4, depth, not symmetric) for depth in (12, 24, 48)]
+    bounds = krylov.leading_eigenvalues(lambda X: M @ X, Q, source, spaces, k, taken)
+    first = next(bounds)
+    proof = prove(A, "lanczos", terms(k, symmetric), {})
+    open_now, wanted = taken(first.upper) - taken(first.found), energy - min(taken(each.upper) for each in (first, *bounds))
+    assert open_now > 1e-3 * wanted
+    assert proof.bound == pytest.approx(wanted, rel=1e-6)

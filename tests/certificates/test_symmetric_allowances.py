@@ -223,3 +223,14 @@ def test_dual_points_given_by_factors():
             statement(trace=4.0).prove(A, "dual", witness | {name: array})
     for share in (0.0, 1.0):
         symmetric.factor_arrays(witness | {"share": np.array([share])}, 4)
+
+
+def test_rows_of_several_chunks():
+    """More nodes than a chunk has rows: sums are those of the rows, whatever the chunk."""
+    n = 150
+    A = 1.0 + np.add.outer(np.arange(n) % 3, np.arange(n) % 3)
+    assert dual(A).rows == pytest.approx(2 * A.sum(axis=1), rel=1e-14)
+    assert accepted(A, A).rigorous
+    S = np.eye(n) + 0.5 * np.eye(n, k=1) + 0.5 * np.eye(n, k=-1) + np.diag(np.arange(n) * 0.1)
+    plain = cvxnmf.certificates.DoublyNonnegativeStatement(0.0, 0.0)
+    assert plain.prove(A, "dual", {"S": S, "N": np.zeros((n, n))}).rigorous

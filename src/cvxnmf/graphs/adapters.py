@@ -132,6 +132,8 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
             "Three tuples of three numbers may be edges with weights or an adjacency matrix; "
             'pass numpy.array(rows), or a data frame with columns "source", "target" and "weight".'
         )
+    if any(name is None or (isinstance(name, float) and np.isnan(name)) for edge in edges for name in edge[:2]):
+        validation.refuse("An edge of the list lacks the name of a node (None or NaN); leave it out, or name its nodes.")
     _require_weights(weight, False)
     weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
     names = dict.fromkeys(name for edge in weighted for name in edge[:2])
