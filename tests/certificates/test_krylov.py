@@ -334,3 +334,9 @@ def test_tails_are_those_of_their_spaces(symmetric):
     open_now, wanted = taken(first.upper) - taken(first.found), energy - min(taken(each.upper) for each in (first, *bounds))
     assert open_now > 1e-3 * wanted
     assert proof.bound == pytest.approx(wanted, rel=1e-6)
+
+
+def test_products_that_are_not_finite_are_refused():
+    for bad in (np.nan, np.inf):
+        with pytest.raises(cvxnmf.CertificateError, match="missing entries, or are too large"):
+            krylov.finite(np.array([1.0, bad]))
