@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from cvxnmf import __version__
 from cvxnmf.cli import terminal
 from cvxnmf.cli.exit_codes import ERROR, INTERRUPTED, USAGE
-from cvxnmf.cli.interruption import supervise
+from cvxnmf.cli.interruption import HEARD, supervise
 
 __all__ = ["main"]
 
@@ -53,6 +53,8 @@ def _run(options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("CVXNMF_TRACEBACK"):
             raise
+        if isinstance(error, ImportError) and HEARD.is_set():  # imports of compiled modules say so of an interrupt
+            error = KeyboardInterrupt()
         _note_last(sentence(error))
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else ERROR
 

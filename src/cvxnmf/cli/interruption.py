@@ -28,6 +28,8 @@ LOOK, WATCH = 0.02, 0.5
 UNFINISHED = ".cvxnmf-{}-*.part"
 #: Signals that ask the program to end.
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+#: Whether one of them was raised as a KeyboardInterrupt; an import that meets it may raise an ImportError instead.
+HEARD = threading.Event()
 
 
 def supervise(work: Callable[[], int], outputs: list[str]) -> int:
@@ -46,9 +48,7 @@ def supervise(work: Callable[[], int], outputs: list[str]) -> int:
         _on_signals(_raise_once)
         sys.unraisablehook = _raise_again
         threading.Thread(target=_end_with, args=(program,), daemon=True).start()
-        code = work()
-        heard = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        return INTERRUPTED if heard and code == ERROR else code  # an import that was interrupted is an ImportError
+        return work()
     _on_signals(signal.default_int_handler)
     ended = _wait(child)
     return _after_kill(outputs, began, child) if ended is None else ended
@@ -64,6 +64,7 @@ def _on_signals(handler: Any) -> None:
 def _raise_once(number: int, frame: Any) -> None:
     """Raise KeyboardInterrupt, and ignore further signals: a terminal and the program may both send one."""
     _on_signals(signal.SIG_IGN)
+    HEARD.set()
     raise KeyboardInterrupt
 
 
