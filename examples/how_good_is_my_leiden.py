@@ -16,7 +16,7 @@ import cvxnmf
 graphs = {
     "karate club": nx.karate_club_graph(),
     "Les Misérables": nx.les_miserables_graph(),
-    "random hubs": nx.barabasi_albert_graph(100, 2, seed=0),
+    "random hubs": nx.barabasi_albert_graph(50, 2, seed=0),
 }
 runs, proofs = {}, {}
 for name, graph in graphs.items():
@@ -33,8 +33,8 @@ for name, graph in graphs.items():
 
 # %%
 # Where the best run meets the bound, it is optimal, and no search could have told. On the
-# random graph all ten seeds stay below the bound, which ``partition(graph, prove=True,
-# objective="modularity")`` shows to be the modularity of the best partition.
+# random graph the seeds differ by four percent, and only the bound says that the best of
+# them cannot be improved.
 
 figure, axes = plt.subplots(figsize=(6.4, 3.0), layout="constrained")
 for place, name in enumerate(graphs):
@@ -45,7 +45,7 @@ for place, name in enumerate(graphs):
     shares = [value / bound for value in runs[name]]
     axes.plot([place] * 10, shares, "o", color="#e08a1e", label=label)
 axes.set_xticks(range(len(graphs)), graphs)
-axes.set_ylim(0.97, 1.01)
+axes.set_ylim(0.95, 1.01)
 axes.set_ylabel("modularity over the bound")
-axes.legend(frameon=False, loc="lower right")
+axes.legend(frameon=False, loc="lower left")
 figure.savefig("how-good-leiden.png", dpi=150)
