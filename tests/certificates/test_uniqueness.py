@@ -1,6 +1,7 @@
 """Uniqueness of factors: proved, refuted by other factors, or unknown; against enumeration by another program."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -88,6 +89,37 @@ def test_the_condition_is_that_of_an_independent_enumeration(k):
         assert abs(largest - 1) > 1e-6
         assert found.status == ("proved" if largest < 1 else "unknown")
         seen.add(found.status)
+    assert seen == {"proved", "unknown"}
+
+
+def exactly_scattered(F):
+    """The condition by all extreme rays: whole-number vectors normal to k - 1 rows, with no negative product."""
+    k, rays = F.shape[1], set()
+    for rows in itertools.combinations(np.unique(F, axis=0), k - 1):
+        minors = [round((-1) ** j * np.linalg.det(np.delete(rows, j, axis=1))) for j in range(k)]
+        products = F @ minors
+        if any(minors) and (products.min() >= 0 or products.max() <= 0):
+            sign = 1 if products.max() > 0 else -1
+            divisor = math.gcd(*minors)
+            rays.add(tuple(sign * entry // divisor for entry in minors))
+    inside = [sum(ray) ** 2 - sum(entry * entry for entry in ray) for ray in rays]
+    return all(sum(ray) > 0 and (c > 0 or (c == 0 and np.count_nonzero(ray) == 1)) for ray, c in zip(rays, inside, strict=True))
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_rows_on_the_hyperplanes_of_others(k):
+    """Small whole numbers, where many rows meet in a ray and rays lie on the condition's boundary."""
+    rng = np.random.default_rng(k)
+    seen = set()
+    for _ in range(150):
+        F = rng.integers(0, 4, (3 * k, k)) * (rng.random((3 * k, k)) < 0.7)
+        F = F[F.any(axis=1)].astype(float)
+        if np.linalg.matrix_rank(F) < k:
+            continue
+        found = factor_uniqueness(F, F)
+        if found.status != "refuted":
+            assert found.status == ("proved" if exactly_scattered(F) else "unknown")
+            seen.add(found.status)
     assert seen == {"proved", "unknown"}
 
 
