@@ -71,6 +71,10 @@ def test_a_room_imports_only_what_stands_above_it(room):
     assert all(ROOMS.index(other) < ROOMS.index(room) for other in imports(room))
 
 
+def test_types_are_shipped():
+    assert (SOURCE / "py.typed").exists()
+
+
 def test_the_tree_shows_the_architecture():
     folders = [path for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"]
     loose = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}

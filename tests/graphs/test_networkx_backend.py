@@ -31,6 +31,11 @@ def test_networkx_hands_its_functions_over(tmp_path):
     assert done.stdout.split() == ["4", "0.4198"]
 
 
+def test_networkx_loads_no_compiler_at_its_import():
+    code = "import sys, cvxnmf.graphs.networkx_backend; print(sorted({'numpy', 'numba', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
 def test_communities_are_sets_of_nodes():
     graph = nx.relabel_nodes(nx.ring_of_cliques(5, 4), {node: f"node {node}" for node in range(20)})
     for name in FUNCTIONS:

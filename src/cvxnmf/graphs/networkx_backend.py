@@ -1,14 +1,14 @@
 """A backend of networkx: ``nx.community.leiden_communities(G, backend="cvxnmf")``, and Louvain's function alike.
 
 Both raise the modularity; here it is raised by deterministic moves, refinement, aggregation and recombination, so that the same
-graph has the same communities for every seed.
+graph has the same communities for every seed. networkx reads this module at its own import, so it imports nothing heavy.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cvxnmf.graphs.partition import partition
+import cvxnmf
 
 #: The functions that the backend knows.
 FUNCTIONS = ("leiden_communities", "louvain_communities")
@@ -34,7 +34,7 @@ class Backend:
         """Communities of high modularity, by decreasing size; levels and seeds mean nothing here."""
         if not G.number_of_edges():
             return [{node} for node in G]
-        return partition(G, objective="modularity", resolution=float(resolution), weight=weight).communities()
+        return cvxnmf.partition(G, objective="modularity", resolution=float(resolution), weight=weight).communities()
 
     @staticmethod
     def louvain_communities(
