@@ -161,4 +161,4 @@ if not TYPE_CHECKING:  # type checkers know the names above, and no others
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -86,7 +86,7 @@ def test_factors_that_do_not_fit_are_one_sentence(table, tmp_path, capsys, facto
 
 def test_an_exact_fit_is_said_once(tmp_path, capsys):
     np.savetxt(tmp_path / "exact.csv", np.outer([1.0, 2, 3], [1.0, 2, 4, 8]), delimiter=",")
-    assert cli.main(["factorize", str(tmp_path / "exact.csv"), "-k", "1", "--quiet"]) == 0
+    assert cli.main(["factorize", str(tmp_path / "exact.csv"), "-k", "1", "--quiet", "--top", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:] == ["The fit is exact but for rounding, so nothing can be gained."]
 
@@ -130,3 +130,21 @@ def test_ranks_are_compared_and_the_best_is_taken(tmp_path, capsys):
     assert "ranks go up to 60" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main([*terms, "--ranks", "9:2"])
+
+
+def test_both_factors_go_to_standard_output(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("who,p,q,r\nx,1,2,3\ny,2,4,6\nz,1,1,1\n")
+    terms = ["factorize", str(tmp_path / "t.csv"), "-k", "1", "--quiet", "--output", "-"]
+    assert cli.main(terms) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rsplit(",", 1)[0] for line in lines] == ["factor,name", "U,x", "U,y", "U,z", "V,p", "V,q", "V,r"]
+    assert cli.main([*terms, "--json"]) == 1
+    assert "leave one out" in capsys.readouterr().err
+
+
+def test_components_are_shown_without_names_and_files_are_named(table, tmp_path, capsys):
+    out = tmp_path / "f.csv"
+    assert cli.main(["factorize", str(table), "-k", "2", "--output", str(out), "--top", "3"]) == 0
+    shown, said = capsys.readouterr()
+    assert "component" in shown
+    assert f"wrote {tmp_path / 'f-U.csv'} and {tmp_path / 'f-V.csv'}." in said

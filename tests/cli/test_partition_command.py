@@ -227,3 +227,33 @@ def test_labels_are_kept_when_the_proof_of_the_factors_is_interrupted(blocks, tm
     assert set(cvxnmf.load(target).nodes) == set(truth)
     assert cli.main(["partition", str(path), "--quiet", "--no-factors", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rank_certificate"] is None
+
+
+def test_labels_go_to_standard_output_and_come_back_from_json(blocks, tmp_path, capsys):
+    path, labels = blocks
+    assert cli.main(["partition", str(path), "--quiet", "--output", "-"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["node", "cluster", "membership"]
+    assert {row[0] for row in rows[1:]} == set(labels)
+    assert cli.main(["partition", str(path), "--output", str(tmp_path / "l.json"), "--top", "2"]) == 0
+    shown, said = capsys.readouterr()
+    assert ", …" in shown
+    assert f"wrote {tmp_path / 'l.json'}." in said
+    assert cli.main(["verify", str(path), str(tmp_path / "l.json"), "--objective", "modularity", "--quiet"]) == 0
+    assert "No partition of this graph" in capsys.readouterr().out
+
+
+def test_nodes_without_neighbours_are_told(tmp_path, capsys):
+    (tmp_path / "g.json").write_text(
+        '{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}], "links": [{"source": "a", "target": "b"}]}'
+    )
+    assert cli.main(["partition", str(tmp_path / "g.json"), "--quiet"]) == 0
+    assert "3 nodes (1 without neighbours), 1 edge," in capsys.readouterr().out
+
+
+def test_a_page_asks_for_its_packages_before_any_work(blocks, tmp_path, capsys, monkeypatch):
+    from cvxnmf.display.page import document
+
+    monkeypatch.setattr(document, "find_spec", lambda name: None)
+    assert cli.main(["partition", str(blocks[0]), "--report", str(tmp_path / "p.html")]) == 1
+    assert "pip install jinja2 matplotlib networkx" in capsys.readouterr().err

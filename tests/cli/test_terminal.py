@@ -65,7 +65,7 @@ def test_plain_lines_are_few(monkeypatch, capsys, installed):
     lines = capsys.readouterr().err.splitlines()
     assert 5 < len(lines) < 60
     assert lines[0] == "solving: karate"
-    assert lines[1].endswith("value 10, bound 9, gap 1e-01, goal 0.0001, 2 s")
+    assert lines[1].endswith("value 10, bound 9, gap 1e-01, goal 0.0001, 1 s")
 
 
 def test_a_table_cuts_only_its_last_column(capsys, monkeypatch):

@@ -48,6 +48,13 @@ def test_bad_usage_exits_with_two(arguments, capsys):
     assert "usage: cvxnmf" in capsys.readouterr().err
 
 
+def test_shells_complete_commands_options_and_choices(capsys):
+    for shell, words in (("bash", ("--objective", "modularity")), ("zsh", ("bashcompinit",)), ("fish", ("-l objective",))):
+        assert cli.main(["completion", shell]) == 0
+        script = capsys.readouterr().out
+        assert all(word in script for word in (*cli.COMMANDS, *words))
+
+
 def test_the_module_runs_as_a_program():
     answer = run("--version")
     assert answer.returncode == 0
@@ -67,7 +74,7 @@ def test_the_choices_in_the_help_are_those_of_the_files():
     [
         ([], "required: COMMAND; see cvxnmf --help"),
         (["partitoin", "x"], "there is no command 'partitoin'; did you mean partition? See cvxnmf --help"),
-        (["zzz"], "the commands are demo, partition, factorize, verify, reproduce. See cvxnmf --help"),
+        (["zzz"], "the commands are demo, partition, factorize, verify, reproduce, completion. See cvxnmf --help"),
     ],
 )
 def test_a_wrong_command_says_where_help_is(arguments, words, capsys):

@@ -1,5 +1,7 @@
 """Graphs of other packages: names, weights, loops and directions, and what is refused."""
 
+from types import SimpleNamespace
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -209,3 +211,10 @@ def test_a_partition_says_what_was_read(graph, origin):
     found = cvxnmf.partition(graph, 2)
     assert (len(found.nodes), found.origin) == (4, origin)
     assert f"Partition of 4 nodes of {origin} into" in str(found)
+
+
+def test_ends_of_edges_in_rows_and_anndata_are_told_what_to_pass():
+    with pytest.raises(ValueError, match="numpy.transpose"):
+        named_graph((np.array([0, 1, 2]), np.array([1, 2, 0])))
+    with pytest.raises(ValueError, match="connectivities"):
+        named_graph(SimpleNamespace(obsp={}, X=np.eye(3)))

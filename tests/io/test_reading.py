@@ -24,7 +24,8 @@ from cvxnmf.io.reading import read_factors
         ("g.txt", b"# only comments\n", "only comments"),
         ("g.csv", b"source,target\n", "a header and no edges"),
         ("g.txt", b"a\0b\n", "neither text nor in a format known"),
-        ("g.txt", "a b\n".encode("utf-16"), "UTF-16"),
+        ("g.txt", b"\xff\xfea", "UTF-8"),
+        ("g.xlsx", b"PK", "save the sheet as CSV"),
         ("g.txt.gz", b"a b\n", "not packed with gzip"),
         ("g.txt.gz", gzip.compress(b"a b\n" * 1000, mtime=0)[:-9], "damaged or incomplete gzip"),
         ("g.npy", b"a b\n", "does not begin like one"),
@@ -195,3 +196,21 @@ def check_read_or_refused(path, content):
             assert found.A.ndim == 2
             if read is read_graph:
                 assert found.A.shape == (len(found.nodes), len(found.nodes))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_text_with_a_byte_order_mark_is_read(tmp_path, encoding):
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path = written(tmp_path, "g.csv", f"{mark}source,target\nÄnne,Bo\nBo,Cy\n".encode(encoding))
+    assert read_graph(path).nodes == ("Änne", "Bo", "Cy")
+
+
+def test_parquet_holds_edges_or_a_table(tmp_path):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "weight": [1.5, 2.0]}).to_parquet(tmp_path / "g.parquet")
+    np.testing.assert_array_equal(dense(read_graph(tmp_path / "g.parquet")), [[0, 1.5, 0], [1.5, 0, 2], [0, 2, 0]])
+    pandas.DataFrame({"who": ["x", "y"], "p": [0.1, 0.2], "q": [3.0, 4.0]}).to_parquet(tmp_path / "t.parquet")
+    table = read_matrix(tmp_path / "t.parquet")
+    assert (table.rows, table.columns) == (("x", "y"), ("p", "q"))
+    np.testing.assert_array_equal(table.A, [[0.1, 3.0], [0.2, 4.0]])

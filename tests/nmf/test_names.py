@@ -130,3 +130,14 @@ def test_frames_without_numbers_are_refused():
 def test_top_refuses_what_makes_no_sense(terms, sentence):
     with pytest.raises(ValueError, match=sentence):
         cvxnmf.factorize(data(), 2).top(**terms)
+
+
+def test_a_single_column_of_text_names_the_rows_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"who": ["Ann", "Bob", "Cy"], "x": [1.0, 2, 3], "y": [3, 2, 1.0]})
+    result = cvxnmf.factorize(frame, 1)
+    assert (result.row_names, result.column_names) == (("Ann", "Bob", "Cy"), ("x", "y"))
+    with pytest.raises(ValueError, match="'who', 'city'"):
+        cvxnmf.factorize(frame.assign(city=["a", "b", "c"]), 1)
+    with pytest.raises(ValueError, match=r"not numbers \('city'\)"):
+        cvxnmf.factorize(frame.assign(city=["a", "b", "c"]).set_index("who"), 1)

@@ -17,7 +17,7 @@ from cvxnmf.chunked.memory import Settings
 #: States of a client that will not work again.
 CLOSED = ("closed", "closing")
 GONE = "The Dask scheduler is gone, and with its workers the factors so far; start the cluster anew and try again."
-MISSING = "Working on a Dask cluster needs the packages dask and distributed; install them with: pip install 'cvxnmf[dask]'"
+MISSING = "Working on a Dask cluster needs dask and distributed; install them with: pip install 'dask[array]' distributed"
 
 
 def open_connection(client: Any, settings: Settings) -> Connection | None:

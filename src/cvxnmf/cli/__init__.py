@@ -26,7 +26,7 @@ from cvxnmf.cli.interruption import HEARD, supervise
 __all__ = ["main"]
 
 #: Modules with a command each: ``add(commands)`` registers it and sets ``run``.
-COMMANDS = ("demo", "partition", "factorize", "verify", "reproduce")
+COMMANDS = ("demo", "partition", "factorize", "verify", "reproduce", "completion")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:  # called from Python, whose own process it is
         return _run(options)
     named = (getattr(options, name, None) for name in ("output", "report", "certificate", "save"))
-    return supervise(lambda: _run(options), [path for path in named if path])
+    return supervise(lambda: _run(options), [path for path in named if path and path != "-"])
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Nonnegative matrix factorisation with a proof: deterministic, globally solved, certified.",
         epilog="exit codes: 0 certified, 1 error, 2 usage, 3 finished above tolerance, 130 interrupted",
     )
-    parser.add_argument("--version", action="version", version=f"cvxnmf {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"cvxnmf {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"{__name__}.{name}").add(commands)

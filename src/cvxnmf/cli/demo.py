@@ -75,7 +75,7 @@ def _karate() -> Any:
     try:
         import networkx
     except ImportError:
-        raise ImportError("the demo needs networkx; install it with: pip install 'cvxnmf[app]'.") from None
+        raise ImportError("the demo needs networkx; install it with: pip install networkx.") from None
     return networkx.karate_club_graph()
 
 

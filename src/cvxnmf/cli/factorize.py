@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from cvxnmf.results import Factorization, RankChoice
 
 ENDINGS = {"--output": (".npz", ".csv", ".tsv", ".txt"), "--report": (".html", ".htm"), "--certificate": (".npz",)}
-#: Rows and columns of each component that are shown if they have names.
-NAMED_ITEMS = 5
+#: Rows and columns of each component that are shown.
+ITEMS = 5
 CODES = """\
 exit codes: 0 finished, and the certified gap is within --tol-gap if that is given, 1 error, 2 usage, 3 it is not,
             130 interrupted"""
@@ -44,11 +45,13 @@ def add(commands: Any) -> None:
     parser.add_argument("--tol", type=arguments.tolerance, default=1e-6, help="where descents end (default: %(default)s)")
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps of each (default: %(default)s)")
     arguments.add_bound(parser)
-    parser.add_argument("--output", metavar="FILE", help="write everything: .npz; NAME.csv or .tsv writes NAME-U and NAME-V")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write everything: .npz; NAME.csv or .tsv writes NAME-U and NAME-V; - prints both"
+    )
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the certificate: .npz")
-    words = f"show the N strongest rows and columns of each component (default: {NAMED_ITEMS} if they have names)"
-    parser.add_argument("--top", type=arguments.not_negative, metavar="N", help=words)
+    words = "show the N strongest rows and columns of each component (default: %(default)s)"
+    parser.add_argument("--top", type=arguments.not_negative, metavar="N", default=ITEMS, help=words)
     parser.add_argument("--shape", type=arguments.image_shape, metavar="HxW", help="draw the components on the page as images")
     arguments.add_showing(parser)
     arguments.add_scale(parser)
@@ -62,9 +65,10 @@ def run(options: argparse.Namespace) -> int:
     from cvxnmf.results import Interrupted
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
-    if options.output and not options.output.lower().endswith(".npz"):
+    if options.output not in (None, "-") and not options.output.lower().endswith(".npz"):
         paths["--output"], paths["--output (V)"] = factor_paths(options.output, symmetric=False)
     arguments.check_outputs(paths, [options.file], ENDINGS)
+    arguments.refuse_two_prints(options)
     data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
     terms |= {"row_names": data.unique_rows, "column_names": data.unique_columns}
@@ -73,17 +77,18 @@ def run(options: argparse.Namespace) -> int:
         choice = _choose(data, options, progress) if options.ranks else None
         k = options.components if choice is None else choice.n_components
         work = lambda: factorize(data.A, k, callback=progress.on_iterate, **terms)  # noqa: E731
-        result = progress.run(options.file, work, options.tol_gap or 0.0)
+        result = progress.run(options.file, work, options.tol_gap or 0.0, options.max_iter)
     except Interrupted as stopped:
         return _keep_best(stopped.solution, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written.") from None
-    _write(result, options)
+    written = _write(result, options)
     if options.json:
         output.print_json(_facts(result, options) | ({} if choice is None else _choice_facts(choice)))
-    else:
+    elif options.output != "-":
         _print_choice(choice)
         _print(result, options)
+    output.say_written(written, options.quiet)
     return exit_code(result.certificate.relative_gap, options.tol_gap)
 
 
@@ -109,18 +114,19 @@ def _print_choice(choice: RankChoice | None) -> None:
         print(f"{choice.reason}\n")
 
 
-def _write(result: Factorization, options: argparse.Namespace) -> None:
-    """Write the files that were asked for."""
+def _write(result: Factorization, options: argparse.Namespace) -> list[str]:
+    """Write the files that were asked for, and return their names."""
     from cvxnmf.io.writing import write_factors, write_with
 
-    if options.output:
-        write_factors(result, options.output)
+    written = write_factors(result, options.output) if options.output else []
     if options.certificate:
         write_with(result.certificate.save, options.certificate)
     if options.report:
         from cvxnmf import report
 
-        write_with(lambda name: report.write(result, name, shape=options.shape), options.report)
+        title = "standard input" if options.file == "-" else os.path.basename(options.file)
+        write_with(lambda name: report.write(result, name, title, shape=options.shape), options.report)
+    return [*written, *filter(None, (options.certificate, options.report))]
 
 
 def _keep_best(result: Any, options: argparse.Namespace) -> int:
@@ -163,7 +169,7 @@ def _top_facts(result: Factorization, n: int) -> list[dict[str, Any]]:
 
 
 def _print(result: Factorization, options: argparse.Namespace) -> None:
-    """Print size, form and loss, what is proved, how it ended, and the strongest rows and columns if they have names."""
+    """Print size, form and loss, what is proved, how it ended, and the strongest rows and columns of each component."""
     from cvxnmf.display.certificate_text import describe, loss_name
     from cvxnmf.display.formatting import count
 
@@ -174,9 +180,8 @@ def _print(result: Factorization, options: argparse.Namespace) -> None:
     output.print_certificate(result.certificate)
     if not describe(result.certificate).exact:
         print(result.message)
-    shown = options.top if options.top is not None else NAMED_ITEMS if result.named else 0
-    if shown:
-        top = result.top(shown)
+    if options.top:
+        top = result.top(options.top)
         lines = [tuple(terminal.printable(text) for text in line) for line in top.lines()]
         print()
         terminal.show_table(top.heading, lines, left=range(2, len(top.heading)))

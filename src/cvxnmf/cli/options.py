@@ -13,7 +13,7 @@ from cvxnmf.cli import terminal
 if TYPE_CHECKING:
     from cvxnmf.io import GraphFile, MatrixFile
 
-FORMATS = ("edges", "table", "gml", "graphml", "mtx", "npy", "npz")
+FORMATS = ("edges", "table", "gml", "graphml", "gexf", "pajek", "json", "mtx", "npy", "npz", "parquet")
 SEPARATORS = ("comma", "tab", "semicolon", "blank")
 
 GRAPH_FILES = """\
@@ -24,17 +24,20 @@ files:
                the column headed weight, else a third column if it is a number on every line. Without weights, repeated
                edges and both directions of an edge count once; with weights they add up, unless every edge stands in
                both directions with the same weight, which then counts once. Self-loops are kept.
-  GML, GraphML nodes by their labels or ids, weights from the edges' attribute weight, or value
+  graphs       GML, GraphML, GEXF, Pajek (.net), node-link JSON: nodes by their labels or ids, weights from the edges'
+               attribute weight, or value
   matrices     Matrix Market, npy, npz (scipy.sparse too), square tables of numbers: adjacency matrices
-  Any of them may be packed with gzip; - is standard input. Text is UTF-8.
+  parquet      a list of edges, or a square table
+  Any of them may be packed with gzip; - is standard input. Text is UTF-8, or UTF-16 with a byte order mark.
 """
 MATRIX_FILES = """\
 files:
   tables       text with a row of numbers on each line, between commas, tabs, semicolons or blanks, with or without a
                header and a first column of names; empty cells, NA and nan are missing entries
-  matrices     Matrix Market, npy, npz (scipy.sparse too)
-  graphs       GML, GraphML; edge lists (.edges, .edgelist, or with --format edges): their adjacency matrices
-  Any of them may be packed with gzip; - is standard input. Text is UTF-8.
+  matrices     Matrix Market, npy, npz (scipy.sparse too), parquet
+  graphs       GML, GraphML, GEXF, Pajek, node-link JSON; edge lists (.edges, .edgelist, or with --format edges): their
+               adjacency matrices
+  Any of them may be packed with gzip; - is standard input. Text is UTF-8, or UTF-16 with a byte order mark.
 """
 
 #: Most SVDs for the bound of a factorisation; for that of clusters, an effort of 1.
@@ -161,15 +164,26 @@ def _say(notes: Any, path: str, quiet: bool) -> None:
         terminal.note(f"{'standard input' if path == '-' else path}: {sentence}")
 
 
+def refuse_two_prints(options: argparse.Namespace) -> None:
+    """Refuse JSON and a table on the same standard output."""
+    from cvxnmf.io.source import FileError
+
+    if options.json and options.output == "-":
+        raise FileError("--json and --output - both print to standard output; leave one out.")
+
+
 def check_outputs(paths: dict[str, str | None], inputs: list[str], endings: dict[str, tuple[str, ...]]) -> None:
     """Refuse files that cannot be written, that would overwrite the data, or that are named twice."""
+    from cvxnmf.display.page.document import require_packages
     from cvxnmf.io.source import FileError
     from cvxnmf.io.writing import check_writable
 
     taken = {os.path.realpath(path): "the data" for path in inputs if path != "-"}
     for option, path in paths.items():
-        if path is None:
+        if path is None or (path == "-" and option == "--output"):
             continue
+        if option == "--report":
+            require_packages()
         check_writable(path, endings.get(option, ()))
         place = os.path.realpath(path)
         if place in taken:

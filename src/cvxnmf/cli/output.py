@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import terminal
@@ -91,17 +92,17 @@ def _n_edges(A: Any) -> int:
     return int(A.count_nonzero() + np.count_nonzero(A.diagonal())) // 2
 
 
-def print_partition(partition: Partition, title: str, ask: str = "") -> None:
+def print_partition(partition: Partition, title: str, ask: str = "", members: int = MOST_MEMBERS) -> None:
     """Print a summary of a partition and what is proved of it; `ask` is the option that asks for what is not."""
     k, name = partition.n_clusters, terminal.printable(title)
     nodes, edges = count(len(partition.nodes), "node"), count(_n_edges(partition.A), "edge")
-    terminal.show(f"{name}: {nodes}, {edges}, {count(k, 'cluster')}", "bold")
+    terminal.show(f"{name}: {nodes}{_alone(partition)}, {edges}, {count(k, 'cluster')}", "bold")
     print(
         f"modularity {partition.modularity:.4f}, performance {partition.performance:.4f} "
         f"({partition.off_diagonal_performance:.4f} without the diagonal)"
     )
     print(f"{partition.comparison}\n" if partition.comparison else "")
-    _print_clusters(partition)
+    _print_clusters(partition, members)
     if k == 1 and len(partition.spectrum) and partition.spectrum[0] <= partition.noise_edge:
         found = f"largest eigenvalue {partition.spectrum[0]:.3g}, noise edge {partition.noise_edge:.3g}"
         print(f"\nNothing stands out of the noise ({found}), so that all nodes are one cluster; -k 2 asks for two.")
@@ -120,12 +121,26 @@ def _print_proofs(partition: Partition) -> None:
         print(partition.uniqueness)
 
 
-def _print_clusters(partition: Partition) -> None:
+def _alone(partition: Partition) -> str:
+    """Say how many nodes have no neighbours, where there are any."""
+    alone = int((partition.A.count_nonzero(axis=1) == 0).sum())
+    return f" ({alone:,} without neighbours)" if alone else ""
+
+
+def _print_clusters(partition: Partition, members: int) -> None:
     """Print the clusters with their sizes and surest members."""
-    rows = cluster_rows(partition, MOST_CLUSTERS, MOST_MEMBERS, terminal.printable)
+    rows = cluster_rows(partition, MOST_CLUSTERS, members, terminal.printable)
     terminal.show_table(("cluster", "nodes", "members, the surest first"), rows, left=(2,))
     if partition.n_clusters > MOST_CLUSTERS:
         print(f"and {count(partition.n_clusters - MOST_CLUSTERS, 'smaller cluster')}; --json or --output shows them all")
+
+
+def say_written(paths: Iterable[str | None], quiet: bool) -> None:
+    """Say on stderr which files were written."""
+    files = [path for path in paths if path not in (None, "-")]
+    if files and not quiet:
+        listed = f"{', '.join(files[:-1])} and {files[-1]}" if len(files) > 1 else files[0]
+        terminal.note(f"wrote {listed}.")
 
 
 def print_lost_or_kept(best: str, files: list[str]) -> None:

@@ -55,7 +55,12 @@ def add(commands: Any) -> None:
     parser.add_argument("--max-iter", type=arguments.positive, default=1000, help="most steps (default: %(default)s)")
     parser.add_argument("--paper", action="store_true", help="the paper's own cone, metric, trace 0 and projected gradient")
     parser.add_argument("--no-factors", action="store_true", help="leave out the factors of the clusters and their proof")
-    parser.add_argument("--output", metavar="FILE", help="write node, cluster and membership: .csv, .tsv, .txt, .json; all: .npz")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write node, cluster and membership: .csv, .tsv, .txt, .json; - prints them; all: .npz"
+    )
+    parser.add_argument(
+        "--top", type=arguments.positive, metavar="N", default=50, help="members of each cluster to show (default: as fit)"
+    )
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
     arguments.add_showing(parser)
@@ -69,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
     arguments.check_outputs(paths, [options.file], ENDINGS)
+    arguments.refuse_two_prints(options)
     graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
     tol, watch = TOL if options.tol is None else options.tol, progress.on_iterate if _asks_for_model(options) else None
     terms: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
@@ -122,8 +128,9 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
         write_with(lambda name: report.write(found, name, _title(options.file), factors), options.report)
     if options.json:
         output.print_json(output.partition_facts(found))
-    else:
-        output.print_partition(found, _title(options.file), "--prove")
+    elif options.output != "-":
+        output.print_partition(found, _title(options.file), "--prove", options.top)
+    output.say_written((options.output, options.certificate, options.report), options.quiet)
     proof = found.certificate_at_hand
     return CERTIFIED if proof is None else exit_code(proof.relative_gap, TOL if options.tol is None else options.tol)
 

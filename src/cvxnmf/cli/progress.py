@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cvxnmf.cli import terminal
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 #: Seconds until the first plain line; each following one waits longer.
-FIRST_LINE, GROWTH = 2.0, 1.3
+FIRST_LINE, GROWTH = 1.0, 1.3
 #: A gap that counts as closed where the tolerance is 0.
 CLOSED = 1e-12
 
@@ -28,10 +29,12 @@ class Progress:
         self.quiet = quiet or sys.stderr is None
         self.bar = None if self.quiet else _rich_bar()
         self.task, self.tol, self.began, self.due = "", 0.0, time.monotonic(), FIRST_LINE
+        self.max_iter: int | None = None
 
-    def run(self, task: str, work: Callable[[], Result], tol: float = 0.0) -> Result:
-        """Do the work, showing what its callbacks report; the bar is full when the relative gap is `tol`."""
+    def run(self, task: str, work: Callable[[], Result], tol: float = 0.0, max_iter: int | None = None) -> Result:
+        """Do the work, showing what its callbacks report; the bar is full when the relative gap is `tol`, or after `max_iter`."""
         self.task, self.tol, self.began, self.due = terminal.printable(task), tol, time.monotonic(), FIRST_LINE
+        self.max_iter = max_iter
         if self.quiet:
             return work()
         if self.bar is None:
@@ -47,8 +50,10 @@ class Progress:
     def on_iterate(self, iterate: Iterate) -> None:
         """Show a step of a solver; this is its callback."""
         gap = max(0.0, iterate.gap / abs(iterate.value)) if iterate.bound > 0 and iterate.value else math.nan
-        share = None if math.isnan(gap) else closed_share(gap, self.tol)
-        self._show(_describe(self.task, iterate, self.tol), share)
+        if self.max_iter and not iterate.share:
+            iterate = replace(iterate, share=min(1.0, iterate.iteration / self.max_iter))
+        share = iterate.share or (None if math.isnan(gap) else closed_share(gap, self.tol))
+        self._show(_describe(self.task, iterate, self.tol, bool(self.max_iter)), share)
 
     def on_count(self, done: int, total: int, task: str) -> None:
         """Show how many parts of the work are done, and the one at work."""
@@ -79,16 +84,17 @@ def _rich_bar() -> Any:
     return Progress(BarColumn(bar_width=20), TimeElapsedColumn(), text, console=console, transient=True)
 
 
-def _describe(task: str, iterate: Iterate, tol: float) -> str:
-    """Return a step of a solver on one line."""
+def _describe(task: str, iterate: Iterate, tol: float, at_most: bool) -> str:
+    """Return a step of a solver on one line; `at_most` says that the work may end before its share is whole."""
     text = f"{task}, {iterate.stage}" if iterate.stage else task
     if not math.isnan(iterate.value):
         text += f": step {iterate.iteration}, value {iterate.value:.6g}"
         if iterate.bound > 0:
             gap = iterate.gap / abs(iterate.value) if iterate.value else math.inf
             text += f", bound {iterate.bound:.6g}, gap {gap:.0e}, goal {tol:.0g}"
-    if not math.isnan(iterate.seconds_left):
-        text += f", about {max(1.0, iterate.seconds_left):.0f} s left"
+    if iterate.share > 0:
+        word = "at most" if at_most else "about"
+        text += f", {iterate.share:.0%} done, {word} {max(1.0, iterate.seconds_left):.0f} s left"
     return text
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
 from cvxnmf.cli import output, terminal
 from cvxnmf.cli.exit_codes import exit_code
 from cvxnmf.cli.factorize import CODES
 from cvxnmf.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
 
 
 def add(commands: Any) -> None:
@@ -46,7 +49,6 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, certify, write and print."""
-    from cvxnmf.io.writing import write_with
     from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
@@ -58,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
     scale = {"memory_limit": options.memory_limit, "client": options.dask}
     work = lambda: verify(A, U, V, options.loss, options.effort, **scale)  # noqa: E731
     certificate = progress.run(options.data, work, options.tol_gap or 0.0)
-    if options.save:
-        write_with(certificate.save, options.save)
+    _save(certificate, options)
     if options.json:
         facts = {"rows": A.shape[0], "columns": A.shape[1], "n_components": certificate.statement["n_components"]}
         output.print_json(facts | {"loss": options.loss} | output.certificate_facts(certificate))
@@ -72,7 +73,6 @@ def _run_labels(options: argparse.Namespace) -> int:
     """Read a graph and clusters, certify, write and print."""
     from cvxnmf.graphs.label_bounds.verify import verify_labels
     from cvxnmf.io.reading import read_labels
-    from cvxnmf.io.writing import write_with
 
     graph, progress = arguments.graph_from(options, options.data), Progress(options.quiet)
     labels = read_labels(options.U, graph.nodes)
@@ -80,14 +80,22 @@ def _run_labels(options: argparse.Namespace) -> int:
     terms = {"objective": options.objective, "resolution": options.resolution, "n_clusters": options.clusters, "effort": effort}
     work = lambda: verify_labels(graph.A, labels, callback=progress.on_iterate, **terms)  # noqa: E731
     certificate = progress.run(options.data, work, options.tol_gap or 0.0)
-    if options.save:
-        write_with(certificate.save, options.save)
+    _save(certificate, options)
     if options.json:
         facts = {"nodes": len(graph.nodes), "clusters": len(set(labels))} | dict(certificate.statement)
         output.print_json(facts | output.certificate_facts(certificate))
     else:
         output.print_certificate(certificate)
     return exit_code(certificate.relative_gap, options.tol_gap)
+
+
+def _save(certificate: Certificate, options: argparse.Namespace) -> None:
+    """Write the certificate if it was asked for."""
+    from cvxnmf.io.writing import write_with
+
+    if options.save:
+        write_with(certificate.save, options.save)
+    output.say_written([options.save], options.quiet)
 
 
 def _factors(options: argparse.Namespace, shape: tuple[int, int]) -> tuple[Any, Any]:

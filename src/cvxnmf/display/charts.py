@@ -37,7 +37,7 @@ def new_figure(width: float, height: float, columns: int = 1, heights: Sequence[
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("pictures need matplotlib; install it with: pip install 'cvxnmf[app]'.") from None
+        raise ImportError("pictures need matplotlib; install it with: pip install matplotlib.") from None
 
     class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:

@@ -29,7 +29,7 @@ def spring_positions(A: Any, labels: NDArray[np.intp]) -> FloatArray:
     try:
         import networkx
     except ImportError:
-        raise ImportError("drawings of graphs need networkx; install it with: pip install 'cvxnmf[app]'.") from None
+        raise ImportError("drawings of graphs need networkx; install it with: pip install networkx.") from None
     graph = networkx.from_scipy_sparse_array(_attraction(A, labels))
     start, steps = dict(enumerate(_circle(labels))), 260 if n < LARGE else 50
     found = networkx.spring_layout(graph, k=1.6 / np.sqrt(n), pos=start, iterations=steps, seed=0)

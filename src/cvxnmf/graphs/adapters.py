@@ -46,6 +46,8 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
         return _from_frame(graph, weight, signed)
     if isinstance(graph, str | bytes):
         validation.refuse("The graph is a string; read the file first, for example with networkx, or run: cvxnmf partition FILE.")
+    if hasattr(graph, "obsp"):
+        validation.refuse('The graph is an AnnData; pass the graph of its cells, such as adata.obsp["connectivities"].')
     if isinstance(graph, list | tuple | set | frozenset) and graph and all(isinstance(edge, tuple) for edge in graph):
         return _from_tuples(list(graph), weight, signed)
     return _from_array(graph, weight, signed)
@@ -150,6 +152,10 @@ def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
             return _from_matrix(graph, weight, signed)
         if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2 and pairs.dtype.kind in "iu":
             return _from_tuples([(u, v) for u, v in pairs.tolist()], weight, signed)
+        if pairs.ndim == 2 and pairs.shape[0] == 2 < pairs.shape[1] and pairs.dtype.kind in "iuUO":
+            validation.refuse(
+                f"Two rows of {pairs.shape[1]} entries look like the ends of edges; pass pairs, as in numpy.transpose(graph)."
+            )
     return _from_matrix(graph, weight, signed)
 
 

@@ -11,6 +11,12 @@ ENDINGS = {
     ".gml": "gml",
     ".graphml": "graphml",
     ".xml": "graphml",
+    ".gexf": "gexf",
+    ".net": "pajek",
+    ".paj": "pajek",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
     ".mtx": "mtx",
     ".mm": "mtx",
     ".npy": "npy",
@@ -25,14 +31,20 @@ WORDS = {
     "table": "a table of numbers",
     "gml": "a GML file",
     "graphml": "a GraphML file",
+    "gexf": "a GEXF file",
+    "pajek": "a Pajek file",
+    "json": "node-link JSON",
     "mtx": "a Matrix Market file",
     "npy": "a numpy .npy file",
     "npz": "a numpy .npz file",
+    "parquet": "a parquet file",
 }
 FORMATS = tuple(WORDS)
 #: How files of a format begin.
-BEGINNINGS = {"npy": b"\x93NUMPY", "npz": b"PK", "mtx": b"%%MatrixMarket"}
+BEGINNINGS = {"npy": b"\x93NUMPY", "npz": b"PK", "mtx": b"%%MatrixMarket", "parquet": b"PAR1"}
 GML = re.compile(rb"\A\s*(?:(?:Creator|Version|comment|#)[^\n]*\n\s*)*graph\s*\[", re.IGNORECASE)
+PAJEK = re.compile(rb"\A\s*(?:%[^\n]*\n\s*)*\*(?:network|vertices)\b", re.IGNORECASE)
+GEXF = re.compile(rb"<gexf\b")
 XML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|graphml|!)")
 
 
@@ -51,5 +63,7 @@ def _by_content(source: Source) -> str | None:
             return name
     start = source.data[:4096]
     if XML.match(start):
-        return "graphml"
+        return "gexf" if GEXF.search(start) else "graphml"
+    if PAJEK.match(start):
+        return "pajek"
     return "gml" if GML.match(start) else None

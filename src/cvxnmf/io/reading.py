@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 import warnings
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.io import arrays, edge_lists, gml_graphml, results, tables
+from cvxnmf.io import arrays, edge_lists, networks, results, tables
 from cvxnmf.io.adjacency import GraphFile
 from cvxnmf.io.formats import WORDS, recognise_format
 from cvxnmf.io.matrix_market import read_mtx
+from cvxnmf.io.parquet import text_of_parquet
 from cvxnmf.io.separated import SEPARATORS, data_pieces, find_separator, split_lines
 from cvxnmf.io.source import FileError, Source, read_source
 from cvxnmf.io.tables import MatrixFile
@@ -36,13 +38,13 @@ def read_graph(
     header: bool | None = None,
     weights: bool = True,
 ) -> GraphFile:
-    """Read a graph from an edge list, GML, GraphML, Matrix Market, npy or npz file, packed with gzip or not.
+    """Read a graph from a file: an edge list, GML, GraphML, GEXF, Pajek, JSON, Matrix Market, npy, npz or parquet.
 
     Parameters
     ----------
     path : str or path
         The file; ``-`` for standard input.
-    format : {"edges", "table", "gml", "graphml", "mtx", "npy", "npz"}, optional
+    format : {"edges", "table", "gml", "graphml", "gexf", "pajek", "json", "mtx", "npy", "npz", "parquet"}, optional
         Left out, it is recognised by content and name; text without a telling name is an edge list, unless it is a square
         table of numbers.
     separator : {"tab", "semicolon", "comma", "blank"}, optional
@@ -64,8 +66,10 @@ def read_graph(
     """
     source = read_source(path)
     kind, cut = recognise_format(source, "edges", format), None if separator is None else SEPARATORS[separator]
-    if kind in gml_graphml.READERS:
-        return gml_graphml.READERS[kind](source, weights)._replace(origin=WORDS[kind])
+    if kind == "parquet":
+        source, kind, cut, header = text_of_parquet(source), "edges", ",", True
+    if kind in networks.READERS:
+        return networks.READERS[kind](source, weights)._replace(origin=WORDS[kind])
     if kind == "edges":
         square = None if format else _square_table(source, cut, header)
         if square is None:
@@ -89,9 +93,11 @@ def read_matrix(
     """
     source = read_source(path)
     kind, cut = recognise_format(source, "table", format), None if separator is None else SEPARATORS[separator]
-    if kind not in gml_graphml.READERS and kind != "edges":
+    if kind == "parquet":
+        source, kind, cut, header = text_of_parquet(source), "table", ",", True
+    if kind not in networks.READERS and kind != "edges":
         return _matrix(source, kind, cut, header)
-    graph = edge_lists.read_edges(source, cut, header) if kind == "edges" else gml_graphml.READERS[kind](source)
+    graph = edge_lists.read_edges(source, cut, header) if kind == "edges" else networks.READERS[kind](source)
     return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
 
 
@@ -101,7 +107,10 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> list[str]
     Cells stand between commas, semicolons, tabs or blanks; a header names the columns, of which "cluster", "label" or "community"
     is the cluster, else the second.
     """
-    lines = [line for line in read_source(path).data.decode("utf-8-sig").splitlines() if line.strip()]
+    text = read_source(path).text()
+    if text.lstrip().startswith("{"):
+        return _labels_of_json(path, text, nodes)
+    lines = [line for line in text.splitlines() if line.strip()]
     cut = next((sign for sign in "\t;," if lines and sign in lines[0]), None)
     cells = [next(csv.reader([line], delimiter=cut)) if cut else line.split() for line in lines]
     heads = [name.strip().lower() for name in cells[0]] if cells else []
@@ -116,7 +125,21 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> list[str]
                 f"{path} has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes."
             )
         return [row[0].strip() for row in rows]
-    clusters = {row[0].strip(): row[place].strip() for row in rows}
+    return _in_order(path, {row[0].strip(): row[place].strip() for row in rows}, nodes)
+
+
+def _labels_of_json(path: str | os.PathLike[str], text: str, nodes: Sequence[str]) -> list[str]:
+    """Clusters by the names of the nodes, as ``--output labels.json`` writes them or as a plain object."""
+    try:
+        facts = json.loads(text)
+        clusters = {str(node): str(cluster) for node, cluster in facts.get("labels", facts).items()}
+    except (ValueError, AttributeError):
+        raise FileError(f'{path} is not JSON with a cluster for each node, such as {{"Ann": 0, "Bob": 1}}.') from None
+    return _in_order(path, clusters, nodes)
+
+
+def _in_order(path: str | os.PathLike[str], clusters: dict[str, str], nodes: Sequence[str]) -> list[str]:
+    """The clusters of the nodes; refused if one has none, with a warning if there are others."""
     missing = next((str(node) for node in nodes if str(node) not in clusters), None)
     if missing is not None:
         raise FileError(f"{path} has no cluster for the node {missing!r}; it needs a line for every node of the graph.")

@@ -70,8 +70,6 @@ class Source:
         """Refuse what is empty, binary or not UTF-8."""
         if not self.data.strip():
             self.refuse("is empty; give a file with data in it.")
-        if self.data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            self.refuse("is encoded as UTF-16; save it as UTF-8.")
         if b"\0" in self.data and (self.ending == ".mat" or self.data.startswith(b"MATLAB")):
             self.refuse(MATLAB)
         if b"\0" in self.data:
@@ -138,15 +136,27 @@ def open_file(shown: str) -> Iterator[BinaryIO]:
 def unpack(name: str, data: bytes, endings: str, modest: int = MODEST) -> Source:
     """A source from bytes; what is packed with gzip is unpacked."""
     ending = PurePath(f"x{endings.removesuffix('.gz')}").suffix
+    if ending in (".xlsx", ".xls", ".ods"):
+        raise FileError(f"{name} is a spreadsheet; save the sheet as CSV, and give that file.")
     if not data.startswith(GZIP):
         if endings.endswith(".gz") and data:
             raise FileError(f"{name} is not packed with gzip, although its name says so; rename or pack it.")
-        return Source(name, data, ending)
+        return Source(name, _as_utf8(data), ending)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            return Source(name, _read_all(stream, name, min(_largest(), expansion_limit(len(data), modest))), ending)
+            return Source(name, _as_utf8(_read_all(stream, name, min(_largest(), expansion_limit(len(data), modest)))), ending)
     except (OSError, EOFError, zlib.error):
         raise FileError(f"{name} is a damaged or incomplete gzip file; pack or fetch it again.") from None
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """The same text as UTF-8 where a byte order mark says that it is UTF-16, as spreadsheets save it; all else as it is."""
+    if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError:
+        return data
 
 
 def _standard_input() -> bytes:

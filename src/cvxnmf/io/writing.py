@@ -7,10 +7,11 @@ import json
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -75,18 +76,25 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def write_partition(partition: Partition, path: str) -> None:
-    """Write node, cluster and membership (.csv, .tsv, .txt), the same as JSON, or the whole result as `save` does (.npz)."""
+    """Write node, cluster and membership (.csv, .tsv, .txt, - for standard output), as JSON, or all as `save` does (.npz)."""
     ending = Path(path).suffix.lower()
+    if path == "-":
+        _rows_to(sys.stdout, ",", _partition_rows(partition))
+        return
     with whole_file(path) as name:
         if ending == ".npz":
             results.save(partition, name)
         elif ending == ".json":
             Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
         else:
-            shares = partition.memberships[np.arange(len(partition.labels)), partition.labels]
-            known = zip(partition.nodes, partition.labels.tolist(), shares.tolist(), strict=True)
-            rows = [(str(node), label, f"{share:.6g}") for node, label, share in known]
-            _write_rows(name, SEPARATORS[ending], [("node", "cluster", "membership"), *rows])
+            _write_rows(name, SEPARATORS[ending], _partition_rows(partition))
+
+
+def _partition_rows(partition: Partition) -> list[tuple[Any, ...]]:
+    """Node, cluster and membership, with a heading."""
+    shares = partition.memberships[np.arange(len(partition.labels)), partition.labels]
+    known = zip(partition.nodes, partition.labels.tolist(), shares.tolist(), strict=True)
+    return [("node", "cluster", "membership"), *((str(node), label, f"{share:.6g}") for node, label, share in known)]
 
 
 def labels_as_json(partition: Partition) -> dict[str, Any]:
@@ -107,21 +115,33 @@ def factor_paths(path: str, symmetric: bool) -> list[str]:
 
 
 def write_factors(result: Factorization, path: str) -> list[str]:
-    """Write a factorisation to an npz file, or its factors with names to text files, a line for each row; return their paths."""
+    """Write a factorisation to an npz file, or its factors with names to text files, a line for each row; return their paths.
+
+    To standard output, ``-``, go both factors, each line begun with U or V.
+    """
     ending = Path(path).suffix.lower()
     if ending == ".npz":
         with whole_file(path) as name:
             results.save(result, name)
         return [path]
-    paths = factor_paths(path, result.V is result.U)
     heading = ["", *(f"component {index}" for index in range(result.n_components))]
-    for target, factor, names in zip(paths, (result.U, result.V), (result.row_names, result.column_names), strict=False):
-        lines = [list(map(repr, row)) for row in factor.tolist()]
-        if names is not None:
-            lines = [[str(name), *line] for name, line in zip(names, lines, strict=True)]
+    sides = [("U", result.U, result.row_names), ("V", result.V, result.column_names)][: 1 if result.V is result.U else 2]
+    if path == "-":
+        lines = [[side, *line] for side, factor, names in sides for line in _factor_lines(factor, names or range(len(factor)))]
+        _rows_to(sys.stdout, ",", [["factor", "name", *heading[1:]], *lines])
+        return []
+    paths = factor_paths(path, result.V is result.U)
+    for target, (_, factor, names) in zip(paths, sides, strict=True):
         with whole_file(target) as name:
-            _write_rows(name, SEPARATORS[ending], [heading if names is not None else heading[1:], *lines])
+            rows = [heading if names is not None else heading[1:], *_factor_lines(factor, names)]
+            _write_rows(name, SEPARATORS[ending], rows)
     return paths
+
+
+def _factor_lines(factor: Any, names: Sequence[Any] | None) -> list[list[str]]:
+    """The lines of a factor as text, with their names in front if there are any."""
+    lines = [list(map(repr, row)) for row in factor.tolist()]
+    return lines if names is None else [[str(name), *line] for name, line in zip(names, lines, strict=True)]
 
 
 def write_with(write: Callable[[str], Any], path: str) -> None:
@@ -132,4 +152,8 @@ def write_with(write: Callable[[str], Any], path: str) -> None:
 
 def _write_rows(name: str, separator: str, rows: Sequence[Sequence[Any]]) -> None:
     with open(name, "w", encoding="utf8", newline="") as file:
-        csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
+        _rows_to(file, separator, rows)
+
+
+def _rows_to(file: TextIO, separator: str, rows: Sequence[Sequence[Any]]) -> None:
+    csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)

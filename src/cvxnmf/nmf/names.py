@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,10 +82,32 @@ def _table(A: Any) -> Named:
     if hasattr(A, "obs_names") and hasattr(A, "var_names"):
         return Named(A.X, _plain(A.obs_names), _plain(A.var_names))
     if hasattr(A, "index") and hasattr(A, "columns") and hasattr(A, "iloc"):
-        return Named(A, _index_names(A.index), _index_names(A.columns))
+        return _pandas_table(A)
     if hasattr(type(A), "columns") or hasattr(type(A), "column_names"):  # on the type: lazy frames would be computed
         return _narwhals_table(A)
     return Named(A)
+
+
+def _pandas_table(A: Any) -> Named:
+    """Numbers and names of a frame of pandas; where its rows are only numbered, a single column of text names them."""
+    rows = _index_names(A.index)
+    texts = [name for place, name in enumerate(A.columns) if _is_text(A.iloc[:, place])]
+    if not texts:
+        return Named(A, rows, _index_names(A.columns))
+    if rows is not None or len(texts) > 1:
+        listed = ", ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
+        what = "a column that is" if len(texts) == 1 else "columns that are"
+        validation.refuse(
+            f"A has {what} not numbers ({listed}); drop them, or name the rows by one with A.set_index({texts[0]!r})."
+        )
+    return Named(A.drop(columns=texts), _plain(A[texts[0]]), _plain(A.columns.drop(texts)))
+
+
+def _is_text(column: Any) -> bool:
+    """Whether a column of pandas holds anything but numbers."""
+    if column.dtype.kind in "biufc":
+        return False
+    return column.dtype.kind != "O" or not all(isinstance(value, Real) for value in column)
 
 
 def _index_names(index: Any) -> Names:

@@ -23,7 +23,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ImportError("the figures need matplotlib; install it with: pip install 'cvxnmf[app]'") from None
+        raise ImportError("the figures need matplotlib; install it with: pip install matplotlib") from None
 
 
 def panels(columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cvxnmf import validation
 from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.page import factorization_page, partition_page, payload
-from cvxnmf.display.page.document import render
+from cvxnmf.display.page.document import render, require_packages
 from cvxnmf.results import Factorization, Partition
 
 __all__ = ["html", "write"]
@@ -68,6 +68,7 @@ def html(
     shape : pair of int or None
         Height and width of an image, where the components of a factorisation are images.
     """
+    require_packages()
     if isinstance(result, Partition):
         edges = EdgeList.of(result)
         template, data = "partition.html", payload.partition_data(result, edges)

@@ -6,12 +6,15 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from cvxnmf.display import palette
 
 #: The script in the order its parts build on one another.
 SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "download")
+#: What pages need beyond a plain installation.
+PACKAGES = ("jinja2", "matplotlib", "networkx")
 #: Nothing may be fetched, and no script but the page's own may run.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -28,13 +31,18 @@ def render(template: str, data: dict[str, Any], **context: Any) -> str:
     return text
 
 
+def require_packages() -> None:
+    """Say at once which packages pages need that are not installed."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"pages need {' and '.join(missing)}; install with: pip install {' '.join(missing)}.")
+
+
 @cache
 def _environment() -> Any:
     """Return jinja2's environment: everything is escaped but what a template marks as safe, and no name may be missing."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError:
-        raise ImportError("pages need jinja2; install it with: pip install 'cvxnmf[app]'.") from None
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     loader = PackageLoader("cvxnmf.display.page")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
