@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import cvxnmf
-from cvxnmf.certificates import Certificate, LabelStatement, RankStatement
+from cvxnmf.certificates import Certificate, LabelStatement, RankStatement, WeightedRankStatement, weights_digest
 from cvxnmf.convex.coarsening import coarsen
 from cvxnmf.convex.noise import degree_metric
 from cvxnmf.graphs.label_bounds.verify import LabelBounds
@@ -165,22 +165,36 @@ def _divergence(rng):
 
 
 def _rectangles(rng):
-    """Rectangles with weights of rows that are observed on all of their columns; together they fill entries once."""
+    """Rectangles with weights of rows and columns that are observed together; they fill entries once, or up to their weights."""
     A, k, loss = random_table(rng, False), int(rng.integers(1, 3)), str(rng.choice(["mse", "kl"]))
     A[rng.random(A.shape) < 0.15] = np.nan
+    weighted = bool(rng.random() < 0.5)
+    W = rng.random(A.shape if rng.random() < 0.5 else (len(A), 1)) + 1e-3 if weighted else np.ones((1, 1))
     turned = bool(rng.random() < 0.5)
-    side = A.T if turned else A
-    sets = (rng.random((int(rng.integers(1, 4)), side.shape[1])) < 0.7) * 1.0
+    side, limits = (A.T, W.T) if turned else (A, W)
+    sets = (rng.random((int(rng.integers(1, 4)), side.shape[1])) < 0.7) * (rng.random(side.shape[1]) if weighted else 1.0)
     sets[:, 0] = 1.0
     observed = np.array([~np.isnan(side[:, columns > 0]).any(axis=1) for columns in sets]).T
     weights = observed * rng.random(observed.shape)
-    weights *= (1 - 1e-13) / max(float((weights @ sets).max()), 1e-9)
+    weights *= (1 - 1e-13) / max(float((weights @ sets / limits).max()), 1e-9)
     witness = {"sets": sets, "weights": weights} | ({"transposed": np.ones(1)} if turned else {})
-    if loss == "kl":
-        filled = np.nan_to_num(side)
-        points = [ky_fan_point(filled[:, columns > 0] + 1e-9, k, False, 8) for columns in sets]
-        witness["y"] = np.concatenate(points, axis=1)
-    return _proved(A, RankStatement(loss, k, False), "rectangles", witness)
+    witness |= _rectangle_points(rng, np.nan_to_num(side), sets, k, loss)
+    if not weighted:
+        return _proved(A, RankStatement(loss, k, False), "rectangles", witness)
+    statement = WeightedRankStatement(f"weighted {loss}", k, False, weights_digest(W))
+    return _proved(A, statement, "rectangles", witness | {"W": W})
+
+
+def _rectangle_points(rng, A, sets, k, loss):
+    """Dual points of the rectangles side by side, of a kind or of none."""
+    name = str(rng.choice(["", "N"] if loss == "mse" else ["", "y", "y", "Y"]))
+    points = {
+        "": lambda part: part,
+        "N": lambda part: 0.1 * rng.random(part.shape) * (rng.random(part.shape) < 0.3),
+        "y": lambda part: ky_fan_point(part, k, False, 8),
+        "Y": lambda part: (1 - 1e-12) * subspace_point(part, k, 4),
+    }[name]
+    return {name: np.concatenate([points(A[:, columns > 0] + 1e-9) for columns in sets], axis=1)} if name else {}
 
 
 MAKERS = [

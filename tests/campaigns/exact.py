@@ -18,6 +18,8 @@ from cvxnmf.certificates import (
     NonsymmetricStatement,
     RankStatement,
     SymmetricStatement,
+    WeightedRankStatement,
+    weights_digest,
 )
 
 mp.mp.dps = 60
@@ -199,31 +201,50 @@ def pinsker_bound(A, statement, witness):
     return norm_squared(B) - mp.fsum(squared_singular_values(B + N)[: statement.n_components])
 
 
-def rectangles_bound(A, statement, witness):
+def rectangles_bound(A, statement, witness, limits=None):
     A = A.T if "transposed" in witness else A
-    sets, weights = np.asarray(witness["sets"]), matrix(witness["weights"])
-    require(sets.shape == (weights.cols, A.cols) and weights.rows == A.rows, "the rectangles are of another shape")
-    require(set(sets.ravel().tolist()) <= {0.0, 1.0} and all(x >= 0 for x in entries(weights)), "weights are negative")
-    load = weights * matrix(sets)
-    require(all(x <= 1 for x in entries(load)), "an entry is counted more than once")
+    sets, weights = matrix(witness["sets"]), matrix(witness["weights"])
+    require((sets.rows, sets.cols) == (weights.cols, A.cols) and weights.rows == A.rows, "the rectangles are of another shape")
+    require(all(x >= 0 for x in entries(weights) + entries(sets)), "weights are negative")
+    load = weights * sets
+    for i in range(A.rows):
+        for j in range(A.cols):
+            most = 1 if limits is None else limits[j, i] if "transposed" in witness else limits[i, j]
+            require(load[i, j] <= most, "an entry is counted more than its weight")
     total, first = mp.mpf(0), 0
-    for b, members in enumerate(sets):
-        columns, rows = np.flatnonzero(members).tolist(), [i for i in range(A.rows) if weights[i, b] > 0]
+    for b in range(sets.rows):
+        columns, rows = ([i for i, x in enumerate(side) if x > 0] for side in (entries(sets[b, :]), entries(weights[:, b])))
         last = first + len(columns)
         if rows and columns:
-            B, w = part(A, rows, columns), [weights[i, b] for i in rows]
-            require(not any(mp.isnan(x) for x in entries(B)), "missing entries")
-            if statement.loss == "mse":
-                B = mp.matrix([[mp.sqrt(w[i]) * B[i, j] for j in range(B.cols)] for i in range(B.rows)])
-                bound = norm_squared(B) - mp.fsum(squared_singular_values(B)[: statement.n_components])
-            else:
-                B = mp.matrix([[w[i] * B[i, j] for j in range(B.cols)] for i in range(B.rows)])
-                y = np.asarray(witness["y"])[rows, first:last]
-                plain = RankStatement("kl", statement.n_components, False)
-                bound = ky_fan_bound(B, plain, {"y": y}) if any(entries(B)) else mp.mpf(0)
-            total += max(bound, 0)
+            points = {name: np.asarray(witness[name])[rows, first:last] for name in ("N", "y", "Y") if name in witness}
+            B = mp.matrix([[weights[i, b] * sets[b, j] for j in columns] for i in rows])
+            total += max(0, rectangle_bound(part(A, rows, columns), B, statement, points))
         first = last
     return total
+
+
+def rectangle_bound(A, weights, statement, points):
+    require(not any(mp.isnan(x) for x in entries(A)), "missing entries")
+    if not any(entries(A)):
+        return mp.mpf(0)
+    k, squared = statement.n_components, statement.loss.endswith("mse")
+    B = mp.matrix([[(mp.sqrt(w) if squared else w) * a for w, a in zip(*rows, strict=True)] for rows in paired_rows(weights, A)])
+    if not squared:
+        kind = "ky-fan" if "y" in points else "subspace" if "Y" in points else "pinsker"
+        return DIVERGENCE_BOUNDS[kind](B, RankStatement("kl", k, False), points)
+    N = matrix(points["N"]) if "N" in points else B * 0
+    require(all(x >= 0 for x in entries(N)), "N is negative")
+    return norm_squared(B) - mp.fsum(squared_singular_values(B + N)[:k])
+
+
+def paired_rows(M, N):
+    return [(entries(M[i, :]), entries(N[i, :])) for i in range(M.rows)]
+
+
+def weighted_bound(A, statement, kind, witness):
+    W = np.asarray(witness["W"], dtype=np.float64)
+    require(weights_digest(W) == statement.weights and (W >= 0).all(), "the weights are others, or negative")
+    return rectangles_bound(A, statement, witness, matrix(np.broadcast_to(W, (A.rows, A.cols))))
 
 
 def scaled_rows(A, r):
@@ -393,6 +414,7 @@ def flow_bound(L, C, ratio, pairs, kind, witness):
 
 BOUNDS = {
     RankStatement: rank_bound,
+    WeightedRankStatement: weighted_bound,
     SymmetricStatement: symmetric_bound,
     GroupedStatement: grouped_bound,
     NonsymmetricStatement: nonsymmetric_bound,

@@ -72,6 +72,88 @@ def test_rectangles_of_symmetric_data():
     assert 0 < each.proof.bound <= loss_of(A, U @ U.T, "mse")
 
 
+def weighted_loss(A, X, W, loss):
+    entries = W if loss == "mse" else np.where(np.isnan(A), 0.0, W)
+    a = np.nan_to_num(A)
+    if loss == "mse":
+        return float(np.nansum(entries * (A - X) ** 2))
+    return float(np.sum(entries * (np.where(a > 0, a * np.log(np.where(a > 0, a, 1.0) / X), 0.0) - a + X)))
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_model_is_below_the_bound_with_weights(loss, seed):
+    rng = np.random.default_rng(seed)
+    shape, k = [(30, 8), (9, 40), (25, 12), (16, 16)][seed % 4], 1 + seed % 3
+    U, V = rng.gamma(0.7, size=(shape[0], k)) + 0.01, rng.gamma(0.7, size=(shape[1], k)) + 0.01
+    A = with_gaps(U @ V.T * rng.gamma(1 / (0.1 + seed), 0.1 + seed, shape), 0.03 * (seed % 3), seed)
+    W = [rng.gamma(1.0, size=shape[0]), rng.random(shape) + 0.2, np.where(rng.random(shape) < 0.1, 0.1, 1.0) * 1e-9][seed % 3]
+    every = np.broadcast_to(W[:, None] if W.ndim == 1 else W, shape)
+    result = cvxnmf.factorize(A, k, loss=loss, symmetric=False, weights=W, max_iter=100)
+    certificate = cvxnmf.verify(A, result, loss=loss, weights=W)
+    assert certificate.value == pytest.approx(weighted_loss(A, result.U @ result.V.T, every, loss), rel=1e-9)
+    assert certificate.bound == result.certificate.bound > 0
+    assert certificate.rigorous
+    assert certificate.bound <= weighted_loss(A, U @ V.T, every, loss)
+    assert certificate.check(A) == certificate.bound
+    assert certificate.statement["weights"] == cvxnmf.certificates.weights_digest(W)
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_weights_of_rows_and_columns_are_scales_of_the_data(loss):
+    rng = np.random.default_rng(5)
+    A = rng.poisson(4.0 * rng.gamma(0.5, size=(60, 2)) @ rng.gamma(0.5, size=(2, 30)) + 0.2).astype(float)
+    rows, columns = rng.gamma(2.0, size=60), rng.gamma(2.0, size=30)
+    scaled = np.sqrt(np.outer(rows, columns)) * A if loss == "mse" else np.outer(rows, columns) * A
+    U, V = cvxnmf.factorize(scaled, 2, loss).U, cvxnmf.factorize(scaled, 2, loss).V
+    plain = cvxnmf.verify(scaled, U, V, loss)
+    root = np.sqrt if loss == "mse" else np.asarray
+    given = cvxnmf.verify(A, U / root(rows)[:, None], V / root(columns)[:, None], loss, weights=np.outer(rows, columns))
+    assert given.value == pytest.approx(plain.value, rel=1e-9)
+    assert given.bound == pytest.approx(plain.bound, rel=1e-4)
+    of_rows = [cvxnmf.verify(A, U, V, loss, weights=W).bound for W in (rows, np.outer(rows, np.ones(30)))]
+    assert of_rows[0] == pytest.approx(of_rows[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_weights_zero_and_one_are_missing_entries(loss):
+    rng = np.random.default_rng(0)
+    A = rng.poisson(3.0 * rng.gamma(0.5, size=(70, 3)) @ rng.gamma(0.5, size=(3, 20)) + 0.3).astype(float)
+    gaps = with_gaps(A, 0.05)
+    factors = cvxnmf.classical_nmf(gaps, 2, loss=loss, max_iter=100)
+    missing = cvxnmf.verify(gaps, factors, loss=loss)
+    weighted = cvxnmf.verify(A, factors, loss=loss, weights=~np.isnan(gaps))
+    assert weighted.bound == pytest.approx(missing.bound, rel=0.02)
+    sparse = cvxnmf.verify(sp.csr_array(A), factors, loss=loss, weights=~np.isnan(gaps))
+    assert sparse.bound == pytest.approx(weighted.bound, rel=1e-12)
+
+
+def test_weights_that_are_not_those_stated_are_refused(tmp_path):
+    rng = np.random.default_rng(1)
+    A, W = rng.random((12, 7)), rng.random((12, 7)) + 0.1
+    certificate = cvxnmf.factorize(A, 2, weights=W).certificate
+    certificate.save(tmp_path / "c.npz")
+    loaded = cvxnmf.Certificate.load(tmp_path / "c.npz")
+    assert loaded.check(A) == certificate.bound > 0
+    terms = dict(certificate.statement)
+    for forged, sentence in (
+        ({"W": 2 * W}, "not those that the certificate states"),
+        ({"W": W[:, :1]}, "not those that the certificate states"),
+        ({"W": W[:6]}, "do not match"),
+        ({"W": -W}, "negative"),
+        ({"weights": 1.1 * certificate.witness["weights"]}, "more than its weight"),
+    ):
+        with pytest.raises(cvxnmf.CertificateError, match=sentence):
+            prove(A, "rectangles", terms, dict(certificate.witness) | forged)
+    without = {name: array for name, array in certificate.witness.items() if name != "W"}
+    with pytest.raises(cvxnmf.CertificateError, match="lacks its witness"):
+        prove(A, "rectangles", terms, without)
+    for wrong in ({"loss": "weighted beta=0.5"}, {"symmetric": True}, {"weights": 3}, {"weights": "own"}, {"n_components": 0}):
+        with pytest.raises(cvxnmf.CertificateError, match="not understood"):
+            cvxnmf.certificates.parse_statement(terms | wrong)
+    assert prove(A, "zero", terms, certificate.witness).scale == pytest.approx(np.sum(W * A**2))
+
+
 class TestForgeries:
     """Rectangles made to deceive the check."""
 
@@ -97,11 +179,15 @@ class TestForgeries:
         self.refused("more than once", weights=self.rows * 1.0)
         self.refused("more than once", sets=np.ones((2, 6)) * (np.arange(6) < 4), weights=self.weights)
         self.refused("negative", weights=-self.weights)
-        self.refused("do not match", sets=2 * self.sets)
+        self.refused("more than its weight", sets=2 * self.sets)
+        self.refused("extreme weights", sets=np.where(self.sets > 0, 1.0, 1e-101))
+        self.refused("extreme weights", weights=self.weights * 1e101)
         self.refused("do not match", sets=self.sets[:, :5])
         self.refused("do not match", weights=self.weights[:-1])
         self.refused("missing entries", weights=np.full((12, 2), 0.9))
-        self.refused("lacks its witness", loss="kl")
+        self.refused("does not match", loss="kl", Y=np.ones((12, 3)))
+        self.refused("longer than 1", loss="kl", Y=np.ones((12, 4)))
+        self.refused("is negative", N=-np.ones((12, 4)))
         self.refused("does not match", loss="kl", y=np.ones((12, 3)))
         self.refused("not finite", weights=np.where(self.rows, np.nan, 0.0))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cvxnmf import classical_nmf, factorize
+from cvxnmf import classical_nmf, factorize, verify
 
 RNG = np.random.default_rng(4)
 A = RNG.gamma(1.0, 1.0, (20, 3)) @ RNG.gamma(1.0, 1.0, (3, 12)) * RNG.gamma(6.0, 1 / 6, (20, 12)) + 0.01
@@ -57,10 +57,12 @@ def test_a_row_of_weight_two_counts_twice(loss):
     assert sparse.value == pytest.approx(weighted.value, rel=1e-9)
 
 
-def test_no_bound_is_claimed_and_bad_weights_are_refused():
+def test_bounds_and_bad_weights():
     result = factorize(A, 3, weights=WEIGHTS)
-    assert result.certificate.bound == 0.0
-    assert "no bound for this loss is known" in str(result.certificate)
+    assert 0 < result.certificate.bound < result.value
+    unbounded = factorize(A, 3, "itakura-saito", weights=WEIGHTS).certificate
+    assert unbounded.bound == 0.0
+    assert "no bound for this loss is known" in str(unbounded)
     again = factorize(A, 3, weights=WEIGHTS, start=result)
     assert again.value <= result.value * (1 + 1e-12)
     for bad, words in (
@@ -71,6 +73,10 @@ def test_no_bound_is_claimed_and_bad_weights_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             classical_nmf(A, 3, weights=bad)
+    with pytest.raises(ValueError, match="in blocks cannot be verified with weights"):
+        verify(A, result, weights=WEIGHTS, memory_limit="10 GB")
+    with pytest.raises(ValueError, match="give V as well"):
+        verify(A @ A.T, A, weights=np.ones(20))
     with pytest.raises(ValueError, match="not 'weighted mse'; use data in memory"):
         classical_nmf(A, 3, weights=WEIGHTS, memory_limit="10 GB")
     with pytest.raises(ValueError, match="has no symmetric form"):

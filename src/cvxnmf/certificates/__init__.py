@@ -13,6 +13,7 @@ from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement
 from cvxnmf.certificates.symmetric import SymmetricStatement, metric_digest
 from cvxnmf.certificates.uniqueness import Uniqueness, factor_uniqueness
+from cvxnmf.certificates.weighted import WeightedRankStatement, weights_digest
 
 __all__ = [
     "NEGLIGIBLE",
@@ -27,8 +28,10 @@ __all__ = [
     "Statement",
     "SymmetricStatement",
     "Uniqueness",
+    "WeightedRankStatement",
     "factor_uniqueness",
     "metric_digest",
     "parse_statement",
     "relative_gap",
+    "weights_digest",
 ]

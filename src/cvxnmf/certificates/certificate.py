@@ -21,6 +21,7 @@ from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement, Witness, not_understood
 from cvxnmf.certificates.symmetric import SymmetricStatement
+from cvxnmf.certificates.weighted import WeightedRankStatement
 
 #: The forms of problems that bounds are known for.
 FORMS: tuple[type[Statement], ...] = (
@@ -29,6 +30,7 @@ FORMS: tuple[type[Statement], ...] = (
     NonsymmetricStatement,
     DoublyNonnegativeStatement,
     RankStatement,
+    WeightedRankStatement,
     LabelStatement,
 )
 #: What a file unpacks to may take this many bytes of memory, or this many times its own size.
@@ -66,7 +68,7 @@ class Certificate:
     kind : str
         What the bound rests on: ``"dual"`` (a dual point is the witness), ``"zero"`` (the loss cannot be negative), and of
         scope "rank-k" also ``"tail"`` (singular values of the data), ``"lanczos"`` (the same by iterations, of large data),
-        ``"rectangles"`` (of data with missing entries) and for KL ``"independence"`` (rank one), ``"ky-fan"``, ``"subspace"`` and
+        ``"rectangles"`` (missing entries or weights) and for KL ``"independence"`` (rank one), ``"ky-fan"``, ``"subspace"`` and
         ``"pinsker"``; of scope "labels" ``"cuts"``, ``"semidefinite"``, ``"routing"``, ``"currents"``.
     rigorous : bool
         Whether the bound holds including all rounding errors. It may not with an ignored diagonal on the

@@ -24,7 +24,7 @@ k - 1 dimensions, summed; and for any Y with columns no longer than 1
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from cvxnmf.certificates.losses import log
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, largest_eigenvalues, row_sums, singular_value_bounds
 from cvxnmf.certificates.squared_error import dual_bound
 from cvxnmf.certificates.statement import Array, CertificateError, Witness
-
-if TYPE_CHECKING:
-    from cvxnmf.certificates.rank import RankStatement
 
 #: Roots of shares of sums, and their products with a number, are off by at most so many units; so are two projections, beside
 #: the sums in them.
@@ -78,9 +75,9 @@ def matching_witness(witness: Witness, name: str, shape: tuple[int, ...]) -> Arr
     return array
 
 
-def ky_fan_bound(part: Array, statement: RankStatement, witness: Witness) -> Bound:
+def ky_fan_bound(part: Array, k: int, witness: Witness, symmetric: bool = False) -> Bound:
     """The bound of the witness y."""
-    return singular_bound(part, matching_witness(witness, "y", part.shape), statement.n_components, statement.symmetric)
+    return singular_bound(part, matching_witness(witness, "y", part.shape), k, symmetric)
 
 
 def singular_bound(A: Array, y: Array, k: int, symmetric: bool = False) -> Bound:
@@ -116,10 +113,10 @@ def _leading_sum(M: Array, count: int, symmetric: bool, error: float) -> float:
     return float(np.sum(values + error)) * (1 + UNITS_PER_TERM * UNIT)
 
 
-def subspace_bound(part: Array, statement: RankStatement, witness: Witness) -> Bound:
+def subspace_bound(part: Array, k: int, witness: Witness) -> Bound:
     """The bound of the witness Y; one whose shape is that of the transpose ("transposed") bounds the transpose."""
     part = oriented(part, witness)
-    Y, data, k = matching_witness(witness, "Y", part.shape), margins(part), statement.n_components
+    Y, data = matching_witness(witness, "Y", part.shape), margins(part)
     A, Y = data.A, np.ascontiguousarray(Y[data.kept])
     m, n = A.shape
     if not float(np.sum(Y * Y, axis=0).max()) <= 1.0 - (m + 16) * UNIT:
@@ -157,8 +154,8 @@ def _symmetric_sum(B: Array, Y: Array, count: int) -> float:
     return float(np.sum(largest_eigenvalues((half + half.T) / 2, count) * (1 + skew) + reach))
 
 
-def pinsker_bound(part: Array, statement: RankStatement, witness: Witness) -> Bound:
+def pinsker_bound(part: Array, k: int, witness: Witness) -> Bound:
     """The bound of the singular values of ``D_r^-1/2 A``, or of the witness N added to it."""
     data = margins(oriented(part, witness))
     N = matching_witness(witness, "N", oriented(part, witness).shape)[data.kept] if "N" in witness else None
-    return dual_bound(data.A / np.sqrt(data.rows)[:, None], N, statement.n_components, False, SHARE_UNITS * UNIT)
+    return dual_bound(data.A / np.sqrt(data.rows)[:, None], N, k, False, SHARE_UNITS * UNIT)

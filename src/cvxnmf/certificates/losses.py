@@ -116,7 +116,7 @@ ITAKURA_SAITO, BETA, WEIGHTED = "itakura-saito", "beta=", "weighted "
 
 
 def is_unbounded_loss(name: object) -> bool:
-    """Whether this is a beta divergence for which no bound but 0 is known, or a loss with weights.
+    """Whether this is a beta divergence for which no bound but 0 is known, or a loss whose weights are not stated.
 
     Examples
     --------

@@ -12,6 +12,7 @@ rank above one are in `divergence`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Ra
     return Bound(energy - taken, UNITS_PER_TERM * UNIT * (energy + taken), spare).proof(energy)
 
 
-def of_divergence(bound: Callable[[Array, RankStatement, Witness], Bound]) -> Callable[[Any, RankStatement, Witness], Proof]:
+def of_divergence(bound: Callable[[Array, int, Witness], Bound]) -> Callable[[Any, RankStatement, Witness], Proof]:
     """The proof by a bound on the divergence of a fully observed part."""
 
     def prove(A: Any, statement: RankStatement, witness: Witness) -> Proof:
@@ -194,7 +195,7 @@ def of_divergence(bound: Callable[[Array, RankStatement, Witness], Bound]) -> Ca
             raise CertificateError("A bound of this kind is known for KL only.")
         part = _observed_part(statement.data(A), witness, statement.symmetric)
         require_moderate_size(part, KL)
-        return bound(part, statement, witness).proof(statement.scale(A))
+        return bound(part, statement.n_components, witness).proof(statement.scale(A))
 
     return prove
 
@@ -202,12 +203,13 @@ def of_divergence(bound: Callable[[Array, RankStatement, Witness], Bound]) -> Ca
 def prove_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The bound of the witness y, a matrix, or given on the entries of sparse data."""
     sparse = "y" in witness and np.ndim(witness["y"]) == 1
-    return (prove_sparse_ky_fan if sparse else of_divergence(ky_fan_bound))(A, statement, witness)
+    dense = functools.partial(ky_fan_bound, symmetric=statement.symmetric)
+    return (prove_sparse_ky_fan if sparse else of_divergence(dense))(A, statement, witness)
 
 
-def independence_bound(A: Array, statement: RankStatement, witness: Witness) -> Bound:
+def independence_bound(A: Array, k: int, witness: Witness) -> Bound:
     """KL of rank one: ``KL(A || rc'/sum A)``."""
-    if statement.n_components != 1:
+    if k != 1:
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
     rows, columns, total = A.sum(axis=1), A.sum(axis=0), float(A.sum())
     if not 0 < total < math.inf:

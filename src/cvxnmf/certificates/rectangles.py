@@ -1,23 +1,26 @@
-"""Bounds for data with missing entries, from fully observed rectangles that overlap with weights.
+"""Bounds for data whose entries are missing or have weights, from fully observed rectangles that overlap with weights.
 
-Rectangle b has columns J_b and nonnegative weights w_b of rows that are observed on all of J_b. If the weights of the rectangles
-that hold an entry sum to at most 1, for every entry, then every X has a loss of at least
+Rectangle b has nonnegative weights w_b of rows and s_b of columns; where both are positive, the data are observed. If the
+products ``w_b s_b'`` of all rectangles sum to at most the weight of every entry (1, if entries have none), then every X has a
+loss of at least
 
-    sum_b  loss(D(w_b) A, D(w_b) X)  on J_b,
+    sum_b  loss(D(w_b) A D(s_b), D(w_b) X D(s_b)),
 
-where squared error takes the roots of the weights. ``D(w_b) X`` is nonnegative and of the rank of X, so that each summand is at
-least what is known of fully observed data; and it is not negative. For KL the witness y holds dual points side by side.
+where squared error takes the roots of the weights. The scaled X is nonnegative and of the rank of X, so that each summand is at
+least what is known of fully observed data; and it is not negative. The witness may hold dual points of the rectangles side by
+side: N for squared error; for KL y (`ky-fan`) or Y (`subspace`), without which the bound is Pinsker's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import witness_arrays
-from cvxnmf.certificates.divergence import matching_witness, oriented, singular_bound
+from cvxnmf.certificates.divergence import matching_witness, oriented, pinsker_bound, singular_bound, subspace_bound
+from cvxnmf.certificates.losses import KL, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, Bound, is_finite
 from cvxnmf.certificates.squared_error import dual_bound
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
@@ -27,44 +30,73 @@ if TYPE_CHECKING:
 
 #: Roots of weights, and products with them, are off by at most so many units.
 WEIGHT_UNITS = 4
+#: Weights that are not zero are at least this, and at most its inverse: no product of two vanishes unnoticed.
+LEAST_WEIGHT = 1e-100
+#: The dual points that rectangles may have.
+POINTS = ("N", "y", "Y")
+
+
+class Summand(NamedTuple):
+    """The loss of a rectangle: rank, whether it is squared error, and its dual points."""
+
+    k: int
+    squared_error: bool
+    points: dict[str, Array]
+
+    def bound(self, A: Array, rows: Array, columns: Array) -> Bound:
+        """The bound of the data with weights of rows and columns, all positive."""
+        if self.squared_error:
+            scaled = A * np.sqrt(rows)[:, None] * np.sqrt(columns)
+            return dual_bound(scaled, self.points.get("N"), self.k, False, WEIGHT_UNITS * UNIT)
+        scaled = A * rows[:, None] * columns
+        require_moderate_size(scaled, KL)
+        if "y" in self.points:
+            return singular_bound(scaled, self.points["y"], self.k)
+        return (subspace_bound if "Y" in self.points else pinsker_bound)(scaled, self.k, self.points)
 
 
 def prove_rectangles(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bounds of all rectangles, summed."""
+    """The bounds of all rectangles, summed; entries have no weights."""
     if statement.scaling is not None:
         raise CertificateError("A bound of this kind is known for data that are not scaled.")
     data = statement.data(A)
-    data = oriented(np.asarray(data.toarray() if sp.issparse(data) else data), witness)
+    data = np.asarray(data.toarray() if sp.issparse(data) else data)
+    bound = rectangles_bound(data, np.ones((1, 1)), statement.n_components, statement.has_squared_error, witness)
+    return bound.proof(statement.scale(A))
+
+
+def rectangles_bound(data: Array, weights_of_entries: Array, k: int, squared_error: bool, witness: Witness) -> Bound:
+    """The bounds of all rectangles, summed; the weights of entries may be one for each row, or for all."""
+    data, limits = oriented(data, witness), oriented(weights_of_entries, witness)
     sets, weights = witness_arrays(witness, "sets", "weights")
-    _require_packing(data, sets, weights)
-    points = None if statement.has_squared_error else matching_witness(witness, "y", (len(data), int(sets.sum())))
+    _require_packing(data, limits, sets, weights)
+    side_by_side = (len(data), int(np.count_nonzero(sets)))
+    points = {name: matching_witness(witness, name, side_by_side) for name in POINTS if name in witness}
     total, rounding, spare, first = 0.0, 0.0, 0.0, 0
-    for columns, of_rows in zip(sets > 0, weights.T, strict=True):
+    for of_columns, of_rows in zip(sets, weights.T, strict=True):
+        rows, columns = of_rows > 0, of_columns > 0
         last = first + int(np.count_nonzero(columns))
-        rows = of_rows > 0
-        point = None if points is None else points[rows, first:last]
-        bound = _rectangle_bound(data[np.ix_(rows, columns)], of_rows[rows], point, statement)
+        part = data[np.ix_(rows, columns)]
+        if not is_finite(part):
+            raise CertificateError("The data have missing entries where the witness needs them.")
+        if part.any():
+            summand = Summand(k, squared_error, {name: point[rows, first:last] for name, point in points.items()})
+            bound = summand.bound(part, of_rows[rows], of_columns[columns])
+            if bound.total > bound.rounding:
+                total, rounding, spare = total + bound.total, rounding + bound.rounding, spare + bound.spare
         first = last
-        if bound is not None and bound.total > bound.rounding:
-            total, rounding, spare = total + bound.total, rounding + bound.rounding, spare + bound.spare
-    return Bound(total, rounding + len(sets) * UNIT * total, spare).proof(statement.scale(A))
+    return Bound(total, rounding + len(sets) * UNIT * total, spare)
 
 
-def _require_packing(data: Array, sets: Array, weights: Array) -> None:
-    """Refuse weights that count an entry more than once."""
+def _require_packing(data: Array, limits: Array, sets: Array, weights: Array) -> None:
+    """Refuse weights that count an entry more often than it may be."""
     fits = sets.ndim == weights.ndim == 2 and sets.shape[1:] == data.shape[1:] and weights.shape == (len(data), len(sets))
-    if not fits or not np.isin(sets, (0.0, 1.0)).all() or not weights.min(initial=0.0) >= 0:
-        raise CertificateError("The rectangles of the witness do not match the data, or have negative weights.")
-    if not float((weights @ sets).max(initial=0.0)) <= 1.0 - 2 * (len(sets) + 16) * UNIT:
-        raise CertificateError("The rectangles of the witness count an entry more than once.")
+    if not fits or not (_are_weights(sets) and _are_weights(weights)):
+        raise CertificateError("The rectangles of the witness do not match the data, or have negative or extreme weights.")
+    if not np.all(weights @ sets <= limits * (1.0 - 2 * (len(sets) + 16) * UNIT)):
+        raise CertificateError("The rectangles of the witness count an entry more than once, or more than its weight.")
 
 
-def _rectangle_bound(A: Array, weights: Array, point: Array | None, statement: RankStatement) -> Bound | None:
-    """The bound of one rectangle; None if it holds nothing."""
-    if not is_finite(A):
-        raise CertificateError("The data have missing entries where the witness needs them.")
-    if not A.any():
-        return None
-    if point is None:
-        return dual_bound(A * np.sqrt(weights)[:, None], None, statement.n_components, False, WEIGHT_UNITS * UNIT)
-    return singular_bound(A * weights[:, None], point, statement.n_components)
+def _are_weights(values: Array) -> bool:
+    """Whether all are zero or positive, and then neither so small nor so large that products vanish or overflow."""
+    return bool(np.all((values == 0) | ((values >= LEAST_WEIGHT) & (values <= 1 / LEAST_WEIGHT))))

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf import certificates
-from cvxnmf.certificates import RankStatement
+from cvxnmf.certificates import RankStatement, WeightedRankStatement
 from cvxnmf.linalg.arrays import FloatArray
 
 
@@ -86,10 +86,30 @@ class Goal(NamedTuple):
 
     def found(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
         """The bound of a witness, or nothing if it proves none: an observed part that is all zero, for instance."""
-        try:
-            return [Found(kind, witness, self.statement.prove(self.A, kind, witness))]
-        except certificates.CertificateError:
-            return []
+        return proved(self.A, self.statement, kind, witness)
+
+
+class WeightedGoal(NamedTuple):
+    """The same for a loss with weights, of every row, as a column, or of every entry."""
+
+    A: Any
+    statement: WeightedRankStatement
+    value: float
+    effort: int | None
+    limits: Limits
+    weights: FloatArray
+
+    def found(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+        """The bound of a witness, which the weights join, or nothing if it proves none."""
+        return proved(self.A, self.statement, kind, witness | {"W": self.weights})
+
+
+def proved(A: Any, statement: certificates.Statement, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+    """The bound of a witness, if it proves one."""
+    try:
+        return [Found(kind, witness, statement.prove(A, kind, witness))]
+    except certificates.CertificateError:
+        return []
 
 
 def degree_scaled(A: Any) -> tuple[Any, FloatArray]:

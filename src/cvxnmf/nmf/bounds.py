@@ -16,20 +16,23 @@ from typing import Any
 import numpy as np
 
 from cvxnmf import certificates
-from cvxnmf.certificates import Certificate, RankStatement
+from cvxnmf.certificates import Certificate, RankStatement, Statement, WeightedRankStatement, weights_digest
 from cvxnmf.certificates.leading import EXCESS, ritz_tail
+from cvxnmf.certificates.losses import FACTOR_LOSSES
 from cvxnmf.certificates.rank import chunked_tail, gram_tail
 from cvxnmf.chunked import ChunkedMatrix
+from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.fingerprint import fingerprint
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, krylov_pairs
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.nmf.bound_goal import DEFAULT_LIMITS, Found, Goal, Limits
+from cvxnmf.nmf.bound_goal import DEFAULT_LIMITS, Found, Goal, Limits, WeightedGoal
 from cvxnmf.nmf.data import ChunkedData
 from cvxnmf.nmf.divergence_bounds import divergence_bounds
-from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.rectangle_bounds import rectangle_bounds
 from cvxnmf.nmf.sparse_divergence_bounds import sparse_divergence_bounds
 from cvxnmf.nmf.squared_error_bounds import squared_error_bounds
+from cvxnmf.nmf.weighted_bounds import weighted_bounds
 
 #: Up to this relative gap a result is called globally optimal.
 GLOBAL = 1e-6
@@ -55,10 +58,29 @@ def rank_certificate(
     """
     statement = RankStatement(loss, k, symmetric, scaling)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        best, candidates = _zero_and_bounds(A, statement, value, effort, limits)
-        for candidate in candidates:
-            if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
-                best = candidate
+        zero, candidates = _zero_and_bounds(A, statement, value, effort, limits)
+        return _best_certificate(statement, value, zero, candidates)
+
+
+def weighted_certificate(
+    A: Any, k: int, value: float, loss: str, weights: FloatArray, effort: int | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Certificate:
+    """The same for a loss with weights, of every row, as a column, or of every entry."""
+    if loss.removeprefix(WEIGHTED) not in FACTOR_LOSSES:
+        return rank_certificate(A, k, value, loss, effort=effort)
+    statement = WeightedRankStatement(loss, k, False, weights_digest(weights))
+    goal = WeightedGoal(A, statement, value, effort, limits, weights)
+    with np.errstate(all="ignore"):
+        (zero,) = goal.found("zero", {})
+        return _best_certificate(statement, value, zero, _found_by(weighted_bounds, goal))
+
+
+def _best_certificate(statement: Statement, value: float, zero: Found, candidates: Iterator[Found]) -> Certificate:
+    """The certificate of the best bound."""
+    best = zero
+    for candidate in candidates:
+        if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
+            best = candidate
     return Certificate.of_proof(value, best.kind, best.proof, statement, best.witness)
 
 
@@ -73,7 +95,7 @@ def _contradicts(found: Found, value: float) -> bool:
     return not bound <= value + ROUNDING * scale
 
 
-def _found_by(seek: Callable[[Goal], Iterator[Found]], goal: Goal) -> Iterator[Found]:
+def _found_by(seek: Callable[[Any], Iterator[Found]], goal: Goal | WeightedGoal) -> Iterator[Found]:
     """What someone finds, up to a decomposition that fails: a proof that is not found leaves the factors as they are."""
     with contextlib.suppress(np.linalg.LinAlgError):
         yield from seek(goal)

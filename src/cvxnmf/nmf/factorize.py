@@ -21,7 +21,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bound_goal import degree_scaled
-from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
+from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate, weighted_certificate
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
@@ -31,7 +31,7 @@ from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.search import Search
-from cvxnmf.nmf.weights import weighted_matrix
+from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization, Iterate
 
 #: Kinds of losses for which symmetric data are factored as ``UU'``.
@@ -163,7 +163,8 @@ def _factorize_in_memory(
     single = getattr(A, "dtype", None) in (np.float32, np.float16)
     data = checked_matrix(raw, twofold, found, single) if weights is None else weighted_matrix(raw, weights, found, single)
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
-    return _best_of(Search(data, raw, k, loss, twofold, stopping), given, effort, now)
+    search = Search(data, raw, k, loss, twofold, stopping)
+    return _best_of(search, given, effort, now, None if weights is None else checked_weights(weights, raw.shape))
 
 
 def _factorize_chunks(
@@ -182,14 +183,19 @@ def _factorize_chunks(
         return _best_of(Search(ChunkedData(matrix), matrix, k, loss, False, stopping), given, 0, now=True)
 
 
-def _best_of(search: Search, given: Any, effort: int | None, now: bool) -> Factorization:
+def _best_of(search: Search, given: Any, effort: int | None, now: bool, weights: FloatArray | None = None) -> Factorization:
     """The best run of a search with its certificate, or the given start itself if no run is below it."""
     search.run(given)
     best, A, k, loss, symmetric = search.best.factorization(), search.A, search.k, search.loss, search.symmetric
     if given is not None:
         best = _no_worse(best, given, search)
     spent = 0 if search.stopped else effort
-    prove = lambda value: rank_certificate(A, k, value, loss, symmetric, spent)  # noqa: E731
+
+    def prove(value: float) -> Certificate:
+        if weights is not None:
+            return weighted_certificate(A, k, value, loss, weights, spent)
+        return rank_certificate(A, k, value, loss, symmetric, spent)
+
     return _certified(search, best, prove, given is None) if now else _certified_later(search, best, prove)
 
 
@@ -218,7 +224,7 @@ def _certified(
 ) -> Factorization:
     """The best run with its certificate; of two columns, also tried from the dual point, which may close the gap."""
     certificate = certificate_of(best.value)
-    if from_dual and search.k == 2 and "N" in certificate.witness:
+    if from_dual and search.k == 2 and certificate.kind == "dual":
         better = _from_dual_point(search.A, certificate.witness["N"], search.symmetric)
         run = None if better is None else search.descend(better)
         if run is not None and run.value < best.value:

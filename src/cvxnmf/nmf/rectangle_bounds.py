@@ -1,4 +1,4 @@
-"""Bounds for data with missing entries: rectangles of observed entries that cover as much as they can (docs/mathematics.md).
+"""Bounds for data with missing entries or weights: rectangles that cover as much as they can (docs/mathematics.md).
 
 Rectangles are many sets of columns, each with the rows that are observed on all of them. Large sets prove more for every entry
 and hold fewer rows. They are grown at random, seeded by what is missing, in classes by the rows that they keep; weights are
@@ -26,6 +26,8 @@ IndexArray = NDArray[np.intp]
 CLASSES = ((0.1, 300), (0.3, 60), (0.5, 40), (0.7, 20))
 #: Entries of the rectangles of a class, in units of the data's, and of all, beyond which no more are added.
 REPEATED, MOST_ENTRIES = 20, 5_000_000
+#: Shares of the largest limit of a row that entries of a pattern have at least.
+LEVELS = (0.0, 0.1, 0.3, 0.6)
 #: Rows of the data for every set of a class.
 ROWS_PER_SET = 6
 #: No set has more than this share of the columns; a row may miss the others.
@@ -51,22 +53,32 @@ def rectangle_bounds(goal: Goal) -> Iterator[Found]:
     if not missing or not goal.may_fill or goal.statement.scaling is not None:
         return
     A = np.asarray(A.toarray() if sp.issparse(A) else A)
+    witness = rectangles(A, (~np.isnan(A)).astype(np.float64), goal.statement.n_components, goal.statement.has_squared_error)
+    if witness:
+        yield from goal.found("rectangles", witness)
+
+
+def rectangles(A: FloatArray, limits: FloatArray, k: int, squared_error: bool) -> dict[str, FloatArray]:
+    """Rectangles that cover entries up to limits of at most 1, as a witness; none if none were found.
+
+    A may be anything where the limit is zero.
+    """
     turned = A.shape[0] < A.shape[1]
-    witness = {"transposed": np.ones(1)} if turned else {}
-    A, k = (A.T if turned else A), goal.statement.n_components
+    A, limits = (np.ascontiguousarray(M.T) if turned else M for M in (A, limits))
     with single_thread(A.shape[1]):
-        cover = Cover.grown(A, k)
-        if cover.sets:
-            weights = cover.improved(cover.packed(cover.rows.astype(float)))
-            yield from goal.found("rectangles", witness | cover.witness(weights, goal.statement.has_squared_error))
+        cover = Cover.grown(A, limits, k)
+        if not cover.sets:
+            return {}
+        weights = cover.improved(cover.packed(cover.rows.astype(float)))
+        return cover.witness(weights, squared_error) | ({"transposed": np.ones(1)} if turned else {})
 
 
 class Cover:
     """Rectangles of the data in classes, for a rank."""
 
-    def __init__(self, A: FloatArray, k: int, classes: list[list[IndexArray]]) -> None:
-        observed = ~np.isnan(A)
-        self.k, self.shape = k, A.shape
+    def __init__(self, A: FloatArray, limits: FloatArray, k: int, classes: list[list[IndexArray]]) -> None:
+        observed = limits > 0
+        self.k, self.limits = k, limits
         self.sets = [columns for each in classes for columns in each]
         ends = np.cumsum([0, *map(len, classes)]).tolist()
         self.classes = [range(*pair) for pair in zip(ends, ends[1:], strict=False)]
@@ -78,31 +90,23 @@ class Cover:
         self.parts = [A[np.ix_(rows, columns)] for rows, columns in zip(self.kept, self.sets, strict=True)]
 
     @classmethod
-    def grown(cls, A: FloatArray, k: int) -> Cover:
-        """Sets of columns grown from the columns that a row has, in classes by the rows that they keep."""
-        observed = ~np.isnan(A)
-        source = random_source(np.packbits(observed))
-        least = ROWS_PER_COMPONENT * (k + 1)
-        classes = []
-        for share, count in CLASSES:
-            wanted = max(least, round(share * len(A)))
-            grown: list[IndexArray] = []
-            entries = min(REPEATED * A.size, MOST_ENTRIES)
-            for _ in range(min(count, 10 + len(A) // ROWS_PER_SET)):
-                columns = _grown(observed, wanted, source)
-                entries -= len(columns) * int(np.count_nonzero(observed[:, columns].all(axis=1)))
-                if len(columns) > k:
-                    grown.append(columns)
-                if entries < 0:
-                    break
-            classes.append(grown)
-        return cls(A, k, classes)
+    def grown(cls, A: FloatArray, limits: FloatArray, k: int) -> Cover:
+        """Sets of columns grown from the columns that a row has, in classes by the rows that they keep.
+
+        Where limits differ, all columns are the first set, and classes follow for entries whose limit is a share of the largest.
+        """
+        patterns = _patterns(limits)
+        source = random_source(*(np.packbits(observed) for observed in patterns))
+        classes = [[np.arange(A.shape[1])]] if patterns[0].all() else []
+        for observed in patterns[len(classes) :]:
+            classes.extend(_grown_classes(observed, k, source))
+        return cls(A, limits, k, classes)
 
     def packed(self, wish: FloatArray, one_class: bool = False) -> FloatArray:
         """Weights in the proportions of a wish, raised as far as entries allow, the widest sets first or all at once."""
-        weights, load = wish.copy(), np.zeros(self.shape)
+        weights, load = wish.copy(), np.zeros_like(self.limits)
         for each in [range(len(self.sets))] if one_class else self.classes:
-            raise_weights(weights, each.start, each.stop, self.members, load)
+            raise_weights(weights, each.start, each.stop, self.members, self.limits, load)
         return weights
 
     def bound(self, weights: FloatArray) -> tuple[float, FloatArray]:
@@ -137,12 +141,12 @@ class Cover:
     def witness(self, weights: FloatArray, squared_error: bool) -> dict[str, FloatArray]:
         """What the check needs: sets, weights, and for KL the dual points of the rectangles side by side."""
         weights = np.where(weights > LEAST, weights * (1.0 - MARGIN), 0.0)
-        sets = np.zeros((len(self.sets), self.shape[1]))
+        sets = np.zeros((len(self.sets), self.limits.shape[1]))
         for row, columns in zip(sets, self.sets, strict=True):
             row[columns] = 1.0
         if squared_error:
             return {"sets": sets, "weights": weights}
-        points = [np.zeros((self.shape[0], len(columns))) for columns in self.sets]
+        points = [np.zeros((len(self.limits), len(columns))) for columns in self.sets]
         for b, (point, rows) in enumerate(zip(points, self.kept, strict=True)):
             scaled = self.parts[b] * weights[rows, b, None]
             if scaled.any():
@@ -151,8 +155,8 @@ class Cover:
 
 
 @compiled
-def raise_weights(weights: FloatArray, first: int, last: int, members: IndexArray, load: FloatArray) -> None:
-    """Raise the weights of some sets as far as the load of every entry leaves room, row by row, and add them to the load.
+def raise_weights(weights: FloatArray, first: int, last: int, members: IndexArray, limits: FloatArray, load: FloatArray) -> None:
+    """Raise the weights of some sets as far as the load of every entry keeps to its limit, row by row; add them to the load.
 
     `members` lists the columns of every set, and -1 behind them. Each weight in turn is divided by the largest share of the room
     that is taken in its columns; in the end all at once, which fits.
@@ -160,7 +164,7 @@ def raise_weights(weights: FloatArray, first: int, last: int, members: IndexArra
     room, own = np.empty(load.shape[1]), np.empty(load.shape[1])
     for i in range(len(weights)):
         for j in range(len(room)):
-            room[j], own[j] = max(1.0 - load[i, j], 0.0), 0.0
+            room[j], own[j] = max(limits[i, j] - load[i, j], 0.0), 0.0
         for sweep in range(SWEEPS + 2):  # the first adds up, the last makes all fit
             for b in range(first, last):
                 if weights[i, b] <= 0.0:
@@ -179,6 +183,31 @@ def raise_weights(weights: FloatArray, first: int, last: int, members: IndexArra
                 while members[b, place] >= 0:
                     target[members[b, place]] += amount
                     place += 1
+
+
+def _patterns(limits: FloatArray) -> list[NDArray[np.bool_]]:
+    """Where entries have a limit at all, and where it is at least a share of the largest in its row; each pattern once."""
+    largest = limits.max(axis=1, keepdims=True)
+    patterns = [(limits > 0) & (limits >= share * largest) for share in LEVELS]
+    return [each for i, each in enumerate(patterns) if i == 0 or not np.array_equal(each, patterns[i - 1])]
+
+
+def _grown_classes(observed: NDArray[np.bool_], k: int, source: np.random.RandomState) -> list[list[IndexArray]]:
+    """Sets of columns grown from the columns that a row has, in classes by the rows that they keep."""
+    classes = []
+    for share, count in CLASSES:
+        wanted = max(ROWS_PER_COMPONENT * (k + 1), round(share * len(observed)))
+        grown: list[IndexArray] = []
+        entries = min(REPEATED * observed.size, MOST_ENTRIES)
+        for _ in range(min(count, 10 + len(observed) // ROWS_PER_SET)):
+            columns = _grown(observed, wanted, source)
+            entries -= len(columns) * int(np.count_nonzero(observed[:, columns].all(axis=1)))
+            if len(columns) > k:
+                grown.append(columns)
+            if entries < 0:
+                break
+        classes.append(grown)
+    return classes
 
 
 def _grown(observed: NDArray[np.bool_], wanted: int, source: np.random.RandomState) -> IndexArray:

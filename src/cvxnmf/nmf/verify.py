@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.bounds import rank_certificate
+from cvxnmf.nmf.bounds import rank_certificate, weighted_certificate
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
-from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization
 
 
@@ -25,6 +26,7 @@ def verify(
     loss: str | float = "mse",
     effort: int | None = None,
     *,
+    weights: Any = None,
     memory_limit: Any = None,
     client: Any = None,
 ) -> Certificate:
@@ -46,6 +48,8 @@ def verify(
         Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
         row chunks. Left out, as many as pay, at most 150, and sparse data are not made dense unless they are small: their
         largest singular values are found by Lanczos iterations, which is not rigorous.
+    weights : array-like of shape (m,) or (m, n), optional
+        Weights of the rows or of the entries in the loss, see :func:`classical_nmf`; data in memory and factors U and V only.
     memory_limit, client
         Work on data in row chunks, from files or on a Dask cluster; see :func:`classical_nmf`.
 
@@ -67,7 +71,11 @@ def verify(
     if isinstance(U, Factorization):
         U, V = U.U, None if U.V is U.U else U.V
     if chunked.needs_chunks(A, memory_limit, client):
+        if weights is not None:
+            validation.refuse("Data in blocks cannot be verified with weights; give data in memory.")
         return _verify_chunks(A, U, V, loss, memory_limit, client)
+    if weights is not None:
+        return _verify_weighted(A, U, V, loss, effort, weights)
     data = validation.partial_matrix(A)
     validation.magnitude(data.data if sp.issparse(data) else data, loss)
     U, V = validation.nonnegative_factors(U, V, data.shape)
@@ -75,6 +83,19 @@ def verify(
     if symmetric:
         validation.require_symmetric(data)
     return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
+
+
+def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weights: Any) -> Certificate:
+    """The certificate of factors in a loss with weights."""
+    if V is None:
+        validation.refuse("Factors UU' cannot be verified with weights; give V as well.")
+    raw, found = validation.partial_matrix(A), find_loss(f"{WEIGHTED}{loss}")
+    validation.magnitude(raw.data if sp.issparse(raw) else raw, found.name)
+    U, V = validation.nonnegative_factors(U, V, raw.shape)
+    data = weighted_matrix(raw, weights, found)
+    with np.errstate(all="ignore"):
+        value = data.loss_value(found, data.hold(U, NO_PENALTY), V)
+    return weighted_certificate(raw, U.shape[1], value, found.name, checked_weights(weights, raw.shape), effort)
 
 
 def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) -> Certificate:

@@ -15,9 +15,9 @@ from cvxnmf.nmf.prepare import require_positive
 from cvxnmf.nmf.storage import DenseRows
 
 
-def entry_weights(weights: Any, A: Any) -> FloatArray:
-    """Weights for all entries of A, from weights of its rows or of its entries; 0 where A is missing."""
-    m, n = A.shape
+def checked_weights(weights: Any, shape: tuple[int, int]) -> FloatArray:
+    """Weights of the rows, as a column, or of all entries, in a copy."""
+    m, n = shape
     try:
         given = np.array(weights.toarray() if sp.issparse(weights) else weights, dtype=np.float64)
     except (TypeError, ValueError):
@@ -27,7 +27,12 @@ def entry_weights(weights: Any, A: Any) -> FloatArray:
         validation.refuse(f"weights have shape {given.shape}; give {m} for the rows of A, or {m} by {n} for its entries.")
     if not np.isfinite(given).all() or (given < 0).any():
         validation.refuse("weights must be finite and not negative; give missing entries of A the weight 0, or make them NaN.")
-    every = np.array(np.broadcast_to(given, (m, n)))
+    return given
+
+
+def entry_weights(weights: Any, A: Any) -> FloatArray:
+    """Weights for all entries of A, from weights of its rows or of its entries; 0 where A is missing."""
+    every = np.array(np.broadcast_to(checked_weights(weights, A.shape), A.shape))
     if not sp.issparse(A):
         every[np.isnan(A)] = 0.0
     if not every.any():
