@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from estimator_checks import sample_weight_exceptions
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -19,6 +20,8 @@ def exceptions(estimator):
     """Checks that cannot hold, each with its reason."""
     if isinstance(estimator, SymmetricNMF | GraphPartitioner) and estimator.affinity == "precomputed":
         return {"check_clustering": "it passes features, also to estimators that take precomputed similarities"}
+    if isinstance(estimator, NMF):
+        return sample_weight_exceptions(estimator)
     return {}
 
 

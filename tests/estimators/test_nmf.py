@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import cvxnmf
 from builders import low_rank
 from cvxnmf.estimators import NMF, encode
+from cvxnmf.estimators.plan import make_plan
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.factorize import factorize
 
@@ -99,7 +100,7 @@ PENALTIES = [(0.02, "same", 0.3), (0.01, 0.03, 1.0), (0.01, 0.02, 0.0)]
 def test_penalties_are_those_of_scikit_learn(beta_loss, alpha_W, alpha_H, l1_ratio):
     rng, X, loss = np.random.default_rng(1), low_rank(12, 7, 2), LOSSES[beta_loss]
     model = NMF(2, beta_loss=beta_loss, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio)
-    plan = model._plan(X.shape, None, in_memory=True)
+    plan = make_plan(model, X.shape, None, None, in_memory=True)
     W, H = rng.random((12, 2)), rng.random((2, 7))
     value = cvxnmf.verify(X, W, H.T, loss=loss, effort=0).value
     value += plan.l1[0] * W.sum() + plan.l1[1] * H.sum() + plan.l2[0] * np.sum(W**2) + plan.l2[1] * np.sum(H**2)
@@ -298,7 +299,7 @@ def test_data_are_not_changed():
 
 def test_one_row_one_column_and_more_components_than_either():
     for X in (np.arange(1.0, 6.0)[None], np.arange(1.0, 6.0)[:, None]):
-        model = NMF(max_iter=1000).fit(X)
+        model = NMF("convex", max_iter=1000).fit(X)
         assert model.n_components_ == 1
         assert model.reconstruction_err_ < 1e-6
     X = low_rank(4, 3, 2)
@@ -312,7 +313,11 @@ def test_one_row_one_column_and_more_components_than_either():
 
 def test_numbers_of_components():
     X = low_rank(12, 5, 2)
-    assert NMF(max_iter=2000).fit(X).n_components_ == factorize(X, None, symmetric=False, tol=1e-4, max_iter=2000).n_components
+    found = factorize(X, None, symmetric=False, tol=1e-4, max_iter=2000).n_components
+    assert NMF("convex", max_iter=2000).fit(X).n_components_ == found < 5
+    assert NMF("auto", max_iter=2000).fit(X).n_components_ == 5
+    with pytest.raises(ValueError, match="n_components='convex' is for solver='auto'"):
+        NMF("convex", solver="cd").fit(X)
     assert NMF(None, max_iter=2000).fit(X).n_components_ == 5
     assert NMF(solver="cd", max_iter=2000).fit(X).n_components_ == 5
     assert NMF(init="custom", max_iter=2000).fit(X, W=np.ones((12, 3)), H=np.ones((3, 5))).n_components_ == 3
@@ -349,7 +354,7 @@ def test_a_custom_start_is_where_it_begins():
         ({"beta_loss": [2]}, "is not known"),
         ({"solver": "lbfgs"}, "solver='lbfgs' is not known"),
         ({"init": "zeros"}, "init='zeros' is not known"),
-        ({"n_components": "mle"}, "n_components must be an integer of at least 1, 'auto' or None"),
+        ({"n_components": "mle"}, "n_components must be an integer of at least 1, 'auto', 'convex' or None"),
         ({"n_components": 0}, "n_components must be an integer of at least 1"),
         ({"tol": -1.0}, "tol must be a finite number"),
         ({"max_iter": 0}, "max_iter must be an integer"),
@@ -369,8 +374,6 @@ def test_refused_data():
         for method in (model.transform, clone(model).fit):
             with pytest.raises(ValueError, match="Negative values in data"):
                 method(X)
-    with pytest.raises(ValueError, match="all zeros"):
-        NMF(2).fit(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="infinity"):
         NMF(2).fit(np.full((4, 3), np.inf))
     with pytest.raises(ValueError, match="one per component"):
@@ -382,7 +385,7 @@ def test_refused_data():
 
 def test_too_few_iterations_warn_and_zero_tolerance_does_not():
     X = low_rank(20, 10, 4, noise=0.5)
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+    with pytest.warns(ConvergenceWarning, match="Maximum number of iterations 2 reached"):
         NMF(3, solver="mu", max_iter=2).fit(X)
     assert NMF(3, solver="mu", max_iter=2, tol=0).fit(X).n_iter_ == 2
 

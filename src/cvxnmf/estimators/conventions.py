@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate
+from cvxnmf.certificates import Certificate, Proof, RankStatement
 from cvxnmf.nmf.bounds import ProofLater, rank_certificate
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.progress import shown
@@ -46,9 +46,43 @@ def require_nonnegative(X: Any, name: str) -> None:
         validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
 
 
-def progress_reporter(estimator: Any) -> Callable[[Iterate], Any] | None:
-    """A callback that shows progress on the standard error stream, None if the estimator is not verbose."""
-    return shown(estimator.verbose, type(estimator).__name__, getattr(estimator, "max_iter", 1000), None)
+def require_positive(X: Any, beta_loss: Any) -> None:
+    """Refuse zeros where the loss needs positive data."""
+    if find_loss(loss_name(beta_loss)).needs_positive_data and np.prod(X.shape) > count_nonzero(X):
+        validation.refuse(
+            f"When beta_loss <= 0 and X contains zeros, the solver may diverge. beta_loss={beta_loss!r} compares ratios and "
+            "needs positive data; add a small value to X, mark zeros as missing with NaN, or use a positive beta_loss."
+        )
+
+
+def count_nonzero(X: Any) -> int:
+    """Entries that are not 0."""
+    return int(np.count_nonzero(X.data if sp.issparse(X) else X))
+
+
+def check_start(factor: Any, shape: tuple[Any, ...], name: str) -> None:
+    """Refuse a custom start that does not fit, in the words that scikit-learn's begin with."""
+    found, whom = np.shape(factor), f"passed to NMF (input {name})"
+    if len(found) != 2:
+        validation.refuse(f"Array {whom} has {len(found)} dimensions; give a matrix of shape {shape}.")
+    for side, (word, wanted) in enumerate(zip(("first", "second"), shape, strict=True)):
+        if found[side] != wanted:
+            validation.refuse(f"Array with wrong {word} dimension {whom}: {found[side]} in place of {wanted}; give {shape}.")
+    lowest, largest = np.min(factor), np.max(factor)
+    if lowest < 0:
+        validation.refuse(f"Negative values in data {whom}, down to {lowest:g}; a start is nonnegative.")
+    if not largest > 0:
+        validation.refuse(f"Array {whom} is full of zeros, which no update leaves; give positive entries.")
+
+
+def zero_certificate(k: int, loss: str) -> Certificate:
+    """The certificate of data that are all zero: the loss is 0."""
+    return Certificate.of_proof(0.0, "zero", Proof(0.0, True, 0.0), RankStatement(loss, k, False))
+
+
+def progress_reporter(estimator: Any, listener: Any = None) -> Callable[[Iterate], Any] | None:
+    """A callback that shows progress if the estimator is verbose and hands it on to a listener, None if nobody wants to know."""
+    return shown(estimator.verbose, type(estimator).__name__, getattr(estimator, "max_iter", 1000), listener)
 
 
 class ProvedLater:
@@ -63,6 +97,11 @@ class ProvedLater:
         if callable(self._proof):
             self._proof = self._proof()
         return cast(Certificate, self._proof)
+
+    def __copy__(self) -> Any:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)  # what is proved later is still proved later
+        return other
 
     def __getstate__(self) -> Any:
         if "_proof" in vars(self):
@@ -88,5 +127,9 @@ def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stackle
     values = [iterate.value for iterate in result.history]
     falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
     if result.status is Status.MAX_ITER and tol > 0 and falling:
-        words = f"Stopped after max_iter={max_iter} iterations; increase it for more."
-        warnings.warn(words, ConvergenceWarning, stacklevel=stacklevel)
+        warnings.warn(unfinished(max_iter), ConvergenceWarning, stacklevel=stacklevel)
+
+
+def unfinished(max_iter: int) -> str:
+    """That there were too few iterations, in scikit-learn's words."""
+    return f"Maximum number of iterations {max_iter} reached. Increase it to improve convergence."

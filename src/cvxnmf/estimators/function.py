@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,9 @@ def non_negative_factorization(
     if update_H:
         codes = model.fit_transform(X, W=W, H=H)
         return codes, model.components_, int(model.n_iter_)
+    if W is not None:
+        words = "When update_H=False, the provided initial W is not used; the best W for H is found."
+        warnings.warn(words, RuntimeWarning, stacklevel=2)
     codes = model._fix_components(X, _components(H, n_components)).transform(X)  # of our own class
     return codes, model.components_, 1
 

@@ -7,20 +7,26 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state, gen_batches  # type: ignore[import-untyped]
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import validation
-from cvxnmf.estimators.conventions import loss_name, reconstruction_error, require_nonnegative
-from cvxnmf.estimators.nmf import NMF, Plan
+from cvxnmf.estimators.callbacks import FitTasks, with_callbacks
+from cvxnmf.estimators.conventions import (
+    progress_reporter,
+    reconstruction_error,
+    require_nonnegative,
+    require_positive,
+    unfinished,
+)
+from cvxnmf.estimators.nmf import NMF
+from cvxnmf.estimators.plan import Plan, make_plan
+from cvxnmf.estimators.rows import FittedRows, fitted_rows, sample_weights
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.prepare import memory_matrix
-from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.nmf.streaming import Streaming
-from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Iterate
 
 
@@ -131,7 +137,8 @@ class MiniBatchNMF(NMF):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of X, or of a stream of batches.
 
         Parameters
@@ -142,6 +149,8 @@ class MiniBatchNMF(NMF):
             Present by convention.
         W, H : array-like, optional
             The start for ``init="custom"``.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, 0 or more; those of a stream go with its batches, to `partial_fit`.
 
         Returns
         -------
@@ -149,8 +158,10 @@ class MiniBatchNMF(NMF):
             The fitted estimator.
         """
         if not hasattr(X, "__next__"):
-            self._fit(X, W, H)
+            self._fit(X, W, H, sample_weight)
             return self
+        if sample_weight is not None:
+            validation.refuse("sample_weight of a stream goes with each of its batches; pass both to partial_fit.")
         self._forget()
         for batch in X:
             self.partial_fit(batch, W=W, H=H)
@@ -158,7 +169,7 @@ class MiniBatchNMF(NMF):
             validation.refuse("The stream has no batches; an iterator can be gone through only once.")
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Self:
         """Take in one more batch of a stream.
 
         Parameters
@@ -169,6 +180,8 @@ class MiniBatchNMF(NMF):
             Present by convention.
         W, H : array-like, optional
             The start for ``init="custom"``, of which the first batch takes H.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, 0 or more.
 
         Returns
         -------
@@ -177,43 +190,55 @@ class MiniBatchNMF(NMF):
         """
         first = not hasattr(self, "_stream")
         X = self._data_in_memory(X, reset=first)
+        weights = sample_weights(sample_weight, X.shape[0])
         if first:
+            if not X.max() > 0:
+                validation.refuse("The first batch of a stream is all zeros and tells nothing of components; begin with another.")
             self.n_steps_ = 0
-            self._begin(X, self._plan(X.shape, W, in_memory=True), W, H)
-        self._stream.step(X, self._forget_share(1.0), None, self.fresh_restarts_max_iter, self.tol)
+            self._begin(X, make_plan(self, X.shape, W, H, in_memory=True), W, H)
+        self._stream.step(X, self._forget_share(1.0), None, self.fresh_restarts_max_iter, self.tol, weights)
         self._publish(X.dtype, self.n_steps_ + 1, 1)
         for name in ("reconstruction_err_", "_proof"):
             self.__dict__.pop(name, None)
         return self
 
-    def _fit(self, X: Any, W: Any, H: Any) -> Any:
+    def _fit(self, X: Any, W: Any, H: Any, sample_weight: Any) -> Any:
         """Pass over the rows in batches until little changes; the codes."""
         self._forget()
         X = self._data_in_memory(X, reset=True)
-        plan = self._plan(X.shape, W, in_memory=True)
-        codes, m = self._begin(X, plan, W, H), X.shape[0]
+        weights, plan = sample_weights(sample_weight, X.shape[0]), make_plan(self, X.shape, W, H, in_memory=True)
+        tasks = FitTasks(self, X, sample_weight)
+        if not X.max() > 0:
+            self.n_steps_, codes = 1, self._fit_zeros(X, plan)
+        else:
+            codes = self._pass_over(X, self._begin(X, plan, W, H), weights, tasks)
+            codes = self._encode(X, self.components_, plan, codes)
+            rows = fitted_rows(X, plan._replace(l1=(0.0, 0.0), l2=(0.0, 0.0)), weights)
+            value = rows.value(codes, self.components_)
+            self.reconstruction_err_ = reconstruction_error(value, plan.loss)
+            self._prove_later(rows.data, self.n_components_, value, rows.loss, False, 0)
+        tasks.end()
+        return codes
+
+    def _pass_over(self, X: Any, codes: Any, weights: Any, tasks: FitTasks) -> Any:
+        """Go over the batches until little changes; the last codes of each."""
+        m = X.shape[0]
         size = min(validation.integer("batch_size", self.batch_size, minimum=1), m)
-        keep, progress = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement)
-        batches = itertools.cycle(list(gen_batches(m, size)))
-        per_pass = -(-m // size)
-        self.n_steps_, show = 0, shown(self.verbose, type(self).__name__, self.max_iter * per_pass, None)
-        for rows in itertools.islice(batches, self.max_iter * per_pass):
-            U = None if self.fresh_restarts else codes[rows]
-            codes[rows], cost, moved = self._stream.step(X[rows], keep, U, self.fresh_restarts_max_iter, self.tol)
+        keep, progress, per_pass = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement), -(-m // size)
+        self.n_steps_, most, show = 0, self.max_iter * per_pass, progress_reporter(self)
+        for rows in itertools.islice(itertools.cycle(list(gen_batches(m, size))), most):
+            U, some = None if self.fresh_restarts else codes[rows], None if weights is None else weights[rows]
+            codes[rows], cost, moved = self._stream.step(X[rows], keep, U, self.fresh_restarts_max_iter, self.tol, some)
             self.n_steps_ += 1
             if show is not None:
-                show(Iterate(self.n_steps_, 0.0, cost, 0.0, codes.shape[1]))
-            if self.n_steps_ > 1 and (moved <= self.tol > 0 or progress.has_ended(cost)):
+                show(Iterate(self.n_steps_, 0.0, cost, 0.0, codes.shape[1], share=self.n_steps_ / most))
+            asked = tasks.iteration(lambda: {"components_": self._stream.V.T.astype(X.dtype), "n_components_": codes.shape[1]})
+            if asked or (self.n_steps_ > 1 and (moved <= self.tol > 0 or progress.has_ended(cost))):
                 break
         else:
             if self.tol > 0:
-                words = f"Stopped after max_iter={self.max_iter} passes over the rows; increase it for more."
-                warnings.warn(words, ConvergenceWarning, stacklevel=3)
+                warnings.warn(unfinished(self.max_iter), ConvergenceWarning, stacklevel=5)
         self._publish(X.dtype, self.n_steps_, -(-self.n_steps_ // per_pass))
-        codes = self._encode(X, self.components_, plan, codes)
-        value = factor_loss(X, codes.astype(np.float64), self.components_.T.astype(np.float64), plan.loss)
-        self.reconstruction_err_ = reconstruction_error(value, plan.loss)
-        self._prove_later(X, self.n_components_, value, plan.loss, False, 0)
         return codes
 
     def _forget(self) -> None:
@@ -231,7 +256,7 @@ class MiniBatchNMF(NMF):
     def _begin(self, X: Any, plan: Plan, W: Any, H: Any) -> Any:
         """The start of all rows or of the first batch; its codes."""
         loss, k = find_loss(plan.loss), plan.n_components or X.shape[1]
-        start = self._start(plan.start, W, H)
+        start = self._start(plan, FittedRows(X, plan.loss), W, H)
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if isinstance(start, str) and start == "random" else 0
         data = memory_matrix(X, False, loss)
         if isinstance(start, str) and k > max(X.shape):
@@ -250,12 +275,7 @@ class MiniBatchNMF(NMF):
         """X as scikit-learn wants it checked."""
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         require_nonnegative(X, f"{type(self).__name__} (input X)")
-        zeros = np.prod(X.shape) > (np.count_nonzero(X.data) if sp.issparse(X) else np.count_nonzero(X))
-        if zeros and find_loss(loss_name(self.beta_loss)).needs_positive_data:
-            validation.refuse(
-                f"beta_loss={self.beta_loss!r} compares ratios and needs positive data, but X contains zeros; add a small value "
-                "to X, or use a positive beta_loss."
-            )
+        require_positive(X, self.beta_loss)
         return X
 
     def __sklearn_tags__(self) -> Any:

@@ -1,6 +1,6 @@
 """NMF with scikit-learn's parameters over :func:`factorize` and :func:`classical_nmf`.
 
-scikit-learn halves the squared error and scales penalties by the sides of the data; :meth:`NMF._plan` is the one place where
+scikit-learn halves the squared error and scales penalties by the sides of the data; :func:`make_plan` is the one place where
 its parameters become ours. Codes of data, ``X ≈ WH`` with H fixed, are a convex problem per row, solved by :func:`encode`,
 which `transform` and `fit_transform` share.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,47 +19,27 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from cvxnmf import chunked, validation
+from cvxnmf.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from cvxnmf.estimators.conventions import (
     ProvedLater,
-    loss_name,
-    objective_ratio,
+    check_start,
     progress_reporter,
     reconstruction_error,
     require_nonnegative,
+    require_positive,
     warn_if_unfinished,
+    zero_certificate,
 )
+from cvxnmf.estimators.plan import EFFORTS, METHODS, Plan, make_plan
+from cvxnmf.estimators.rows import FittedRows, fitted_rows, sample_weights
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
-from cvxnmf.nmf.verify import factor_loss
 from cvxnmf.results import Factorization, Top
 from cvxnmf.results.top import top_features
 
-#: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
-METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
-#: Names of starts; the engine fills the zeros of "nndsvd" itself, by which scikit-learn's three forms differ.
-STARTS = {name: name for name in ("nndsvd", "random", "convex", "custom")} | {"nndsvda": "nndsvd", "nndsvdar": "nndsvd"}
-#: Singular value decompositions to spend on a bound: "cd" and "mu" are asked for speed, and take the singular values alone.
-EFFORTS = {"auto": None, "cd": 0, "mu": 0}
 
-
-class Plan(NamedTuple):
-    """Constructor parameters in the convention of this package: ``loss + l1 sum + l2 ||.||²``, pairs for W and H."""
-
-    loss: str
-    start: str
-    n_components: int | None
-    l1: tuple[float, float]
-    l2: tuple[float, float]
-    in_memory: bool
-
-    @property
-    def penalised(self) -> bool:
-        """Whether any penalty is positive."""
-        return any(self.l1 + self.l2)
-
-
-class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative matrix factorisation ``X ≈ WH`` with scikit-learn's parameters, deterministic and with a certificate.
 
     The default ``solver="auto"`` lets several deterministic starts race, which takes about as long as one to three fits of
@@ -71,9 +51,9 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    n_components : int, "auto" or None
-        Number of components. "auto" takes it from a custom start, else, with ``solver="auto"`` and no start named, from the
-        convex problem. None, and "auto" in all other cases, keep all features, as in scikit-learn.
+    n_components : int, "auto", "convex" or None
+        Number of components. "auto" takes it from a custom start; without one it keeps all features, as None does, as in
+        scikit-learn. "convex", with ``solver="auto"`` and no start named, takes it from the convex problem.
     init : {"nndsvd", "nndsvda", "nndsvdar", "random", "custom", "convex"}, optional
         The start. "convex" is the answer of :func:`factorize`, and what None stands for with ``solver="auto"``; with the other
         solvers None is "nndsvd". The three forms of "nndsvd" are one here: zeros of a start are filled. "custom" takes W and H
@@ -119,7 +99,8 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Iterations taken.
     certificate_ : Certificate
         The loss at W and H without penalties, ``||X - WH||²`` (no half) or the divergence, and a bound that no nonnegative
-        factorisation with as many components can beat; proved when first looked at.
+        factorisation with as many components can beat; proved when first looked at. With `sample_weight` of the weighted loss,
+        which is that of rows times ``w ** (1 / beta)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -171,7 +152,8 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.memory_limit = memory_limit
         self.certificate = certificate
 
-    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of X.
 
         Parameters
@@ -182,16 +164,19 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Present by convention.
         W, H : array-like, optional
             The start for ``init="custom"``, of shapes (n_samples, n_components) and (n_components, n_features).
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, 0 or more; a weight of 2 is the same as a sample given twice.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        self._fit(X, W, H)
+        self._fit(X, W, H, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Any:
         """Find the components of X and return its codes W.
 
         Parameters
@@ -202,31 +187,51 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Present by convention.
         W, H : array-like, optional
             The start for ``init="custom"``, of shapes (n_samples, n_components) and (n_components, n_features).
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, 0 or more; a weight of 2 is the same as a sample given twice.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
             The same as ``transform(X)``.
         """
-        return self._fit(X, W, H)
+        return self._fit(X, W, H, sample_weight)
 
-    def _fit(self, X: Any, W: Any, H: Any) -> Any:
+    def _fit(self, X: Any, W: Any, H: Any, sample_weight: Any) -> Any:
         """Find the components and return the codes."""
         validation.choice("certificate", self.certificate, ("later", "now"))
-        with self._open_data(X, True, W) as (data, plan):
+        with self._open_data(X, True, W, H, sample_weight) as (data, plan, weights):
             if plan.start != "custom" and not (W is None and H is None):
-                warnings.warn("W and H are a start for init='custom' and not used otherwise.", RuntimeWarning, stacklevel=3)
-            result = self._factors(data, plan, W, H)
-            k = plan.n_components or result.n_components
-            U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (result.U, result.V))
-            components = V.T.astype(_dtype(data))
-            codes = self._encode(data, components, plan, U)
-            value = factor_loss(data, codes.astype(np.float64), components.T.astype(np.float64), plan.loss)
-            self._prove_later(data, k, value, plan.loss, False, EFFORTS[self.solver], plan.in_memory)
+                words = "When init!='custom', provided W or H are ignored; they are a start for init='custom'."
+                warnings.warn(words, RuntimeWarning, stacklevel=4)
+            tasks, rows = FitTasks(self, X, sample_weight), fitted_rows(data, plan, weights)
+            if plan.in_memory and not _any_positive(rows.data):
+                codes = self._fit_zeros(data, plan)
+            else:
+                codes = self._fit_rows(data, rows, plan, W, H, tasks)
+        tasks.end()
+        return codes
+
+    def _fit_rows(self, data: Any, rows: FittedRows, plan: Plan, W: Any, H: Any, tasks: FitTasks) -> Any:
+        """Fit the components to rows, and find the codes of the data."""
+        result = self._factors(rows, plan, W, H, progress_reporter(self, tasks.listener))
+        k = plan.n_components or result.n_components
+        U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (result.U, result.V))
+        components = V.T.astype(_dtype(data))
+        codes = self._encode(data, components, plan, U if rows.data is data else None)
+        value = rows.value(codes, components)
+        self._prove_later(rows.data, k, value, rows.loss, False, EFFORTS[self.solver], plan.in_memory)
         self.components_, self.n_components_, self.n_iter_ = components, k, max(1, len(result.history))
         self.reconstruction_err_ = reconstruction_error(value, plan.loss)
-        warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=4)
+        warn_if_unfinished(result, self.max_iter, self.tol, stacklevel=6)
         return codes
+
+    def _fit_zeros(self, data: Any, plan: Plan) -> Any:
+        """Zero components and codes of data that are all zero, as in scikit-learn."""
+        k = plan.n_components or 1
+        self.components_, self.n_components_, self.n_iter_ = np.zeros((k, data.shape[1]), data.dtype), k, 1
+        self.reconstruction_err_, self._proof = 0.0, zero_certificate(k, plan.loss)
+        return np.zeros((data.shape[0], k), data.dtype)
 
     def _fix_components(self, X: Any, H: Any) -> Self:
         """Take components as they are, for `transform`; X tells the number and the names of features."""
@@ -250,7 +255,7 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             W.
         """
         check_is_fitted(self)
-        with self._open_data(X, False) as (data, plan):
+        with self._open_data(X, False) as (data, plan, _):
             return self._encode(data, self.components_, plan)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -301,19 +306,21 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return tags
 
     @contextmanager
-    def _open_data(self, X: Any, reset: bool, W: Any = None) -> Iterator[tuple[Any, Plan]]:
-        """X, checked as scikit-learn wants it or opened in row chunks, and what the parameters mean for data of its shape."""
-        if not chunked.needs_chunks(X, self.memory_limit):
-            X = self._data_in_memory(X, reset)
-            yield X, self._plan(X.shape, W, in_memory=True)
+    def _open_data(self, X: Any, reset: bool, W: Any = None, H: Any = None, sample_weight: Any = None) -> Iterator[Any]:
+        """X, checked as scikit-learn wants it or opened in row chunks, a plan for data of its shape, and weights of samples."""
+        in_memory = not chunked.needs_chunks(X, self.memory_limit)
+        X = self._data_in_memory(X, reset) if in_memory else validate_data(self, X, reset=reset, skip_check_array=True)
+        m, n = X.shape if in_memory else chunked.matrix_shape(X)
+        weights = sample_weights(sample_weight, m)
+        plan = make_plan(self, (m if weights is None else float(weights.sum()), n), W, H, in_memory)
+        if in_memory:
+            yield X, plan, weights
             return
-        X = validate_data(self, X, reset=reset, skip_check_array=True)
-        plan = self._plan(chunked.matrix_shape(X), W, in_memory=False)
         k = plan.n_components if reset else self.n_components_
         if k is None:
             validation.refuse("The number of components of data in blocks must be given; set n_components.")
         with chunked.open_chunked(X, k, self.memory_limit) as data:
-            yield data, plan
+            yield data, plan, weights
 
     def _encode(self, X: Any, components: Any, plan: Plan, start: Any = None) -> Any:
         """The best codes of the rows of X, from a start if there is one."""
@@ -325,44 +332,16 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
         )
         require_nonnegative(X, type(self).__name__)
+        if reset:
+            require_positive(X, self.beta_loss)
         return X.toarray() if sp.issparse(X) and np.isnan(X.data).any() else X
 
-    def _plan(self, shape: tuple[int, int], W: Any, in_memory: bool) -> Plan:
-        """Check the parameters and translate them; twice scikit-learn's objective for the squared error, itself for KL."""
-        solver = validation.choice("solver", self.solver, METHODS)
-        loss = loss_name(self.beta_loss)
-        default = "convex" if solver == "auto" else "nndsvd"
-        start = STARTS[validation.choice("init", default if self.init is None else self.init, STARTS)]
-        validation.number("tol", self.tol, minimum=0.0)
-        validation.integer("max_iter", self.max_iter, minimum=1)
-        weights = (self.alpha_W, self.alpha_W if isinstance(self.alpha_H, str) and self.alpha_H == "same" else self.alpha_H)
-        alpha_W, alpha_H = (validation.number(f"alpha_{name}", a, minimum=0.0) for name, a in zip("WH", weights, strict=True))
-        ratio = validation.number("l1_ratio", self.l1_ratio, minimum=0.0)
-        if ratio > 1.0:
-            validation.refuse(f"l1_ratio must be from 0 to 1, not {self.l1_ratio!r}.")
-        factor = objective_ratio(loss)
-        on_W, on_H = factor * alpha_W * shape[1], factor * alpha_H * shape[0]
-        l1, l2 = (ratio * on_W, ratio * on_H), (0.5 * (1.0 - ratio) * on_W, 0.5 * (1.0 - ratio) * on_H)
-        return Plan(loss, start, self._number_of_components(shape[1], start, solver, W), l1, l2, in_memory)
-
-    def _number_of_components(self, n_features: int, start: str, solver: str, W: Any) -> int | None:
-        """How many components to fit, None if the convex problem shall tell."""
-        if self.n_components is None:
-            return n_features
-        if not isinstance(self.n_components, str):
-            return validation.integer("n_components", self.n_components, minimum=1)
-        if self.n_components != "auto":
-            validation.refuse(f"n_components must be an integer of at least 1, 'auto' or None, not {self.n_components!r}.")
-        if start == "custom" and np.ndim(W) == 2:
-            return int(np.shape(W)[1])
-        return None if start == "convex" and solver == "auto" else n_features
-
-    def _factors(self, data: Any, plan: Plan, W: Any, H: Any) -> Factorization:
+    def _factors(self, rows: FittedRows, plan: Plan, W: Any, H: Any, callback: Any) -> Factorization:
         """Factors from the engine that the plan asks for."""
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": progress_reporter(self)}
+        data, options = rows.data, {"tol": self.tol, "max_iter": self.max_iter, "callback": callback, "weights": rows.weights}
         k = None if plan.n_components is None else min(plan.n_components, max(data.shape))
         if plan.start != "convex" or min(data.shape) == 1:  # one row or column is a matter of scale
-            return self._descend(data, k or 1, plan, self._start(plan.start, W, H), options)
+            return self._descend(data, k or 1, plan, self._start(plan, rows, W, H), options)
         found = factorize(data, k, plan.loss, symmetric=False, **options)
         if self.solver == "auto" and not plan.penalised:
             return found
@@ -374,13 +353,20 @@ class NMF(ProvedLater, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if random else 0
         return classical_nmf(data, k, METHODS[self.solver], plan.loss, start, l1=plan.l1, l2=plan.l2, rng=rng, **options)
 
-    def _start(self, name: str, W: Any, H: Any) -> Any:
+    def _start(self, plan: Plan, rows: FittedRows, W: Any, H: Any) -> Any:
         """The name of a start, or the user's W and H as U and V."""
-        if name != "custom":
-            return "nndsvd" if name == "convex" else name
+        if plan.start != "custom":
+            return "nndsvd" if plan.start == "convex" else plan.start
         if W is None or H is None:
             validation.refuse("init='custom' needs both W and H; pass them to fit or fit_transform.")
-        return np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64).T
+        check_start(H, (plan.n_components, rows.data.shape[1]), "H")
+        check_start(W, (rows.n_samples, plan.n_components), "W")
+        return rows.scaled(np.asarray(W, dtype=np.float64)), np.asarray(H, dtype=np.float64).T
+
+
+def _any_positive(X: Any) -> bool:
+    """Whether any entry is above 0; missing ones are not."""
+    return bool((X.data if sp.issparse(X) else X).max(initial=0.0, where=~np.isnan(X.data if sp.issparse(X) else X)) > 0)
 
 
 def _dtype(data: Any) -> Any:

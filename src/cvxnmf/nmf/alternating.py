@@ -17,6 +17,8 @@ from cvxnmf.nmf.updates.symmetric import SymmetricRule, SymmetricTerms
 
 #: Smallest share of its step that the multiplicative symmetric rule is asked for.
 SMALLEST_SHARE = 1e-4
+#: Columns of U and V whose largest entries differ by more than this factor are brought to the same size.
+UNBALANCED = 1e40
 
 
 class Objective:
@@ -29,6 +31,11 @@ class Objective:
     def scale(self) -> float:
         """Size of the observed data."""
         return self.loss.scale(self.data)
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether only the product of the factors counts, and they are at hand."""
+        return self.data.in_memory and not self.penalty.any
 
     def evaluate(self, U: FactorRows, V: FloatArray) -> float:
         """The objective, computed entry by entry where affordable."""
@@ -75,6 +82,17 @@ class Alternating:
             self._restart()
             U, V, value = self._update(self.rules.safe, None)
         self.U, self.V, self.value = U, V, value
+        if self.rules.safe is not None and self.objective.scale_free:
+            self._balance()
+
+    def _balance(self) -> None:
+        """Bring columns to the same size where bold steps let one side grow and the other shrink."""
+        U = self.objective.data.collect(self.U)
+        u, v = U.max(axis=0), self.V.max(axis=0)
+        if ((u > UNBALANCED * v) | (v > UNBALANCED * u)).any():
+            ratio = np.sqrt(v / np.where(u > 0, u, 1.0), where=(u > 0) & (v > 0), out=np.ones_like(u))
+            self.U, self.V = self.objective.data.hold(U * ratio, self.objective.penalty), self.V / ratio
+            self._restart()
 
     def _update(self, rules: tuple[Rule[Any], Rule[Any]], ahead: Extrapolation | None) -> tuple[FactorRows, FloatArray, float]:
         """The next point and its value, for Kullback-Leibler in row chunks the one before V is updated."""

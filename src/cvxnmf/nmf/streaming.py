@@ -17,9 +17,11 @@ from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective
 from cvxnmf.nmf.methods import METHODS, Needs
 from cvxnmf.nmf.storage import DenseRows, Storage, stored
 from cvxnmf.nmf.updates.hals import HALS
+from cvxnmf.nmf.updates.least_squares import LeastSquares
+from cvxnmf.nmf.weights import row_scales
 
-#: Sweeps of V on the sums, and of codes of the squared error that are found anew.
-SWEEPS, FRESH_SWEEPS = 4, 12
+#: Sweeps of V on the sums, and of codes of the squared error that go on.
+SWEEPS = 4
 
 
 class Memory(ABC):
@@ -27,14 +29,17 @@ class Memory(ABC):
 
     count = 0.0  #: Rows, older ones with less weight.
 
-    def remember(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
-        """Add a batch; what was there counts for the share `keep` of what it did."""
-        self.count = keep * self.count + len(U)
-        self._add(keep, A, U, V, loss)
+    def remember(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
+        """Add a batch, its rows with weights if there are any; what was there counts for the share `keep` of what it did."""
+        self.count = keep * self.count + (len(U) if weights is None else float(weights.sum()))
+        if weights is not None and not weights.all():
+            rows = np.flatnonzero(weights)
+            A, U, weights = stored(A.A[rows]), U[rows], weights[rows]
+        self._add(keep, A, U, V, loss, weights)
 
     @abstractmethod
-    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
-        """Add the sums of a batch."""
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
+        """Add the sums of a batch, whose weights are positive."""
 
     @abstractmethod
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
@@ -47,9 +52,10 @@ class QuadraticMemory(Memory):
     def __init__(self, V: FloatArray) -> None:
         self.P, self.Q = np.zeros_like(V), np.zeros((V.shape[1], V.shape[1]))
 
-    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
-        self.P = keep * self.P + A.transposed_times(U)
-        self.Q = keep * self.Q + U.T @ U
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
+        weighted = U if weights is None else weights[:, None] * U
+        self.P = keep * self.P + A.transposed_times(weighted)
+        self.Q = keep * self.Q + U.T @ weighted
 
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
         """By sweeps of coordinate descent."""
@@ -63,8 +69,14 @@ class MultiplicativeMemory(Memory):
     def __init__(self, V: FloatArray) -> None:
         self.numerator, self.denominator = np.zeros_like(V), np.zeros_like(V)
 
-    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss) -> None:
-        transposed = stored(A.A.T.tocsr()) if A.sparse else DenseRows(np.ascontiguousarray(A.A.T))
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
+        columns, entries = A.A.T.tocsr() if A.sparse else np.ascontiguousarray(A.A.T), None
+        if weights is not None and loss.beta == 0.0:
+            entries = np.array(np.broadcast_to(weights, columns.shape))
+        elif weights is not None:
+            scales = row_scales(weights, loss.beta)
+            columns, U = columns * scales, scales[:, None] * U
+        transposed = stored(columns) if entries is None else DenseRows(columns, entries)
         negative, positive = loss.objective(transposed, U, 0.0, 0.0, 0.0).gradient_parts(V)
         self.numerator = keep * self.numerator + V * negative
         self.denominator = keep * self.denominator + positive
@@ -93,17 +105,19 @@ class Streaming:
         self.V = loss.lift_zeros(np.array(V, dtype=np.float64))
         self.memory: Memory = MEMORIES[loss.kind](self.V)
 
-    def step(self, batch: Any, keep: float, U: FloatArray | None, sweeps: int, tol: float) -> tuple[FloatArray, float, float]:
+    def step(
+        self, batch: Any, keep: float, U: FloatArray | None, sweeps: int, tol: float, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, float, float]:
         """Codes of a batch, its objective per row before V moves, and how far V moved, relative to its norm.
 
-        Codes go on from U by one sweep; without U they are found anew by so many at most.
+        Codes go on from U by one sweep; without U they are found anew by so many at most, for the squared error exactly.
         """
         A = stored(batch)
         if A.A.dtype != np.float64:
             A = stored(A.A.astype(np.float64))
         with single_thread(), np.errstate(all="ignore"):
             codes, value = self.codes(A, U, sweeps, tol)
-            self.memory.remember(keep, A, codes, self.V, self.loss)
+            self.memory.remember(keep, A, codes, self.V, self.loss, weights)
             new = self.memory.update(self.V, self.l1[1], self.l2[1], self.loss.exponent)
         moved = float(np.linalg.norm(new - self.V) / max(float(np.linalg.norm(new)), np.finfo(np.float64).tiny))
         self.V = new
@@ -114,7 +128,7 @@ class Streaming:
         objective = self.loss.objective(A, self.V, self.l1[0], self.l2[0], self.loss.constant_of(A))
         rule: Any = METHODS["hals"].make[self.loss.kind](Needs()).U
         if self.loss.one_pass:
-            rule, sweeps = HALS(SWEEPS if U is not None else FRESH_SWEEPS), 1
+            rule, sweeps = LeastSquares() if U is None else HALS(SWEEPS), 1
         fresh = U is None
         if U is None:
             U = np.full((A.shape[0], self.V.shape[1]), float(A.A.mean()) / max(float(self.V.mean()) * self.V.shape[1], 1e-300))

@@ -40,6 +40,11 @@ def entry_weights(weights: Any, A: Any) -> FloatArray:
     return every
 
 
+def row_scales(weights: FloatArray, beta: float) -> FloatArray:
+    """What positive weights of rows multiply them with, ``w^(1/beta)``: ``d(ca, ce) = c^beta d(a, e)`` for all betas but 0."""
+    return np.asarray(weights ** (1.0 / beta))
+
+
 def weighted_matrix(A: Any, weights: Any, loss: NMFLoss, single: bool = False) -> MemoryMatrix:
     """Checked data with weights: dense, since zeros have weights too; where the weight is 0, what row and column suggest."""
     if sp.issparse(A):
