@@ -1,5 +1,6 @@
 """Results in files: what is saved comes back, and files of strangers are checked like data of users."""
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import cvxnmf
 from builders import random_counts, random_graph
+from cvxnmf.certificates import LabelStatement
 
 
 def results():
@@ -20,11 +22,12 @@ def results():
     yield cvxnmf.solve(cvxnmf.nonsymmetric(table, trace=2.0)), table
     yield cvxnmf.solve(cvxnmf.sparse(A, 0.1)), A
     yield cvxnmf.recursive(table[:6] @ table[:6].T, n_stages=2), table[:6] @ table[:6].T
+    yield cvxnmf.factorize(table.astype(np.float32), 2), table.astype(np.float32)
     yield cvxnmf.exp_factor(cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"))), None
     yield cvxnmf.exp_factor(cvxnmf.solve(cvxnmf.nonsymmetric(table, trace=4.0))), None
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(8))
 def test_what_comes_back_is_what_was_saved(number, tmp_path):
     result, A = list(results())[number]
     cvxnmf.save(result, tmp_path / "result.npz")
@@ -34,6 +37,7 @@ def test_what_comes_back_is_what_was_saved(number, tmp_path):
     for name in ("U", "V", "X", "v", "W"):
         if hasattr(result, name):
             assert np.array_equal(getattr(again, name), getattr(result, name))
+            assert getattr(again, name).dtype == getattr(result, name).dtype
     if hasattr(result, "V"):
         assert (again.V is again.U) == (result.V is result.U)
     if A is not None:
@@ -163,7 +167,21 @@ TAMPERED = {
     "names that are no names": ("partition", {"nodes": lambda names: [[1], *names[1:]]}, "one name each"),
     "factors of another graph": ("partition", {"factorization/U": lambda a: a[1:]}, "factors are those of another graph"),
     "a point of another graph": ("partition", {"solution/point.v": lambda a: a[1:]}, "its point is malformed"),
-    "a factor of zeros": ("factorization", {"U": lambda a: 0 * a}, "its factors are zero"),
+    "weights of another scale": ("partition", {"A.data": lambda a: 2 * a}, "its solution is one of another graph"),
+    "weights beyond all numbers": ("partition", {"A.data": lambda a: 1e300 * a}, "is not a result file"),
+    "an infinite spectrum": ("partition", {"spectrum": entry(np.inf)}, "its spectrum is not one of the graph"),
+    "a spectrum of more nodes": ("partition", {"spectrum": lambda a: np.ones(99)}, "its spectrum is not one of the graph"),
+    "a noise edge below 0": ("partition", {"noise_edge": lambda value: -1.0}, "noise_edge is malformed"),
+    "a noise edge that is true": ("partition", {"noise_edge": lambda value: True}, "noise_edge is malformed"),
+    "an infinite time": ("solution-symmetric", {"seconds": lambda value: float("inf")}, "seconds is malformed"),
+    "a history that is none": ("solution-symmetric", {"history": lambda lines: {}}, "its history is malformed"),
+    "a factor of zeros": ("factorization", {"U": lambda a: 0 * a}, "its factors are too small"),
+    "a factor of almost nothing": ("factorization", {"U": lambda a: 1e-9 * a}, "its factors are too small"),
+    "fewer components": (
+        "factorization",
+        {"U": lambda a: a[:, 1:], "V": lambda a: a[:, 1:]},
+        "its certificate is about another number of components",
+    ),
     "a factor that is NaN": ("factorization", {"U": entry(np.nan)}, "U is malformed"),
     "a negative factor": ("factorization", {"V": entry(-1.0)}, "not finite and nonnegative"),
     "factors of integers": ("factorization", {"U": lambda a: a.astype(int)}, "U is malformed"),
@@ -214,6 +232,35 @@ def test_damaged_results_are_loaded_or_refused_in_a_sentence(name, tmp_path):
             cvxnmf.load(path)
         except ValueError as error:
             assert str(error).startswith(f"{path} is not a result file")
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-9, 0.1])
+def test_factors_that_are_too_small_for_their_divergence_are_refused(share, tmp_path):
+    found = cvxnmf.factorize(np.random.default_rng(0).random((8, 6)) + 0.1, 2, loss="kl")
+    cvxnmf.save(dataclasses.replace(found, U=share * found.U), tmp_path / "small.npz")
+    with pytest.raises(ValueError, match="its factors are too small for its value"):
+        cvxnmf.load(tmp_path / "small.npz")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"several_optimal": 1}, "several_optimal is malformed"),
+        ({"several_optimal": False}, "do not belong together"),
+        ({"other_optimum": np.zeros(7, dtype=int)}, "its other optimum is none"),
+        ({"label_statement": LabelStatement("modularity", 1.0, 1)}, "its number of clusters is not that of its labels"),
+        ({"label_statement": LabelStatement("modularity", 1.0, 9)}, "its number of clusters is not that of its labels"),
+        ({"alternatives": ((99, 1.0),)}, "its numbers of clusters are malformed"),
+    ],
+)
+def test_claims_about_labels_that_do_not_hold_are_refused(changes, sentence, tmp_path):
+    ring = cvxnmf.partition(nx.cycle_graph(7), objective="modularity", prove=True)
+    assert ring.several_optimal
+    cvxnmf.save(ring, tmp_path / "ring.npz")
+    assert np.array_equal(cvxnmf.load(tmp_path / "ring.npz").other_optimum, ring.other_optimum)
+    cvxnmf.save(ring.with_changes(**{"proved_labels": None} | changes), tmp_path / "ring.npz")
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.load(tmp_path / "ring.npz")
 
 
 def test_results_are_saved_under_paths_only():

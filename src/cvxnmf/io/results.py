@@ -6,26 +6,26 @@ belong together agree. A digest shows whether a file was changed after it was wr
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cvxnmf import validation
-from cvxnmf.certificates import Certificate, LabelStatement, parse_statement
+from cvxnmf.certificates import Certificate, LabelStatement, RankStatement, parse_statement
 from cvxnmf.graphs import quality
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.partition import factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
 from cvxnmf.io.json_names import names_as_json, names_from_json
+from cvxnmf.io.parts import Parts, require
 from cvxnmf.io.source import FileError, Source
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import (
@@ -46,60 +46,12 @@ Result = Solution | Factorization | CPFactor | Partition
 #: Number of the format, raised when old files can no longer be read.
 FORMAT = 1
 ITERATE_TYPES = {"iteration": int, "seconds": float, "value": float, "bound": float, "rank": int, "stage": str, "share": float}
-PARTITION_NUMBERS = ("performance", "off_diagonal_performance", "modularity", "noise_edge")
+MEASURES = ("performance", "off_diagonal_performance", "modularity")
+PARTITION_NUMBERS = (*MEASURES, "noise_edge")
+#: No time and no eigenvalue is above this.
+FINITE = float(np.finfo(np.float64).max)
 NAME_FIELDS = ("row_names", "column_names")
 PARTITION_ARRAYS = ("labels", "memberships", "order", "spectrum")
-
-
-class Parts(NamedTuple):
-    """What a file holds of a result: facts for JSON, and arrays by name."""
-
-    facts: dict[str, Any]
-    arrays: dict[str, Any]
-
-    def include(self, name: str, inner: Parts) -> dict[str, Any]:
-        """Keep the arrays of another result under ``name/``, and return its facts."""
-        self.arrays.update({f"{name}/{key}": array for key, array in inner.arrays.items()})
-        return inner.facts
-
-    def inside(self, name: str, facts: dict[str, Any]) -> Parts:
-        """The parts of a result with these facts that was included."""
-        arrays = {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
-        return Parts(facts, arrays)
-
-    def floats(self, name: str, ndim: int) -> FloatArray:
-        """An array of real numbers without NaN."""
-        array = self.arrays[name]
-        _require(array.dtype == np.float64 and array.ndim == ndim and not np.isnan(array).any(), f"{name} is malformed")
-        return np.asarray(array)
-
-    def integers(self, name: str, low: int, high: int, size: int | None = None) -> NDArray[np.intp]:
-        """A vector of integers from `low` to below `high`."""
-        array = self.arrays[name]
-        _require(array.dtype.kind == "i" and array.shape == (len(array) if size is None else size,), f"{name} is malformed")
-        _require(array.size == 0 or (low <= array.min() and array.max() < high), f"{name} is out of range")
-        return np.asarray(array)
-
-    def number(self, name: str, minimum: float = -math.inf) -> float:
-        """A number that is not NaN."""
-        value = self.facts[name]
-        _require(isinstance(value, int | float) and value >= minimum, f"{name} is malformed")
-        return float(value)
-
-    def digest(self) -> str:
-        """SHA-256 over everything."""
-        seal = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
-        for name in sorted(self.arrays):
-            array = np.ascontiguousarray(self.arrays[name])
-            seal.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            seal.update(array.tobytes())
-        return seal.hexdigest()
-
-
-def _require(condition: Any, otherwise: str) -> None:
-    """Refuse what a result written by `save` cannot contain."""
-    if not condition:
-        raise ValueError(otherwise)
 
 
 def save(result: Result, path: str | PathLike[str]) -> None:
@@ -155,9 +107,9 @@ def load_source(source: Source) -> Any:
     try:
         arrays = read_members(source)
         parts = Parts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
-        _require(parts.facts["format"] <= FORMAT, "it is of a newer format")
+        require(parts.facts["format"] <= FORMAT, "it is of a newer format")
         if "digest" in parts.facts:
-            _require(parts.facts.pop("digest") == parts.digest(), "it was changed after it was written")
+            require(parts.facts.pop("digest") == parts.digest(), "it was changed after it was written")
         _, read = KINDS[parts.facts["kind"]]
         return read(parts)
     except Exception as error:  # a file can be damaged or forged in any way
@@ -175,8 +127,8 @@ def _certificate(parts: Parts) -> Certificate:
     witness = {name.removeprefix("witness."): array for name, array in parts.arrays.items() if name.startswith("witness.")}
     facts = parts.facts["certificate"]
     certificate = Certificate.from_facts(facts | {"digest": ""}, witness)
-    _require(facts["digest"] == certificate.digest, "its certificate was altered")
-    _require(certificate.gap >= 0, "its bound is wrong")
+    require(facts["digest"] == certificate.digest, "its certificate was altered")
+    require(certificate.gap >= 0, "its bound is wrong")
     return certificate
 
 
@@ -188,6 +140,7 @@ def _put_outcome(parts: Parts, result: Solution | Factorization) -> None:
 def _outcome(parts: Parts) -> dict[str, Any]:
     """What a Solution and a Factorization have in common."""
     lines = parts.facts["history"]
+    require(isinstance(lines, list), "its history is malformed")
     history = tuple(Iterate(**{name: kind(line[name]) for name, kind in ITERATE_TYPES.items() if name in line}) for line in lines)
     return {"status": Status[parts.facts["status"]], "history": history, "certificate": _certificate(parts)}
 
@@ -206,7 +159,7 @@ def _write_solution(result: Solution) -> Parts:
 def _read_solution(parts: Parts) -> Solution:
     point = _point(parts)
     groups = parts.integers("groups", -1, len(point.v), len(point.v)) if "groups" in parts.arrays else None
-    rest: dict[str, Any] = {"n_iter": int(parts.number("n_iter", 0)), "seconds": parts.number("seconds", 0), "groups": groups}
+    rest: dict[str, Any] = {"n_iter": int(parts.number("n_iter", 0)), "seconds": parts.number("seconds", 0, FINITE), "groups": groups}
     return Solution(point=point, **_outcome(parts), **rest)
 
 
@@ -214,13 +167,13 @@ def _point(parts: Parts) -> AnyPoint:
     kind = parts.facts["point"]
     if kind == "MatrixPoint":
         X = parts.floats("point.matrix", 2)
-        _require(np.isfinite(X).all() and np.array_equal(X, X.T), "its matrix is not finite and symmetric")
+        require(np.isfinite(X).all() and np.array_equal(X, X.T), "its matrix is not finite and symmetric")
         return MatrixPoint(X)
     v, W = parts.floats("point.v", 1), parts.floats("point.W", 2)
-    _require(len(v) == len(W) and np.isfinite(W).all() and (v < np.inf).all(), "its point is malformed")
+    require(len(v) == len(W) and np.isfinite(W).all() and (v < np.inf).all(), "its point is malformed")
     if kind == "Point":
         return Point(v, W)
-    _require(kind == "PairedPoint" and 0 < parts.number("point.n_rows") < len(v), "its point is malformed")
+    require(kind == "PairedPoint" and 0 < parts.number("point.n_rows") < len(v), "its point is malformed")
     return PairedPoint(v, W, int(parts.facts["point.n_rows"]))
 
 
@@ -232,11 +185,11 @@ def _put_factors(parts: Parts, result: Factorization | CPFactor) -> None:
 
 
 def _factors(parts: Parts) -> tuple[FloatArray, FloatArray]:
-    U = parts.floats("U", 2)
-    V = U if parts.facts["symmetric"] else parts.floats("V", 2)
+    U = parts.floats("U", 2, single=True)
+    V = U if parts.facts["symmetric"] else parts.floats("V", 2, single=True)
     for side in (U, V):
-        _require(np.isfinite(side).all() and (side >= 0).all() and side.size, "its factors are not finite and nonnegative")
-    _require(U.shape[1] == V.shape[1], "its factors do not belong together")
+        require(np.isfinite(side).all() and (side >= 0).all() and side.size, "its factors are not finite and nonnegative")
+    require(U.shape[1] == V.shape[1], "its factors do not belong together")
     return U, V
 
 
@@ -256,14 +209,31 @@ def _write_factorization(result: Factorization) -> Parts:
 def _read_factorization(parts: Parts) -> Factorization:
     (U, V), outcome, value = _factors(parts), _outcome(parts), parts.number("value")
     certificate = outcome["certificate"]
-    _require(value == certificate.value, "its value is not that of its certificate")
-    _require((U.any() and V.any()) or value >= 0.999 * certificate.scale, "its factors are zero and its value is not theirs")
+    require(value == certificate.value, "its value is not that of its certificate")
+    require(certificate.statement.get("n_components", U.shape[1]) == U.shape[1], "its certificate is about another number of components")
+    require(value >= _least_loss(U, V, certificate), "its factors are too small for its value")
     inner = [parts.inside(f"level{number}", facts) for number, facts in enumerate(parts.facts.get("levels", []))]
     levels = tuple(_level(level, certificate) for level in inner)
     names: dict[str, Any] = {
         side: names_from_json(parts.facts.get(side), len(X)) for side, X in zip(NAME_FIELDS, (U, V), strict=True)
     }
     return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=levels, **names, **outcome)
+
+
+def _least_loss(U: FloatArray, V: FloatArray, certificate: Certificate) -> float:
+    """What the loss is at least, given the size of the data and that of the model, by Cauchy's and the log-sum inequality.
+
+    Factors may be larger than the data where entries are missing, so that only small ones tell anything.
+    """
+    statement, scale = certificate.statement, certificate.scale
+    if statement.form != RankStatement.form or "scaling" in statement or statement["loss"] not in ("mse", "kl"):
+        return 0.0 if U.any() and V.any() else 0.999 * scale
+    least, U, V = 0.0, U.astype(np.float64), V.astype(np.float64)
+    if statement["loss"] == "mse":
+        least = max(0.0, math.sqrt(scale) - math.sqrt(float(np.vdot(U.T @ U, V.T @ V)))) ** 2
+    elif (total := float(U.sum(axis=0) @ V.sum(axis=0))) < scale:
+        least = scale * math.log(scale / total) - scale + total if total > 0 else math.inf
+    return least - 1e-6 * (least + scale)
 
 
 def _level(parts: Parts, certificate: Certificate) -> Level:
@@ -314,44 +284,50 @@ def _read_partition(parts: Parts) -> Partition:
     memberships = parts.floats("memberships", 2)
     labels = parts.integers("labels", 0, memberships.shape[1], n)
     order = parts.integers("order", 0, n, n)
-    _require(len(memberships) == n and np.array_equal(np.sort(order), np.arange(n)), "its order is not one of the nodes")
-    _require((memberships >= 0).all() and np.allclose(memberships.sum(axis=1), 1.0), "its memberships are not shares")
+    require(len(memberships) == n and np.array_equal(np.sort(order), np.arange(n)), "its order is not one of the nodes")
+    require((memberships >= 0).all() and np.allclose(memberships.sum(axis=1), 1.0), "its memberships are not shares")
     largest = memberships[np.arange(n), labels] >= memberships.max(axis=1) - 1e-9
-    _require(largest.all(), "its labels are not those of its memberships")
-    _require(len(set(names_from_json(nodes, n) or ())) == n, "its nodes do not have one name each")
-    numbers: dict[str, Any] = {name: parts.number(name) for name in PARTITION_NUMBERS}
-    measured = {
-        "performance": quality.performance(A, labels),
-        "off_diagonal_performance": quality.performance(A, labels, diagonal=False),
-        "modularity": quality.modularity(A, labels),
-    }
-    for name, value in measured.items():
-        _require(math.isclose(numbers[name], value, rel_tol=1e-9, abs_tol=1e-9), f"its {name} is not that of its labels")
+    require(largest.all(), "its labels are not those of its memberships")
+    require(len(set(names_from_json(nodes, n) or ())) == n, "its nodes do not have one name each")
+    numbers: dict[str, Any] = _measures(parts, A, labels) | {"noise_edge": parts.number("noise_edge", 0, FINITE)}
     solution = _read_solution(parts.inside("solution", parts.facts["solution"]))
-    _require(len(solution.v) == n, "its solution is one of another graph")
-    kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": parts.floats("spectrum", 1)}
+    proof = solution.certificate
+    same = len(solution.v) == n and math.isclose(proof.scale, proof.statement.scale(A), rel_tol=1e-9)
+    require(same, "its solution is one of another graph")
+    spectrum = parts.floats("spectrum", 1)
+    require(len(spectrum) <= n and np.isfinite(spectrum).all(), "its spectrum is not one of the graph")
+    kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": spectrum}
     factors = partial(factors_of, A, memberships)
     kept |= _read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels)
     kept |= numbers | {
-        "alternatives": _read_alternatives(parts),
+        "alternatives": _read_alternatives(parts, n),
         "solution": solution,
         "hierarchy": partial(hierarchy_of, A, labels),
     }
     found = Partition(nodes=tuple(nodes), A=A, **kept, factors=factors)
     if "factorization" in parts.facts:
         factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
-        _require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
+        require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
         vars(found)["factorization"] = factorization
     return found
 
 
-def _read_alternatives(parts: Parts) -> tuple[tuple[int, float], ...]:
+def _measures(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, float]:
+    """The qualities that a file states, if they are those of the labels."""
+    true = (quality.performance(A, labels), quality.performance(A, labels, diagonal=False), quality.modularity(A, labels))
+    stated = {name: parts.number(name) for name in MEASURES}
+    for (name, value), found in zip(stated.items(), true, strict=True):
+        require(math.isclose(value, found, rel_tol=1e-9, abs_tol=1e-9), f"its {name} is not that of its labels")
+    return stated
+
+
+def _read_alternatives(parts: Parts, n: int) -> tuple[tuple[int, float], ...]:
     """Numbers of clusters with their description lengths; files of earlier versions keep none."""
     if "alternatives" not in parts.arrays:
         return ()
     pairs = parts.floats("alternatives", 2)
-    known = pairs.shape[1] == 2 and np.isfinite(pairs).all() and (pairs[:, 0] >= 1).all() and (pairs[:, 0] % 1 == 0).all()
-    _require(known, "its numbers of clusters are malformed")
+    known = pairs.shape[1] == 2 and np.isfinite(pairs).all() and np.isin(pairs[:, 0], np.arange(1, n + 1)).all()
+    require(known, "its numbers of clusters are malformed")
     return tuple((int(k), float(length)) for k, length in pairs)
 
 
@@ -360,16 +336,22 @@ def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[st
     statement: Any = (
         parse_statement(parts.facts["statement"]) if "statement" in parts.facts else LabelStatement("modularity", 1.0)
     )
-    _require(statement.form == LabelStatement.form and statement.is_understood(), "its objective is not known")
+    require(statement.form == LabelStatement.form, "its objective is not known")
+    allowed = len(labels) if statement.n_clusters is None else statement.n_clusters
+    require(labels.max() < allowed <= len(labels), "its number of clusters is not that of its labels")
     read: dict[str, Any] = {"label_statement": statement, "label_proof": partial(label_certificate_of, A, labels, statement)}
     if "certificate" in parts.facts:
         proof = _certificate(parts)
         same = dict(proof.statement) == dict(statement) and proof.value == float(statement.objective_of(A).value(labels))
-        _require(same, "its certificate is about other labels")
+        require(same, "its certificate is about other labels")
         read["proved_labels"] = proof
-    several = parts.facts.get("several_optimal")
-    _require(several in (None, False, True), "several_optimal is malformed")
-    other = parts.integers("other_optimum", 0, len(labels), len(labels)) if "other_optimum" in parts.arrays else None
+    several, other = parts.facts.get("several_optimal"), None
+    require(several is None or isinstance(several, bool), "several_optimal is malformed")
+    require(("other_optimum" in parts.arrays) == bool(several), "several_optimal and other_optimum do not belong together")
+    if several:
+        other = parts.integers("other_optimum", 0, len(labels), len(labels))
+        value = statement.objective_of(A).value
+        require(value(other) == value(labels), "its other optimum is none")
     return read | {"several_optimal": several, "other_optimum": other}
 
 
@@ -380,7 +362,7 @@ def _adjacency_matrix(parts: Parts) -> Any:
     A = csr_array((parts.floats("A.data", 1), indices, indptr), shape=tuple(shape.tolist()))
     A.check_format(full_check=True)
     validation.adjacency_matrix(A)
-    _require((A != A.T).nnz == 0, "its adjacency matrix is not symmetric")
+    require((A != A.T).nnz == 0, "its adjacency matrix is not symmetric")
     return A
 
 

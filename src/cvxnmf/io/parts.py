@@ -1,0 +1,66 @@
+"""What a file holds of a result, and what is asked of it before it is believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.linalg.arrays import FloatArray
+
+
+class Parts(NamedTuple):
+    """What a file holds of a result: facts for JSON, and arrays by name."""
+
+    facts: dict[str, Any]
+    arrays: dict[str, Any]
+
+    def include(self, name: str, inner: Parts) -> dict[str, Any]:
+        """Keep the arrays of another result under ``name/``, and return its facts."""
+        self.arrays.update({f"{name}/{key}": array for key, array in inner.arrays.items()})
+        return inner.facts
+
+    def inside(self, name: str, facts: dict[str, Any]) -> Parts:
+        """The parts of a result with these facts that was included."""
+        arrays = {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
+        return Parts(facts, arrays)
+
+    def floats(self, name: str, ndim: int, single: bool = False) -> FloatArray:
+        """An array of real numbers without NaN, of double precision, or of single precision where that is allowed."""
+        array = self.arrays[name]
+        known = array.dtype == np.float64 or (single and array.dtype == np.float32)
+        require(known and array.ndim == ndim and not np.isnan(array).any(), f"{name} is malformed")
+        return np.asarray(array)
+
+    def integers(self, name: str, low: int, high: int, size: int | None = None) -> NDArray[np.intp]:
+        """A vector of integers from `low` to below `high`."""
+        array = self.arrays[name]
+        require(array.dtype.kind == "i" and array.shape == (len(array) if size is None else size,), f"{name} is malformed")
+        require(array.size == 0 or (low <= array.min() and array.max() < high), f"{name} is out of range")
+        return np.asarray(array)
+
+    def number(self, name: str, minimum: float = -math.inf, maximum: float = math.inf) -> float:
+        """A number that is not NaN."""
+        value = self.facts[name]
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        require(plain and minimum <= value <= maximum, f"{name} is malformed")
+        return float(value)
+
+    def digest(self) -> str:
+        """SHA-256 over everything."""
+        seal = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
+        for name in sorted(self.arrays):
+            array = np.ascontiguousarray(self.arrays[name])
+            seal.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            seal.update(array.tobytes())
+        return seal.hexdigest()
+
+
+def require(condition: Any, otherwise: str) -> None:
+    """Refuse what a result written by `save` cannot contain."""
+    if not condition:
+        raise ValueError(otherwise)
