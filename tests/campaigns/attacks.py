@@ -1,6 +1,6 @@
 """The campaigns: each attack is a function of a random source and a folder that raises where it succeeds."""
 
-import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -18,6 +18,8 @@ from campaigns.cases import random_certificate, reseal
 from campaigns.journeys import command_line, every_method, factors_of_odd_data, frames, lazy_certificates
 from cvxnmf.certificates import CertificateError
 from cvxnmf.io import FileError
+from cvxnmf.io.writing import write_with
+from exact_rays import exactly_scattered
 
 
 def exact_twin(rng, folder):
@@ -110,6 +112,23 @@ def labels_by_enumeration(rng, folder):
         assert certificate.gap > 0 or quality.value(np.array(certificate.witness["labels"], dtype=int)) == best
 
 
+def unique_factors(rng, folder):
+    """Uniqueness is proved where all extreme rays in exact arithmetic say so, refuted by other factors; scales change nothing."""
+    k = int(rng.integers(2, 5))
+    U, V = (rng.integers(0, 4, (int(rng.integers(k, 3 * k + 1)), k)) * (rng.random((1, k)) < 0.95) * 1.0 for _ in range(2))
+    V = U if rng.random() < 0.5 else V
+    found = cvxnmf.certificates.factor_uniqueness(U, V)
+    if V is U and found.status != "refuted" and np.linalg.matrix_rank(U) == k:
+        assert found.status == ("proved" if exactly_scattered(U[U.any(axis=1)]) else "unknown")
+    elif V is not U:
+        scales = 2.0 ** rng.integers(-3, 4, k)
+        assert cvxnmf.certificates.factor_uniqueness(U * scales, V / scales).status == found.status
+    if found.alternative is not None:
+        other_U, other_V = found.alternative
+        assert min(other_U.min(), other_V.min()) >= 0
+        assert np.allclose(other_U @ other_V.T, U @ V.T, rtol=1e-12, atol=1e-12 * (U @ V.T).max())
+
+
 def mutated_certificates(rng, folder):
     """A certificate with anything in any of its parts is refused in one sentence, or still holds."""
     case = random_certificate(rng)
@@ -181,31 +200,34 @@ def signals(rng, folder):
     assert not list(Path(folder).glob(".cvxnmf-*")), "an unfinished file is left"
 
 
-WRITER = """
-import sys, numpy as np
-from cvxnmf.io.writing import write_with
-write_with(lambda name: open(name, "wb").write(sys.argv[2].encode() * 200_000), sys.argv[1])
-"""
-
-
 def concurrent_writers(rng, folder):
-    """Of several processes that write one file, one wins, and the file is whole and keeps its mode."""
-    path = Path(folder) / "result.csv"
+    """Of several processes that write one file, one wins, and the file is whole and keeps its mode; one may be killed."""
+    path, size = Path(folder) / "result.csv", int(10.0 ** rng.uniform(1, 7))
     path.write_text("before")
     path.chmod(0o640)
-    letters = "abcd"
-    running = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), letter], stderr=subprocess.PIPE) for letter in letters]
+    delays = rng.exponential(3e-3, 4)
+
+    def write(letter, delay):
+        time.sleep(delay)
+        write_with(lambda name: Path(name).write_text(letter * size), str(path))
+
+    fork = multiprocessing.get_context("fork")
+    running = [fork.Process(target=write, args=job) for job in zip("abcd", delays, strict=True)]
+    for process in running:
+        process.start()
     if rng.random() < 0.5:
-        time.sleep(rng.uniform(0.0, 1.5))
+        time.sleep(rng.exponential(5e-3))
         running[0].kill()
     for process in running:
-        process.communicate()
+        process.join()
+    assert all(process.exitcode == 0 for process in running[1:])
     content = path.read_text()
-    assert content == "before" or (len(content) == 200_000 and len(set(content)) == 1), "a mixture"
+    assert len(content) == size, "half a file"
+    assert len(set(content)) == 1, "a mixture"
     assert os.stat(path).st_mode & 0o777 == 0o640
-    with contextlib.suppress(OSError):
-        for left in Path(folder).glob(f".cvxnmf-{running[0].pid}-*"):  # the one that was killed could not tidy up
-            left.unlink()
+    for left in Path(folder).glob(f".cvxnmf-{running[0].pid}-*"):  # the one that was killed could not tidy up
+        assert running[0].exitcode != 0, "an unfinished file is left"
+        left.unlink()
     assert not list(Path(folder).glob(".cvxnmf-*"))
 
 
@@ -215,6 +237,7 @@ CAMPAIGNS = {
         exact_twin,
         weak_duality,
         labels_by_enumeration,
+        unique_factors,
         mutated_certificates,
         mutated_files,
         random_calls,

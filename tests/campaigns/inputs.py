@@ -1,5 +1,6 @@
 """Odd values, damaged files and forged certificates."""
 
+import gzip
 import io
 
 import networkx as nx
@@ -9,7 +10,8 @@ import scipy.sparse as sp
 
 import cvxnmf
 from campaigns.cases import reseal
-from cvxnmf.certificates import parse_statement
+from cvxnmf.certificates import LabelStatement, parse_statement
+from cvxnmf.graphs.label_bounds.verify import LabelBounds
 from cvxnmf.io import read_graph, read_matrix
 
 
@@ -229,6 +231,39 @@ def _saved(write):
     return content
 
 
+def _packed(write):
+    return lambda A: gzip.compress(write(A), mtime=0)
+
+
+def _named_edges(separator, heading=""):
+    """An edge list with names, and with the weight in front where a heading says so."""
+
+    def content(A):
+        rows, columns = np.nonzero(np.triu(A))
+        front = heading.startswith("w")
+        cells = [[f"{A[i, j]:g}", f"v{i}", f"v{j}"] if front else [f"v{i}", f"v{j}"] for i, j in zip(rows, columns, strict=True)]
+        return "\n".join([heading, *map(separator.join, cells)]).strip().encode()
+
+    return content
+
+
+def _named_table(A):
+    names = [f"v{i}" for i in range(len(A))]
+    rows = (",".join([name, *map(repr, row)]) for name, row in zip(names, A.tolist(), strict=True))
+    return "\n".join([",".join(["", *names]), *rows]).encode()
+
+
+def _certificate_of(kind):
+    """A file with a certificate of labels, made by one of the kinds of bounds."""
+
+    def write(A, path):
+        bounds = LabelBounds(sp.csr_array(A), np.arange(len(A)) % 2, LabelStatement("modularity", 1.0), 0.003, None)
+        getattr(bounds, kind)()
+        bounds.found.save(path)
+
+    return _saved(write), cvxnmf.Certificate.load
+
+
 def _edges(A):
     rows, columns = np.nonzero(np.triu(A))
     return "".join(f"{i} {j} {A[i, j]:g}\n" for i, j in zip(rows, columns, strict=True)).encode()
@@ -236,6 +271,10 @@ def _edges(A):
 
 def _table(A):
     return "\n".join(",".join(map(repr, row)) for row in A.tolist()).encode()
+
+
+def _with_proof(A):
+    return cvxnmf.partition(A, objective="modularity", prove=True)
 
 
 FILES = {
@@ -256,6 +295,17 @@ FILES = {
         _saved(lambda A, path: cvxnmf.verify(A, np.ones((len(A), 1)), effort=2).save(path)),
         cvxnmf.Certificate.load,
     ),
+    "g.txt.gz": (_packed(_edges), read_graph),
+    "g.csv.gz": (_packed(_table), read_matrix),
+    "g.tsv": (_named_edges("\t"), read_graph),
+    "w.csv": (_named_edges(",", "w,a,b"), read_graph),
+    "n.csv": (_named_table, read_graph),
+    "m.csv": (_named_table, read_matrix),
+    "solution.npz": (_saved(lambda A, path: cvxnmf.save(cvxnmf.solve(cvxnmf.symmetric(A), max_iter=9), path)), cvxnmf.load),
+    "proved.npz": (_saved(lambda A, path: cvxnmf.save(_with_proof(A), path)), cvxnmf.load),
+    "kl.npz": (_saved(lambda A, path: cvxnmf.save(cvxnmf.factorize(A.astype(np.float32), 2, loss="kl"), path)), cvxnmf.load),
+    "cp.npz": (_saved(lambda A, path: cvxnmf.save(cvxnmf.exp_factor(np.eye(3)), path)), cvxnmf.load),
+    **{f"{kind}.npz": _certificate_of(kind) for kind in ("by_cuts", "by_semidefinite", "by_routing", "by_currents")},
 }
 _CONTENTS = {}
 

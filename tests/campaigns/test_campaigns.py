@@ -15,6 +15,7 @@ SLICES = {
     "exact-twin": 60,
     "weak-duality": 20,
     "labels-by-enumeration": 2,
+    "unique-factors": 40,
     "mutated-certificates": 40,
     "mutated-files": 150,
     "random-calls": 60,

@@ -1,7 +1,6 @@
 """Uniqueness of factors: proved, refuted by other factors, or unknown; against enumeration by another program."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -9,6 +8,8 @@ from scipy.spatial import ConvexHull
 
 import cvxnmf
 from cvxnmf.certificates import factor_uniqueness
+from cvxnmf.certificates.uniqueness import Cone, whole_numbers
+from exact_rays import exactly_scattered, extreme_rays
 
 
 def permutations_of(*entries):
@@ -92,20 +93,6 @@ def test_the_condition_is_that_of_an_independent_enumeration(k):
     assert seen == {"proved", "unknown"}
 
 
-def exactly_scattered(F):
-    """The condition by all extreme rays: whole-number vectors normal to k - 1 rows, with no negative product."""
-    k, rays = F.shape[1], set()
-    for rows in itertools.combinations(np.unique(F, axis=0), k - 1):
-        minors = [round((-1) ** j * np.linalg.det(np.delete(rows, j, axis=1))) for j in range(k)]
-        products = F @ minors
-        if any(minors) and (products.min() >= 0 or products.max() <= 0):
-            sign = 1 if products.max() > 0 else -1
-            divisor = math.gcd(*minors)
-            rays.add(tuple(sign * entry // divisor for entry in minors))
-    inside = [sum(ray) ** 2 - sum(entry * entry for entry in ray) for ray in rays]
-    return all(sum(ray) > 0 and (c > 0 or (c == 0 and np.count_nonzero(ray) == 1)) for ray, c in zip(rays, inside, strict=True))
-
-
 @pytest.mark.parametrize("k", [3, 4])
 def test_rows_on_the_hyperplanes_of_others(k):
     """Small whole numbers, where many rows meet in a ray and rays lie on the condition's boundary."""
@@ -121,6 +108,20 @@ def test_rows_on_the_hyperplanes_of_others(k):
             assert found.status == ("proved" if exactly_scattered(F) else "unknown")
             seen.add(found.status)
     assert seen == {"proved", "unknown"}
+
+
+@pytest.mark.parametrize("k", [3, 4, 5])
+def test_a_cone_has_all_of_its_rays_in_whatever_order_rows_are_taken(k):
+    """Rows through rays that are there already make faces that later rows cut."""
+    rng = np.random.default_rng(k)
+    for _ in range(40):
+        F = rng.integers(0, 3, (k + 4, k)).astype(float)
+        if np.linalg.matrix_rank(F) == k:
+            cone = Cone(F, [1] * k)
+            assert cone.begin()
+            for row in rng.permutation(cone.F):
+                cone.cut(whole_numbers(row))
+            assert {tuple(ray) for ray in cone.rays} == extreme_rays(F)
 
 
 def test_order_scale_and_size_do_not_matter():

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cvxnmf
-from cvxnmf.linalg.compiled import _private_folder, announce
+from cvxnmf.linalg.compiled import _private_folder, announce, compile_with
 
 #: Root may write everywhere, unless this capability is taken from it.
 AS_USER = (
@@ -61,3 +62,18 @@ def test_compilation_is_announced_once(caplog):
     assert [record.message for record in caplog.records] == [
         "Compiling once, a few seconds; later calls and processes find the result."
     ]
+
+
+@compile_with(nogil=True)
+def is_number(x):
+    return x == x  # noqa: PLR0124
+
+
+@compile_with(nogil=True, fastmath=True)
+def is_number_in_fast_arithmetic(x):
+    return is_number(x)
+
+
+def test_a_loop_keeps_its_own_arithmetic_whoever_calls_it_first():
+    assert not is_number_in_fast_arithmetic(np.nan)
+    assert not is_number(np.nan)

@@ -112,7 +112,7 @@ def _scattered_factors(factors: list[FloatArray], most_rays: int) -> tuple[Liter
     for scale in _scales(factors):
         counts = []
         for F, weights in zip(factors, (scale, 1.0 / scale), strict=False):
-            cone = _Cone(F, [round(SHARES * weight / weights.min()) for weight in weights])
+            cone = Cone(F, [round(SHARES * weight / weights.min()) for weight in weights])
             why = cone.refine(most_rays)
             if why:
                 break
@@ -140,7 +140,7 @@ def _scales(factors: list[FloatArray]) -> Iterator[FloatArray]:
                 yield scale
 
 
-class _Cone:
+class Cone:
     """The cone ``{y : h'y >= 0}`` for some rows h of a factor, by its extreme rays in whole numbers; more rows make it smaller.
 
     A ray is fine if ``(sum w_i y_i)^2 > sum (w_i y_i)^2`` with a positive sum, or if it is an axis. Rows are taken until all rays
@@ -158,11 +158,8 @@ class _Cone:
 
     def refine(self, most_rays: int) -> str:
         """Cut until all rays are fine, and return "", or else why this does not happen."""
-        rays = _opposite_rays([_whole_numbers(self.F[row]) for row in _spread_rows(self.directions, self.k)])
-        if rays is None:
+        if not self.begin():
             return "the components depend linearly on each other."
-        self.rays, self.on_row = rays, 1 - np.eye(self.k, dtype=np.float32)
-        self.margins = [self.margin(ray) for ray in rays]
         while len(self.rays) <= most_rays:
             worst = int(np.argmin(self.margins))
             if self.margins[worst] == np.inf:
@@ -172,6 +169,15 @@ class _Cone:
                 return NOT_SCATTERED
             self.cut(row)
         return f"there are more than {most_rays} extreme rays to look at."
+
+    def begin(self) -> bool:
+        """Take k rows that differ most; False if they depend on each other."""
+        rays = _opposite_rays([whole_numbers(self.F[row]) for row in _spread_rows(self.directions, self.k)])
+        if rays is None:
+            return False
+        self.rays, self.on_row = rays, 1 - np.eye(self.k, dtype=np.float32)
+        self.margins = [self.margin(ray) for ray in rays]
+        return True
 
     def margin(self, ray: Ray) -> float:
         """Infinite if the ray is fine, exactly; else about how far inside it is, negative outside."""
@@ -186,7 +192,7 @@ class _Cone:
         """The row with the most negative product with the ray, or None if none is negative."""
         products = self.directions @ _rounded(ray)
         for index in np.argsort(products, kind="stable")[: self.k + 1]:  # rounding may put rows of product zero first
-            row = _whole_numbers(self.F[index])
+            row = whole_numbers(self.F[index])
             if _product(row, ray) < 0:
                 return row
         return None
@@ -227,7 +233,7 @@ def _spread_rows(directions: FloatArray, k: int) -> list[int]:
     return chosen
 
 
-def _whole_numbers(row: FloatArray) -> Ray:
+def whole_numbers(row: FloatArray) -> Ray:
     """The row times a power of two, exactly."""
     fractions = [Fraction(float(entry)) for entry in row]
     denominator = math.lcm(*(entry.denominator for entry in fractions))

@@ -159,7 +159,11 @@ def _write_solution(result: Solution) -> Parts:
 def _read_solution(parts: Parts) -> Solution:
     point = _point(parts)
     groups = parts.integers("groups", -1, len(point.v), len(point.v)) if "groups" in parts.arrays else None
-    rest: dict[str, Any] = {"n_iter": int(parts.number("n_iter", 0)), "seconds": parts.number("seconds", 0, FINITE), "groups": groups}
+    rest: dict[str, Any] = {
+        "n_iter": int(parts.number("n_iter", 0)),
+        "seconds": parts.number("seconds", 0, FINITE),
+        "groups": groups,
+    }
     return Solution(point=point, **_outcome(parts), **rest)
 
 
@@ -210,7 +214,10 @@ def _read_factorization(parts: Parts) -> Factorization:
     (U, V), outcome, value = _factors(parts), _outcome(parts), parts.number("value")
     certificate = outcome["certificate"]
     require(value == certificate.value, "its value is not that of its certificate")
-    require(certificate.statement.get("n_components", U.shape[1]) == U.shape[1], "its certificate is about another number of components")
+    require(
+        certificate.statement.get("n_components", U.shape[1]) == U.shape[1],
+        "its certificate is about another number of components",
+    )
     require(value >= _least_loss(U, V, certificate), "its factors are too small for its value")
     inner = [parts.inside(f"level{number}", facts) for number, facts in enumerate(parts.facts.get("levels", []))]
     levels = tuple(_level(level, certificate) for level in inner)

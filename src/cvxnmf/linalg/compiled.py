@@ -69,10 +69,14 @@ def inlined(function: Loop) -> Loop:
 
 
 def compile_with(**options: Any) -> Callable[[Loop], Loop]:
-    """Compile with options of numba's when first called, and keep the result on disk."""
+    """Compile with options of numba's when first called, and keep the result on disk.
+
+    A loop has the arithmetic that its own options say: left open, numba would give it that of whichever loop calls it first.
+    """
+    chosen = {"fastmath": False, "error_model": "python"} | options
 
     def decorate(function: Loop) -> Loop:
-        return cast(Loop, njit(cache=_has_cache(), **options)(function))
+        return cast(Loop, njit(cache=_has_cache(), **chosen)(function))
 
     return decorate
 

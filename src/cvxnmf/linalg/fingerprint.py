@@ -17,7 +17,7 @@ def fingerprint(A: Any) -> int:
         stored = part if part.flags.c_contiguous else part.T if part.flags.f_contiguous else np.ascontiguousarray(part)
         flat = stored.reshape(-1).view(np.uint8)
         whole = len(flat) - len(flat) % 8
-        total = hash((total, int(_mixed_sum(flat[:whole].view(np.uint64))), flat[whole:].tobytes()))
+        total = hash((total, int(_mixed_sum(flat[:whole].view(np.uint64))), int.from_bytes(flat[whole:].tobytes(), "little")))
     return total
 
 
