@@ -73,7 +73,7 @@ def compile_with(**options: Any) -> Callable[[Loop], Loop]:
 
     A loop has the arithmetic that its own options say: left open, numba would give it that of whichever loop calls it first.
     """
-    chosen = {"fastmath": False, "error_model": "python"} | options
+    chosen: dict[str, Any] = {"fastmath": False, "error_model": "python"} | options
 
     def decorate(function: Loop) -> Loop:
         return cast(Loop, njit(cache=_has_cache(), **chosen)(function))
