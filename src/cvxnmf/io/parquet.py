@@ -13,7 +13,7 @@ def text_of_parquet(source: Source) -> Source:
         import pandas
         import pyarrow  # noqa: F401
     except ImportError:
-        raise ImportError("parquet files need pandas and pyarrow; install them with: pip install pandas pyarrow.") from None
+        source.refuse("is a parquet file, which needs pandas and pyarrow; install them with: pip install pandas pyarrow.")
     with source.parsed_as("a parquet file"):
         frame = pandas.read_parquet(io.BytesIO(source.data))
         text = frame.to_csv(index=not isinstance(frame.index, pandas.RangeIndex))
