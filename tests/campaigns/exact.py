@@ -133,6 +133,7 @@ def rank_bound(A, statement, kind, witness):
         require(statement.loss == "kl", "only for KL")
         return DIVERGENCE_BOUNDS[kind](A, statement, witness)
     require(statement.loss == "mse", "only for squared error")
+    require(kind in SPECTRAL_BOUNDS, f"no exact form of {kind!r}")
     N = matrix(witness["N"]) if kind == "dual" and "N" in witness else A * 0
     require((N.rows, N.cols) == (A.rows, A.cols) and all(x >= 0 for x in entries(N)), "N is negative or of another shape")
     if statement.symmetric:
@@ -251,6 +252,7 @@ def scaled_rows(A, r):
     return mp.matrix([[A[i, j] / mp.sqrt(r[i]) for j in range(A.cols)] for i in range(A.rows)])
 
 
+SPECTRAL_BOUNDS = ("dual", "tail", "lanczos")
 DIVERGENCE_BOUNDS = {"ky-fan": ky_fan_bound, "subspace": subspace_bound, "pinsker": pinsker_bound}
 
 

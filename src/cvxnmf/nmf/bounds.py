@@ -107,7 +107,7 @@ def _zero_and_bounds(
 ) -> tuple[Found, Iterator[Found]]:
     """The bound 0, and better ones in turn."""
     goal = Goal(A, statement, value, effort, limits)
-    found = itertools.chain.from_iterable(_found_by(seek, goal) for seek in BOUNDS[find_loss(statement.loss).kind])
+    found = itertools.chain.from_iterable(_found_by(seek, goal) for seek in BOUNDS.get(find_loss(statement.loss).kind, []))
     return Found("zero", {}, statement.prove(A, "zero", {})), found
 
 
@@ -137,11 +137,10 @@ def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Foun
             yield Found("lanczos", {"vectors": Q}, ritz_tail(Q, A.gram_product, A.energy, statement))
 
 
-#: Who seeks bounds of data in memory, by kind of loss.
+#: Who seeks bounds of data in memory, by kind of loss; of other kinds nothing better than 0 is known.
 BOUNDS: dict[str, list[Callable[[Goal], Iterator[Found]]]] = {
     "mse": [squared_error_bounds, rectangle_bounds],
     "kl": [divergence_bounds, sparse_divergence_bounds, rectangle_bounds],
-    "beta": [],
 }
 #: Losses that are bounded by singular values.
 SPECTRAL = {"mse"}
