@@ -16,6 +16,7 @@ import cvxnmf
 from campaigns import exact, inputs
 from campaigns.cases import random_certificate, reseal
 from campaigns.journeys import command_line, every_method, factors_of_odd_data, frames, lazy_certificates
+from campaigns.labels import labels_by_enumeration
 from cvxnmf.certificates import CertificateError
 from cvxnmf.io import FileError
 from cvxnmf.io.writing import write_with
@@ -95,21 +96,6 @@ def weak_duality(rng, folder):
         X = solution.X + 10.0 ** rng.uniform(-6, 0) * W @ W.T
         value = problem.value(X)
         assert value >= solution.certificate.bound - 1e-12 * max(1.0, value), f"{value!r} is below {solution.certificate.bound!r}"
-
-
-def labels_by_enumeration(rng, folder):
-    """No partition of a tiny graph is above its bound: all are tried."""
-    A = inputs.small_graph(rng, most=6)
-    objective = str(rng.choice(["modularity", "cpm", "performance"]))
-    resolution = float(rng.choice([0.5, 1.0, 1.7])) if objective != "performance" else 1.0
-    terms = {"objective": objective, "resolution": resolution}
-    certificate = cvxnmf.verify_labels(A, rng.integers(0, 2, len(A)), **terms)
-    certificate.check(A)
-    quality = certificate.statement.objective_of(A)
-    best = max(quality.value(np.array(labels)) for labels in inputs.all_partitions(len(A)))
-    assert certificate.bound >= float(best) - 1e-12, f"{certificate.bound!r} is below the best, {float(best)!r}"
-    if quality.exact:
-        assert certificate.gap > 0 or quality.value(np.array(certificate.witness["labels"], dtype=int)) == best
 
 
 def unique_factors(rng, folder):

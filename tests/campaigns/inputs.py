@@ -24,16 +24,6 @@ def small_graph(rng, most=8):
     return A + A.T
 
 
-def all_partitions(n):
-    """Labels of all partitions of n nodes."""
-    if n == 0:
-        yield ()
-        return
-    for rest in all_partitions(n - 1):
-        for label in range(max(rest, default=-1) + 2):
-            yield (*rest, label)
-
-
 def require_sentence(error):
     """Fail unless an error is a sentence of ours: numpy and others write theirs otherwise, or raise them elsewhere."""
     trace = error.__traceback__

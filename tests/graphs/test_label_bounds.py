@@ -78,7 +78,7 @@ def test_the_linear_program_with_branching_finds_the_optimum_of_all_partitions(o
         assert bounds.found.check(A) == bounds.found.bound
 
 
-@pytest.mark.parametrize("bound", ["by_semidefinite", "by_routing", "by_currents"])
+@pytest.mark.parametrize("bound", ["by_semidefinite", "by_routing", "by_currents", "by_packing"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_no_partition_is_above_a_bound(objective, bound):
     for seed in range(100, 112):
@@ -227,6 +227,44 @@ def test_regions_do_not_need_good_labels():
     good.by_currents()
     poor.by_currents()
     assert poor.found.bound == pytest.approx(good.found.bound, rel=0.02)
+
+
+def planted_signs(n, size, noise, rng=0):
+    """A sparse signed graph in which planted clusters agree and others do not, but for a share of the pairs; its labels."""
+    A, labels = planted(n, size, rng)
+    upper = sp.triu(A, 1).tocoo()
+    flips = np.where(np.random.default_rng(rng).random(upper.nnz) < noise, -1.0, 1.0)
+    signs = flips * np.where(labels[upper.row] == labels[upper.col], 1.0, -1.0)
+    A = sp.csr_array((signs, (upper.row, upper.col)), shape=(n, n))
+    return A + A.T, labels
+
+
+def test_large_signed_graphs_are_bounded_by_packed_cycles():
+    A, labels = planted_signs(2400, 60, 0.1)
+    bounds = LabelBounds(A, labels, LabelStatement("correlation", 1.0), 0.01, None)
+    bounds.by_packing()
+    positive = float(A.data[A.data > 0].sum())
+    assert bounds.found.kind == "cuts"
+    assert bounds.found.bound - bounds.found.value < 0.05 * (positive - bounds.found.value)
+    assert bounds.found.check(A) == bounds.found.bound
+
+
+def test_weights_that_are_not_whole_are_packed_too():
+    A, labels = planted_signs(400, 40, 0.1)
+    weights = np.random.default_rng(0).gamma(2.0, size=A.shape)
+    A = sp.csr_array(A * (weights + weights.T))
+    bounds = LabelBounds(A, labels, LabelStatement("correlation", 1.0), 0.01, None)
+    bounds.by_packing()
+    assert not bounds.objective.exact
+    assert bounds.found.relative_gap < 0.05
+    bounds.found.check(A)
+
+
+def test_a_solve_of_the_linear_program_keeps_to_the_work_that_is_left():
+    graph = nx.watts_strogatz_graph(120, 4, 0.1, seed=0)
+    proved, budget = search_of(graph, 200.0, 0.0)
+    assert not proved.closed
+    assert budget.spent < 400.0
 
 
 def test_the_bound_falls_while_it_is_computed():

@@ -178,7 +178,8 @@ def check_cuts(cuts: Cuts, objective: PairObjective, grain: int, cases: int) -> 
         raise CertificateError("A cut of the certificate names a node twice.")
     if not (_within(cuts.multipliers, 0, LARGEST_EXACT) and _within(cuts.signs, -16, 16)):
         raise CertificateError("The cuts of the certificate have multipliers below 0 or too large ones.")
-    if exact_sum(cuts.multipliers) * 256 + grain * objective.largest_pair() >= 2**62:
+    largest = int(np.abs(cuts.signs).max(initial=0)) ** 2
+    if exact_sum(cuts.multipliers) * largest + grain * objective.largest_pair() >= 2**62:
         raise CertificateError("The numbers of the certificate are too large.")
 
 

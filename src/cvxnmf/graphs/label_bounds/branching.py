@@ -160,7 +160,7 @@ class Search:
         """Solve and cut until nothing is violated or the bound stalls; the best bound, and whether pairs are left undecided."""
         best, stalled = self._trivial(), 0
         for round_number in range(ROUNDS_BELOW if depth else 10**6):
-            if not self.program.solve():
+            if not self.program.solve(self.budget.left * WORK_PER_UNIT):
                 return self._infeasible(best), False
             case = Case(self._bound(self.program.active_cuts()), self.program.active_cuts())
             progress = best.bound - case.bound

@@ -26,6 +26,11 @@ class Budget:
         """Whether nothing is left."""
         return self.spent >= self.units
 
+    @property
+    def left(self) -> float:
+        """Units that may still be spent."""
+        return max(0.0, self.units - self.spent)
+
     def spend(self, units: float) -> None:
         """Count work that was done."""
         self.spent += units

@@ -19,6 +19,8 @@ from cvxnmf.linalg.arrays import FloatArray
 BITS = 40
 #: A cut is slack beyond this.
 SLACK = 1e-4
+#: Iterations of the simplex method that a solve gets whatever work is left.
+LEAST_ITERATIONS = 100
 #: The largest entry of a ray, in whole numbers.
 RAY = 2**10
 
@@ -94,8 +96,13 @@ class CutProgram:
         low, high = (0.0, 1.0) if together is None else (float(together), float(together))
         self.highs.changeColBounds(int(self.column[i, j]), low, high)
 
-    def solve(self) -> bool:
-        """Solve the program; whether it has a solution, to which multipliers and co-memberships are then updated."""
+    def solve(self, work: float) -> bool:
+        """Solve the program, or come as far as the work allows; whether it may have a solution.
+
+        Multipliers and co-memberships are then updated. Those of a program that is not solved to the end prove a bound too.
+        """
+        iterations = LEAST_ITERATIONS + work / (len(self.cuts.multipliers) + 100.0)
+        self.highs.setOptionValue("simplex_iteration_limit", int(min(iterations, 2.0**30)))
         self.highs.run()
         info = self.highs.getInfo()
         self.work += (info.simplex_iteration_count + 1.0) * (len(self.cuts.multipliers) + 100.0)

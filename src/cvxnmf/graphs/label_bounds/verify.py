@@ -17,6 +17,7 @@ from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.label_bounds.currents import CurrentBound
+from cvxnmf.graphs.label_bounds.packing import CyclePacking
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
 from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels
@@ -252,7 +253,7 @@ class LabelBounds:
         if n <= LINEAR:
             self.by_cuts()
         if not self.closed and n > SEMIDEFINITE:
-            self.by_currents()
+            self.by_packing() if not self.objective.beta else self.by_currents()
         if not self.closed and in_reach and (n > SEMIDEFINITE or (edges <= SPARSE * n and n > LINEAR)):
             self.by_routing()
         if not self.closed and n <= SEMIDEFINITE:
@@ -290,6 +291,15 @@ class LabelBounds:
         self.better = max(
             self.better, improved_labels(self.objective, labels, self.statement.n_clusters), key=self.objective.value
         )
+
+    def by_packing(self) -> None:
+        """Cycles that no partition satisfies, where only entries have weights."""
+        self.stage = "cycles"
+        self.offer(self.labels)
+        packing = CyclePacking(self.objective, self.better, self.budget(1.0))
+        self.at_work = lambda: iter([("cuts", _no_cuts_witness() | _cut_arrays(packing.cuts()))])
+        packing.run(self.target())
+        self.take()
 
     def by_currents(self) -> None:
         """Demands sent as currents through regions."""
