@@ -3,10 +3,10 @@
 from functools import cache
 from itertools import combinations
 
-import exact_labels
 import numpy as np
 import scipy.sparse as sp
 
+import exact_labels
 from cvxnmf.certificates import LabelStatement
 from cvxnmf.graphs.label_bounds.verify import LabelBounds, prove_labels
 

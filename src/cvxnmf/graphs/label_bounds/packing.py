@@ -1,7 +1,7 @@
 """The bound by packing conflicted cycles, for large signed graphs.
 
-A pair of weight below 0 and a path of pairs of weight above 0 between its nodes contradict each other: a partition loses the least
-of their weights, and cycles that share no weight add up. The cycle along ``v_0, ..., v_L`` is the sum of the triangles
+A pair of weight below 0 and a path of pairs of weight above 0 between its nodes contradict each other: a partition loses the
+least of their weights, and cycles that share no weight add up. The cycle along ``v_0, ..., v_L`` is the sum of the triangles
 ``x_{0,t} + x_{t,t+1} - x_{0,t+1} <= 1``, in which all chords cancel.
 
 Cycles with exactly one pair that a good partition contradicts come first, since an optimal packing for an optimal partition has
