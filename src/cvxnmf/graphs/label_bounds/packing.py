@@ -135,7 +135,7 @@ def _pack_paths(
                 nodes.append(v)
                 v = parent[v]
             nodes.append(v)
-            starts.append(len(nodes))
+            starts.append(np.int64(len(nodes)))
             amounts.append(amount)
     return np.array(nodes)[1:], np.array(starts) - 1, np.array(amounts)[1:], visits
 
