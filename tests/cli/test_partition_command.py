@@ -256,4 +256,4 @@ def test_a_page_asks_for_its_packages_before_any_work(blocks, tmp_path, capsys, 
 
     monkeypatch.setattr(document, "find_spec", lambda name: None)
     assert cli.main(["partition", str(blocks[0]), "--report", str(tmp_path / "p.html")]) == 1
-    assert "pip install jinja2 matplotlib networkx" in capsys.readouterr().err
+    assert "pip install jinja2 matplotlib" in capsys.readouterr().err

@@ -4,6 +4,8 @@ import csv
 import io
 import re
 import shutil
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -111,9 +113,9 @@ def test_the_theme_follows_the_system_until_it_is_chosen(show, club):
     page = show(club, color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(ground)
-    assert page.locator("#theme").get_attribute("aria-pressed") == "true"
+    assert page.inner_text("#theme") == "Light theme"
     page.click("#theme")
-    assert page.locator("#theme").get_attribute("aria-pressed") == "false"
+    assert page.inner_text("#theme") == "Dark theme"
     assert page.evaluate(ground) != dark
     assert show(club, color_scheme="light").evaluate(ground) != dark
 
@@ -150,7 +152,7 @@ def test_hostile_names_stay_text(show, attacked):
 
 def test_the_keyboard_reaches_everything(show, club):
     page, reached = show(club), []
-    for _ in range(40):
+    for _ in range(80):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("(e => e.id || e.dataset.sort || e.dataset.plot || e.className)(document.activeElement)"))
     places = ["skip", "theme", "chip", "matrix-before", "graph", "heat-0", "search", "download", "name", "degree", "more"]
@@ -164,6 +166,74 @@ def test_nothing_sticks_out_sideways(show, attacked, factors, width):
     for result in (attacked, factors):
         page = show(result, width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_pinned_node_is_pinned_everywhere(show, club):
+    page = show(club)
+    bar = page.locator("#pinned")
+    page.locator("[data-plot=graph] .node").nth(33).click()
+    assert bar.inner_text().startswith("33 in cluster")
+    assert column(page, 1)[0] == "33"
+    page.mouse.move(0, 0)
+    assert page.locator("[data-plot=graph] .node.here").get_attribute("data-node") == "33"
+    page.keyboard.press("Escape")
+    assert bar.is_hidden()
+    page.locator("table.nodes tbody tr").nth(2).click()
+    name = column(page, 1)[0]
+    assert bar.inner_text().startswith(f"{name} in cluster")
+    page.locator("[data-plot=matrix-before]").click(position={"x": 3, "y": 3})
+    assert bar.inner_text().startswith("0 in cluster")
+
+
+def test_the_graph_is_zoomed_by_wheel_keys_and_buttons(show, club):
+    page, width = show(club), "Number(document.querySelector('svg.graph').getAttribute('viewBox').split(' ')[2])"
+    host = page.locator("[data-plot=graph]")
+    whole = page.evaluate(width)
+    page.click("[data-zoom=in]")
+    assert page.evaluate(width) < whole
+    page.click("[data-zoom=whole]")
+    assert page.evaluate(width) == whole
+    host.focus()
+    page.keyboard.press("+")
+    near = page.evaluate(width)
+    assert near < whole
+    host.hover()
+    page.mouse.wheel(0, -100)
+    page.wait_for_function(f"{width} < {near}")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("0")
+    assert page.evaluate(width) == whole
+
+
+@pytest.mark.parametrize(("kind", "begin"), [("png", b"\x89PNG"), ("svg", b"<svg")])
+def test_every_picture_is_saved(show, club, factors, kind, begin):
+    for result, least in ((club, 5), (factors, 3)):
+        page = show(result)
+        buttons = page.locator(f"[data-save={kind}]")
+        assert buttons.count() >= least
+        for number in range(buttons.count()):
+            with page.expect_download() as waiting:
+                buttons.nth(number).click()
+            content = Path(waiting.value.path()).read_bytes()
+            assert content.startswith(begin)
+            assert len(content) > 300
+            if kind == "svg":
+                ElementTree.fromstring(content)
+                assert b"var(--" not in content
+
+
+def test_words_explain_themselves(show, club):
+    page = show(club)
+    page.locator(".term", has_text="Modularity").first.hover()
+    assert "edges inside clusters" in page.inner_text("#tip")
+
+
+def test_names_of_columns_stand_under_the_pointer(show, factors):
+    page = show(factors.with_names(None, tuple(f"word {i}" for i in range(20))))
+    page.locator("[data-plot=heat-1]").hover()
+    assert "word " in page.inner_text("#tip")
+    page.click(".chip[data-cluster='1']")
+    assert page.locator(".chip[data-cluster='1']").get_attribute("aria-pressed") == "true"
 
 
 def test_ten_thousand_nodes_stay_quick(show, club):

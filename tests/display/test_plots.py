@@ -120,7 +120,7 @@ def test_pyplot_stays_out(tmp_path):
 
 def test_without_matplotlib_one_sentence_says_what_to_do(club, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install 'cvxnmf\[app\]'"):
+    with pytest.raises(ImportError, match=r"pip install matplotlib"):
         plots.spectrum(club)
 
 

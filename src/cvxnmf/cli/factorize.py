@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         return _keep_best(stopped.solution, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written.") from None
-    written = _write(result, options)
+    written = _write(result, choice, options)
     if options.json:
         output.print_json(_facts(result, options) | ({} if choice is None else _choice_facts(choice)))
     elif options.output != "-":
@@ -114,7 +114,7 @@ def _print_choice(choice: RankChoice | None) -> None:
         print(f"{choice.reason}\n")
 
 
-def _write(result: Factorization, options: argparse.Namespace) -> list[str]:
+def _write(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> list[str]:
     """Write the files that were asked for, and return their names."""
     from cvxnmf.io.writing import write_factors, write_with
 
@@ -124,8 +124,9 @@ def _write(result: Factorization, options: argparse.Namespace) -> list[str]:
     if options.report:
         from cvxnmf import report
 
+        shown = result if choice is None else choice
         title = "standard input" if options.file == "-" else os.path.basename(options.file)
-        write_with(lambda name: report.write(result, name, title, shape=options.shape), options.report)
+        write_with(lambda name: report.write(shown, name, title, shape=options.shape), options.report)
     return [*written, *filter(None, (options.certificate, options.report))]
 
 

@@ -1,4 +1,4 @@
-"""Places for the nodes of a graph: networkx's springs from a fixed start, so that the same graph gives the same drawing."""
+"""Places for the nodes of a graph: springs from a fixed start, so that the same graph gives the same drawing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compiled
 
 #: How much more edges pull inside a cluster, so that clusters come apart.
 INSIDE = 2.5
-#: From so many nodes on networkx minimises an energy instead, whose steps are longer and dearer.
-LARGE = 500
+#: Steps of the springs, and the work that they may take in pairs of nodes: large graphs take fewer.
+STEPS, LEAST_STEPS, PAIRS = 260, 80, 1e9
+#: Nodes nearer than this push no harder.
+NEAREST = 0.01
 
 
 def spring_positions(A: Any, labels: NDArray[np.intp]) -> FloatArray:
@@ -26,14 +29,41 @@ def spring_positions(A: Any, labels: NDArray[np.intp]) -> FloatArray:
     n = len(labels)
     if n < 3:
         return np.column_stack([np.linspace(-0.5, 0.5, n) if n == 2 else np.zeros(n), np.zeros(n)])
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError("drawings of graphs need networkx; install it with: pip install networkx.") from None
-    graph = networkx.from_scipy_sparse_array(_attraction(A, labels))
-    start, steps = dict(enumerate(_circle(labels))), 260 if n < LARGE else 50
-    found = networkx.spring_layout(graph, k=1.6 / np.sqrt(n), pos=start, iterations=steps, seed=0)
-    return _push_apart(_turn_level(np.array([found[node] for node in range(n)])))
+    return _push_apart(_turn_level(_settle(_attraction(A, labels), _circle(labels))))
+
+
+def _settle(attraction: Any, places: FloatArray) -> FloatArray:
+    """Let the springs of Fruchterman and Reingold move the nodes by ever shorter steps."""
+    n, rest = len(places), 1.6 / np.sqrt(len(places))
+    steps = int(np.clip(PAIRS / n**2, LEAST_STEPS, STEPS))
+    reach = 0.1 * float(np.max(np.ptp(places, axis=0)))
+    for step in range(steps):
+        push = _forces(places, attraction.indptr, attraction.indices, attraction.data, rest)
+        length = np.maximum(np.linalg.norm(push, axis=1, keepdims=True), NEAREST)
+        places = places + push * (reach * (1.0 - step / (steps + 1)) / length)
+    return places
+
+
+@compiled
+def _forces(places: FloatArray, indptr: Any, indices: Any, weights: FloatArray, rest: float) -> FloatArray:
+    """What pushes every node: all others away by ``rest^2 / d``, and its neighbours towards it by ``w d^2 / rest``."""
+    n = len(places)
+    x, y = places[:, 0].copy(), places[:, 1].copy()
+    force = np.empty((n, 2))
+    for i in range(n):
+        across, down = 0.0, 0.0
+        for j in range(n):
+            dx, dy = x[i] - x[j], y[i] - y[j]
+            push = rest * rest / max(dx * dx + dy * dy, NEAREST * NEAREST)
+            across += push * dx
+            down += push * dy
+        for at in range(indptr[i], indptr[i + 1]):
+            dx, dy = x[i] - x[indices[at]], y[i] - y[indices[at]]
+            pull = weights[at] * max(np.sqrt(dx * dx + dy * dy), NEAREST) / rest
+            across -= pull * dx
+            down -= pull * dy
+        force[i, 0], force[i, 1] = across, down
+    return force
 
 
 def _attraction(A: Any, labels: NDArray[np.intp]) -> Any:

@@ -24,12 +24,13 @@ HOW_TO_PASS = 'name two columns of it "source" and "target", and one of weights 
 
 
 class NamedGraph(NamedTuple):
-    """Names of the nodes, their symmetric adjacency matrix in compressed rows, what to know of it, and what it was read from."""
+    """Names of the nodes, symmetric adjacency matrix in compressed rows, what to know of it, what it was read from, its name."""
 
     nodes: tuple[Any, ...]
     A: Any
     note: str | None = None
     origin: str = "an adjacency matrix"
+    name: str = ""
 
 
 def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False) -> NamedGraph:
@@ -39,7 +40,8 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
     repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
     """
     if hasattr(graph, "adj") and hasattr(graph, "is_directed"):
-        return _from_networkx(graph, weight, signed)._replace(origin="a networkx graph")
+        name = str(getattr(graph, "name", "") or "")
+        return _from_networkx(graph, weight, signed)._replace(origin="a networkx graph", name=name)
     if hasattr(graph, "get_edgelist") and hasattr(graph, "vs"):
         return _from_igraph(graph, weight, signed)._replace(origin="an igraph graph")
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):

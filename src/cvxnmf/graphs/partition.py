@@ -133,7 +133,7 @@ def partition(
     >>> found.n_clusters, found.certificate.relative_gap < 1e-4
     (2, True)
     """
-    nodes, A, note, origin = named_graph(graph, weight)
+    nodes, A, note, origin, name = named_graph(graph, weight)
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
     _require_edges(A)
@@ -157,7 +157,7 @@ def partition(
         if callback is not None:  # somebody watches: the convex problem is solved at once
             with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
                 found = found.with_changes(solution=model.solution)
-    return aim.prove(found.with_changes(origin=origin))
+    return aim.prove(found.with_changes(origin=origin, name=name))
 
 
 def _require_edges(A: sp.csr_array) -> None:

@@ -78,6 +78,8 @@ class Partition:
 
     origin : str
         What the graph was read from, such as "a list of edges"; empty for a partition that was loaded.
+    name : str
+        What the graph calls itself, as networkx's graphs may; it heads the page.
 
     Notes
     -----
@@ -104,6 +106,7 @@ class Partition:
     several_optimal: bool | None = None
     other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
     origin: str = ""
+    name: str = ""
 
     def with_changes(self, **changes: Any) -> Partition:
         """The same partition with other fields; what was not computed yet is computed by neither."""

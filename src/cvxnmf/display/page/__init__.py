@@ -9,13 +9,13 @@ from cvxnmf import validation
 from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.page import factorization_page, partition_page, payload
 from cvxnmf.display.page.document import render, require_packages
-from cvxnmf.results import Factorization, Partition
+from cvxnmf.results import Factorization, Partition, RankChoice
 
 __all__ = ["html", "write"]
 
 
 def write(
-    result: Partition | Factorization,
+    result: Partition | Factorization | RankChoice,
     path: str | PathLike[str],
     title: str | None = None,
     factors: bool = True,
@@ -27,12 +27,12 @@ def write(
 
     Parameters
     ----------
-    result : Partition or Factorization
-        What to show.
+    result : Partition, Factorization or RankChoice
+        What to show; of a choice of rank the factors that it recommends, and the curves.
     path : str or path
         The file to write, usually named ``*.html``.
     title : str or None
-        The heading of the page; the size of the result when left out.
+        The heading of the page; when left out, the name of the graph if it has one (as networkx's graphs may), or the size.
     factors : bool
         Whether the page of a partition tells what is proved about its factors, which are computed for that if need be.
     shape : pair of int or None
@@ -53,16 +53,19 @@ def write(
 
 
 def html(
-    result: Partition | Factorization, title: str | None = None, factors: bool = True, shape: tuple[int, int] | None = None
+    result: Partition | Factorization | RankChoice,
+    title: str | None = None,
+    factors: bool = True,
+    shape: tuple[int, int] | None = None,
 ) -> str:
     """Return the page that :func:`cvxnmf.report.write` writes.
 
     Parameters
     ----------
-    result : Partition or Factorization
+    result : Partition, Factorization or RankChoice
         What to show.
     title : str or None
-        The heading of the page; the size of the result when left out.
+        The heading of the page.
     factors : bool
         Whether the page of a partition tells what is proved about its factors.
     shape : pair of int or None
@@ -73,10 +76,13 @@ def html(
         edges = EdgeList.of(result)
         template, data = "partition.html", payload.partition_data(result, edges)
         own_title, shown = partition_page.title(result), partition_page.context(result, edges, factors)
-    elif isinstance(result, Factorization):
-        template, data = "factorization.html", payload.factorization_data(result)
-        own_title, shown = factorization_page.title(result), factorization_page.context(result, shape)
+        title = result.name or None if title is None else title
+    elif isinstance(result, Factorization | RankChoice):
+        choice, found = (result, result.result) if isinstance(result, RankChoice) else (None, result)
+        template, data = "factorization.html", payload.factorization_data(found, shape)
+        own_title, shown = factorization_page.title(found), factorization_page.context(found, choice)
     else:
-        validation.refuse(f"A page can be written of a Partition or a Factorization, not of {type(result).__name__}.")
+        known = "a Partition, a Factorization or a RankChoice"
+        validation.refuse(f"A page can be written of {known}, not of {type(result).__name__}.")
     heading = payload.encodable(own_title if title is None else title)
     return render(template, data, title=heading, subtitle="" if title is None else own_title, **shown)

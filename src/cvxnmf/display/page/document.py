@@ -10,11 +10,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from cvxnmf.display import palette
+from cvxnmf.display.page.terms import TERMS
 
 #: The script in the order its parts build on one another.
-SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "download")
+SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "pinned", "download", "pictures")
 #: What pages need beyond a plain installation.
-PACKAGES = ("jinja2", "matplotlib", "networkx")
+PACKAGES = ("jinja2", "matplotlib")
 #: Nothing may be fetched, and no script but the page's own may run.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -47,6 +48,7 @@ def _environment() -> Any:
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     names: dict[str, Any] = {"css_colour": palette.css_colour, "mark_path": palette.mark_path, "colours": palette.css_variables()}
+    names["terms"] = TERMS
     environment.globals.update(names)
     return environment
 

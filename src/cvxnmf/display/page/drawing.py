@@ -15,9 +15,11 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Partition
 
 #: Larger graphs, and larger numbers of clusters, are not drawn.
-MOST_NODES, MOST_CLUSTERS = 200, 60
-#: Names are written beside the nodes up to here, inside them when they are this short, and never longer than that.
-NAMED, SHORT, LONGEST = 40, 3, 18
+MOST_NODES, MOST_CLUSTERS = 2000, 60
+#: Names are written inside the marks when the nodes are this few and the names this short; the page's script writes all others.
+NAMED, SHORT = 60, 3
+#: Radius of a mark in a small graph and in a large one, in a picture of the width below.
+LARGEST, SMALLEST = 15.0, 3.5
 WIDTH = 1000
 #: Edges fall into so many paths, which lets crossings darken without an element for each edge.
 PATHS = 24
@@ -44,11 +46,6 @@ class Mark:
     text: str
     title: str = ""
 
-    @property
-    def text_fits(self) -> bool:
-        """Whether the text stands inside the mark."""
-        return len(self.text) <= SHORT
-
 
 @dataclass(frozen=True)
 class Drawing:
@@ -64,22 +61,18 @@ class Drawing:
 
 
 def draw_nodes(partition: Partition) -> Drawing:
-    """Return the drawing of a small graph; the page's script adds names under the pointer."""
+    """Return the drawing of a graph; the page's script adds names where they fit."""
     places, height = _scale_to_frame(spring_positions(partition.A, partition.labels))
     n, degree = len(partition.nodes), np.diff(sp.csr_array(partition.A).indptr)
-    radius = (15.0 if n <= 60 else 10.5) * (0.7 + 0.5 * np.sqrt(degree / max(int(degree.max(initial=0)), 1)))
-    names = [_shorten(encodable(name)) if n <= NAMED else "" for name in partition.nodes]
+    largest = float(np.clip(LARGEST * np.sqrt(NAMED / n), SMALLEST, LARGEST))
+    radius = largest * (0.7 + 0.5 * np.sqrt(degree / max(int(degree.max(initial=0)), 1)))
+    names = [encodable(name) if n <= NAMED and len(encodable(name)) <= SHORT else "" for name in partition.nodes]
     rows = zip(partition.labels.tolist(), places.tolist(), radius.tolist(), names, strict=True)
     marks = [Mark(cluster, x, y, size, name) for cluster, (x, y), size, name in rows]
     edges = sp.coo_array(sp.triu(partition.A, 1))
     opacity = float(np.clip(14.0 / np.sqrt(max(edges.nnz, 1)), 0.08, 0.55))
     label = f"The graph: {count(n, 'node')}, coloured by cluster. The table lists them all."
     return Drawing(label, height, opacity, list(_edge_lines(edges, partition, places)), marks, of_nodes=True)
-
-
-def _shorten(name: str) -> str:
-    """Return a name cut to the longest that is written."""
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 def _edge_lines(edges: sp.coo_array, partition: Partition, places: FloatArray) -> Iterator[Line]:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from cvxnmf.display.certificate_text import describe, loss_name
 from cvxnmf.display.formatting import count, lower_bound, number
 from cvxnmf.display.page import figures, payload
-from cvxnmf.results import Factorization
+from cvxnmf.results import ComponentTop, Factorization, RankChoice
+from cvxnmf.results.top import Item
 
-#: Components that the page lists, and rows and columns of each.
+#: Components that the page shows, and rows and columns of each.
 COMPONENTS, ITEMS = 60, 8
+
+
+class Bar(NamedTuple):
+    """A row or a column of the data: its name, and its entry in percent of the largest of its component."""
+
+    name: str
+    percent: float
+
+
+class Card(NamedTuple):
+    """A component: its number, its share of the weight of all, and what is strongest in it."""
+
+    number: int
+    share: str
+    sides: list[tuple[str, list[Bar]]]
 
 
 def title(result: Factorization) -> str:
@@ -18,26 +35,39 @@ def title(result: Factorization) -> str:
     return f"Nonnegative factorisation with {count(result.n_components, 'component')}"
 
 
-def context(result: Factorization, shape: Any = None) -> dict[str, Any]:
-    """Return what the template ``factorization.html`` shows; images where the components are such, of this shape."""
-    top = result.top(ITEMS)
+def context(result: Factorization, choice: RankChoice | None = None) -> dict[str, Any]:
+    """Return what the template ``factorization.html`` shows; the curve of ranks where there is one."""
     symmetric, bound = result.V is result.U, result.certificate.bound
+    certificate = describe(result.certificate)
     return {
+        "headline": certificate.claim,
         "tiles": _tiles(result),
         "heading": "The factors UU'" if symmetric else "The factors UV'",
-        "certificate": describe(result.certificate),
+        "certificate": certificate,
         "components": result.n_components,
         "factors": [("U", len(result.U))] if symmetric else [("U", len(result.U)), ("V", len(result.V))],
-        "top_heading": top.heading,
-        "top": [[payload.encodable(text) for text in line] for line in top.lines()[:COMPONENTS]],
+        "cards": [_card(part, symmetric) for part in result.top(ITEMS)[:COMPONENTS]],
         "top_note": _top_note(result),
-        "images": "" if shape is None else figures.component_figure(result, shape),
         "downloads": bool(payload.kept_precision(result)),
         "factors_note": _factors_note(result),
         "ending": result.message,
         "gap_figure": figures.gap_figure(result.history, bound),
-        "steps": figures.step_rows(result.history, bound),
+        "steps": figures.step_rows(result.history, bound) if len(result.history) > 1 else [],
+        "rank_reason": "" if choice is None else choice.reason,
+        "rank_figure": "" if choice is None else figures.rank_figure(choice),
     }
+
+
+def _card(part: ComponentTop, symmetric: bool) -> Card:
+    """Return a component with bars for its strongest columns and rows, or nodes."""
+    named = [("Nodes", part.rows)] if symmetric else [("Columns", part.columns), ("Rows", part.rows)]
+    return Card(part.component, f"{100 * part.share:.0f}%", [(heading, _bars(items)) for heading, items in named])
+
+
+def _bars(items: Sequence[Item]) -> list[Bar]:
+    """Return the names of items with bars for their weights, the largest of them full."""
+    largest = max((item.weight for item in items), default=1.0)
+    return [Bar(payload.encodable(item.name), 100.0 * item.weight / largest) for item in items]
 
 
 def _tiles(result: Factorization) -> list[tuple[str, str, str]]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cvxnmf.display import charts, palette, plots
 from cvxnmf.display.formatting import count, lower_bound, number
-from cvxnmf.results import Factorization, Iterate, Partition
+from cvxnmf.results import Iterate, Partition, RankChoice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,9 +36,9 @@ VARIABLES = {shade: f"var(--c{place})" for place, shade in enumerate(palette.LIG
 
 
 def gap_figure(history: Sequence[Iterate], final_bound: float) -> str:
-    """Return how the gap closed: bars for a few steps; for many, value and bound above the gap; nothing without steps."""
+    """Return how the gap closed: bars for a few steps; for many, value and bound above the gap; nothing for a single one."""
     steps, bounds = charts.drawable_steps(history, final_bound)
-    if not steps:
+    if len(steps) < 2:
         return ""
     if len(steps) <= charts.FEW:
         figure, (axes,) = charts.new_figure(4.6, 0.9 + 0.3 * len(steps))
@@ -59,9 +59,9 @@ def spectrum_figure(partition: Partition, penalty: float, label: str) -> str:
     return inline_svg(figure, "spectrum", label)
 
 
-def component_figure(result: Factorization, shape: Any) -> str:
-    """Return the components as images."""
-    return inline_svg(plots.components(result, shape), "components", f"{count(result.n_components, 'component')} as images.")
+def rank_figure(choice: RankChoice) -> str:
+    """Return held-out error, stability, loss and bound over the number of components."""
+    return inline_svg(plots.ranks(choice), "ranks", choice.reason)
 
 
 def step_rows(history: Sequence[Iterate], final_bound: float) -> list[list[str]]:

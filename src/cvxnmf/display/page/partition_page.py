@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.display import charts
-from cvxnmf.display.certificate_text import describe
+from cvxnmf.display.certificate_text import Description, describe
 from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.formatting import count, number
 from cvxnmf.display.page import drawing, figures
@@ -24,30 +24,45 @@ def title(partition: Partition) -> str:
 
 def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[str, Any]:
     """Return what the template ``partition.html`` shows."""
-    certificates = [("The model", describe(partition.certificate))]
+    certificates = [*_label_proof(partition), ("The model behind them", describe(partition.certificate))]
     if with_factors:
         heading = f"Its factors, {count(partition.n_clusters, 'column')}"
         certificates.append((heading, describe(partition.rank_certificate)))
-    if partition.label_certificate_at_hand is not None:
-        text = describe(partition.label_certificate_at_hand)
-        certificates.append(("Its labels", replace(text, basis=f"{text.basis} {partition.uniqueness}".rstrip())))
     solution, bound = partition.solution, partition.certificate.bound
     penalty = _penalty(partition)
     spectrum = _spectrum_note(partition, penalty)
     return {
+        "headline": _headline(partition),
         "tiles": _tiles(partition, edges),
         "sizes": _sizes(partition),
         "certificates": certificates,
         "matrix_lead": _matrix_lead(partition, edges),
-        **_graph(partition),
+        **_graph(partition, edges),
         "memberships_lead": _memberships_lead(len(partition.nodes)),
         "ending": f"{count(solution.n_iter, 'step')} in {number(solution.seconds, 2)} s. {solution.status.sentence}",
         "gap_figure": figures.gap_figure(solution.history, bound),
-        "steps": figures.step_rows(solution.history, bound) if len(solution.history) <= charts.FEW else [],
+        "steps": figures.step_rows(solution.history, bound) if 1 < len(solution.history) <= charts.FEW else [],
         "spectrum_figure": figures.spectrum_figure(partition, penalty, spectrum),
         "spectrum_note": spectrum,
         "columns": ["Node", "Cluster", "Share", "Degree", *(["Strength"] if edges.weighted else [])],
     }
+
+
+def _label_proof(partition: Partition) -> list[tuple[str, Description]]:
+    """Return what is proved of the labels, where it is."""
+    if partition.label_certificate_at_hand is None:
+        return []
+    text = describe(partition.label_certificate_at_hand)
+    return [("The clusters", replace(text, basis=f"{text.basis} {partition.uniqueness}".rstrip()))]
+
+
+def _headline(partition: Partition) -> str:
+    """Return the first sentence: what is proved of the clusters, or how to prove it."""
+    proof = partition.label_certificate_at_hand
+    if proof is not None:
+        return describe(proof).claim
+    ask = "partition(graph, prove=True) and cvxnmf partition --prove do"
+    return f"Below is proved how good the model behind these clusters is; {ask} the same for the clusters themselves."
 
 
 def _sizes(partition: Partition) -> list[tuple[int, int, str]]:
@@ -98,13 +113,13 @@ def _matrix_lead(partition: Partition, edges: EdgeList) -> str:
     )
 
 
-def _graph(partition: Partition) -> dict[str, Any]:
-    """Return the drawing of a small graph, or of the clusters of a larger one, with heading and lead."""
+def _graph(partition: Partition, edges: EdgeList) -> dict[str, Any]:
+    """Return the drawing of a graph, or of the clusters of a large one, with heading and lead."""
     n, k = len(partition.nodes), partition.n_clusters
-    if n <= drawing.MOST_NODES:
-        lead = "Larger marks have more neighbours; the layout is always the same."
+    if n <= drawing.MOST_NODES and lists_edges(edges):
+        lead = "Larger marks have more neighbours. Click a node to pin it in all pictures; names appear where they fit."
         return {"graph_heading": "The graph", "graph_lead": lead, "drawing": drawing.draw_nodes(partition)}
-    left_out = f"Single nodes are drawn up to {drawing.MOST_NODES}; this graph has {n:,}"
+    left_out = f"Single nodes are drawn up to {drawing.MOST_NODES:,} with {EDGES:,} edges; this graph has {n:,}"
     if k > drawing.MOST_CLUSTERS:
         lead = f"{left_out} in {k:,} clusters, so there is no drawing."
         return {"graph_heading": "The graph", "graph_lead": lead, "drawing": None}

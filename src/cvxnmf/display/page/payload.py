@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxnmf.display import plots
 from cvxnmf.display.edges import EdgeList, grid_counts
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Factorization, Partition
@@ -18,6 +20,8 @@ EDGES = 60_000
 GRID = 300
 #: Columns of a heat map; more nodes share columns.
 COLUMNS = 1_500
+#: Most names of rows, and of columns, that a page of factors keeps.
+NAMES = 20_000
 #: Entries of factors kept in full, kept in single precision, and beyond that left out.
 DOUBLE, SINGLE = 90_000, 220_000
 
@@ -46,16 +50,41 @@ def partition_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
     }
 
 
-def factorization_data(result: Factorization) -> dict[str, Any]:
-    """Return everything the script needs for a factorisation."""
+def factorization_data(result: Factorization, shape: Any = None) -> dict[str, Any]:
+    """Return everything the script needs for a factorisation; images of this shape where its components are such."""
     factors = [result.U] if result.V is result.U else [result.U, result.V]
     finite = [np.nan_to_num(np.asarray(factor, dtype=np.float64), posinf=0.0, neginf=0.0) for factor in factors]
-    width = kept_precision(result)
+    width, orders = kept_precision(result), [_by_component(factor) for factor in finite]
+    sorted_factors = [factor[order] for factor, order in zip(finite, orders, strict=True)]
     return {
-        "heat": [_heat_map(factor, float(factor.max(initial=0.0)), "max") for factor in finite],
+        "heat": [_heat_map(factor, float(factor.max(initial=0.0)), "max") for factor in sorted_factors],
         "factors": [_pack(factor, width) for factor in factors] if width else None,
+        "orders": [_pack_integers(order) for order in orders],
+        "itemNames": [_names(names) for names in (result.row_names, result.column_names)[: len(factors)]],
+        "images": None if shape is None else _image_data(result, shape),
         "names": [],
     }
+
+
+def _by_component(factor: FloatArray) -> NDArray[np.intp]:
+    """Return the lines of a factor by their strongest component and, within it, by how much they have of it alone."""
+    if not factor.shape[1]:
+        return np.arange(len(factor))
+    strongest = factor.argmax(axis=1)
+    share = factor.max(axis=1) / np.maximum(factor.sum(axis=1), np.finfo(np.float64).tiny)
+    return np.lexsort((-share, strongest))
+
+
+def _names(names: Sequence[Any] | None) -> list[str] | None:
+    """Return names as text, unless there are none or too many for a page."""
+    return None if names is None or len(names) > NAMES else [encodable(name) for name in names]
+
+
+def _image_data(result: Factorization, shape: Any) -> dict[str, Any]:
+    """Return the components as images, each scaled to its largest entry."""
+    images = plots.component_images(result, shape)
+    largest = np.maximum(images.max(axis=(1, 2), keepdims=True), np.finfo(np.float64).tiny)
+    return {"height": images.shape[1], "width": images.shape[2], "data": _pack(np.round(255 * images / largest), "u1")["data"]}
 
 
 def kept_precision(result: Factorization) -> str:

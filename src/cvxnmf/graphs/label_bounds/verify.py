@@ -92,7 +92,7 @@ def verify_labels(
     """
     name = validation.choice("objective", objective, OBJECTIVES)
     validation.number("effort", effort, minimum=0.0)
-    nodes, A, note, _ = named_graph(graph, weight, signed=name == "correlation")
+    nodes, A, note, *_ = named_graph(graph, weight, signed=name == "correlation")
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
     statement = label_statement(name, resolution, n_clusters, len(nodes))

@@ -1,6 +1,6 @@
 // Data, elements and colours that every part of the page uses.
 const data = JSON.parse(document.getElementById('data').textContent);
-const state = { cluster: null, listeners: [] };
+const state = { cluster: null, node: null, listeners: [], pinListeners: [] };
 const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array };
 const PALETTE = 12;
 
@@ -60,6 +60,16 @@ function onChoice(listener) {
   state.listeners.push(listener);
 }
 
+// Pin a node in every picture and the table; the same node again, or none, takes the pin out.
+function pin(node) {
+  state.node = node === state.node ? null : node;
+  for (const listener of state.pinListeners) listener();
+}
+
+function onPin(listener) {
+  state.pinListeners.push(listener);
+}
+
 const tip = document.getElementById('tip');
 
 function showTip(x, y, parts) {
@@ -76,7 +86,7 @@ function hideTip() {
   tip.hidden = true;
 }
 
-addEventListener('keydown', (event) => { if (event.key === 'Escape') hideTip(); });
+addEventListener('keydown', (event) => { if (event.key !== 'Escape') return; if (tip.hidden && state.node !== null) pin(null); hideTip(); });
 addEventListener('scroll', hideTip, { passive: true });
 
 for (const chip of document.querySelectorAll('.chip')) {

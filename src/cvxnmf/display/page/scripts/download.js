@@ -8,8 +8,9 @@ function csv(lines) {
   return lines.map((line) => line.map(field).join(',')).join('\r\n') + '\r\n';
 }
 
-function save(name, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
+function save(name, content) {
+  const blob = content instanceof Blob ? content : new Blob([content], { type: 'text/csv;charset=utf-8' });
+  const address = URL.createObjectURL(blob);
   const link = element('a', { href: address, download: name });
   document.body.append(link);
   link.click();

@@ -54,6 +54,19 @@ function clusterLines(context, size) {
   context.globalAlpha = 1;
 }
 
+// The row and the column of the pinned node.
+function pinnedLines(context, size, place, across) {
+  if (state.node === null) return;
+  const cell = size / across;
+  const start = Math.floor((place[state.node] * across) / nodeCount) * cell;
+  const width = Math.max(cell, 2 * (devicePixelRatio || 1));
+  context.fillStyle = resolved('--accent');
+  context.globalAlpha = 0.35;
+  context.fillRect(start + (cell - width) / 2, 0, width, size);
+  context.fillRect(0, start + (cell - width) / 2, size, width);
+  context.globalAlpha = 1;
+}
+
 function drawEdges(context, size, place) {
   const cell = size / nodeCount;
   const side = Math.max(cell, 1.3 * (devicePixelRatio || 1) * Math.min(1, 0.45 + 40 / Math.sqrt(edges.first.length + 1)));
@@ -112,6 +125,7 @@ function matrix(name, at, place, sorted) {
     context.clearRect(0, 0, width, width);
     if (edges) drawEdges(context, width, place); else drawGrid(context, width, values);
     if (sorted) clusterLines(context, width);
+    pinnedLines(context, width, place, edges ? nodeCount : data.grid.size);
   };
   if (!edges) {
     const across = data.grid.size;
@@ -119,7 +133,8 @@ function matrix(name, at, place, sorted) {
     return;
   }
   const lookup = edgeLookup();
-  new Plot(host, nodeCount, nodeCount, draw, (column, row) => pairParts(lookup, at[row], at[column]), snapped(lookup, at));
+  new Plot(host, nodeCount, nodeCount, draw, (column, row) => pairParts(lookup, at[row], at[column]), snapped(lookup, at),
+    (column, row) => at[row]);
 }
 
 if (order) {

@@ -2,14 +2,16 @@
 class Plot {
   // columns and rows are the numbers of cells; draw(context, width, height) paints;
   // describe(column, row) returns the parts of a tooltip.
-  constructor(host, columns, rows, draw, describe, adjust = (cell) => cell) {
-    Object.assign(this, { host, columns, rows, draw, describe, adjust, cell: [0, 0] });
+  // pinned(column, row) says which node a click pins, if any.
+  constructor(host, columns, rows, draw, describe, adjust = (cell) => cell, pinned = null) {
+    Object.assign(this, { host, columns, rows, draw, describe, adjust, pinned, cell: [0, 0] });
     this.canvas = host.querySelector('canvas');
     this.readout = host.closest('figure').querySelector('.readout');
     this.lines = [element('div', { class: 'cross', hidden: '' }), element('div', { class: 'cross', hidden: '' })];
     host.append(...this.lines);
     host.addEventListener('pointermove', (event) => this.point(event));
     host.addEventListener('pointerdown', (event) => this.point(event));
+    host.addEventListener('click', (event) => { this.point(event); this.pinCell(); });
     host.addEventListener('pointerleave', () => this.leave());
     host.addEventListener('blur', () => this.leave());
     host.addEventListener('focus', () => { if (host.matches(':focus-visible')) this.show(this.cell); });
@@ -17,6 +19,7 @@ class Plot {
     new ResizeObserver(() => this.paint()).observe(host);
     redraws.push(() => this.paint());
     onChoice(() => this.paint());
+    onPin(() => this.paint());
   }
 
   paint() {
@@ -36,7 +39,13 @@ class Plot {
     this.show(this.adjust([column, row], box), [event.clientX, event.clientY]);
   }
 
+  pinCell() {
+    const node = this.pinned?.(...this.cell);
+    if (node !== null && node !== undefined) pin(node);
+  }
+
   key(event) {
+    if (event.key === 'Enter') this.pinCell();
     const far = event.shiftKey ? 10 : 1;
     const moves = { ArrowLeft: [-far, 0], ArrowRight: [far, 0], ArrowUp: [0, -far], ArrowDown: [0, far] };
     const move = moves[event.key];

@@ -40,7 +40,9 @@ if (nodesTable) {
       [degrees[node].toLocaleString('en')],
     ];
     if (strengths) cells.push([amount(strengths[node])]);
-    return element('tr', {}, ...cells.map((cell) => element('td', {}, ...cell)));
+    const made = element('tr', node === state.node ? { class: 'pinned' } : {}, ...cells.map((cell) => element('td', {}, ...cell)));
+    made.addEventListener('click', () => pin(node));
+    return made;
   };
 
   const tell = () => {
@@ -63,6 +65,7 @@ if (nodesTable) {
       const compare = keys[sorting.key];
       rows.sort((one, other) => sorting.sign * compare(one, other) || one - other);
     }
+    if (state.node !== null) rows = [state.node, ...rows.filter((node) => node !== state.node)];
     visible = FIRST;
     body.replaceChildren();
     append(0, visible);
@@ -89,5 +92,6 @@ if (nodesTable) {
     if (more.hidden) search.focus();
   });
   onChoice(refresh);
+  onPin(refresh);
   refresh();
 }

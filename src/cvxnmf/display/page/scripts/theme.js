@@ -8,8 +8,13 @@ function isDark() {
   return chosen ? chosen === 'dark' : systemDark.matches;
 }
 
+// The button names what it does.
+function nameTheme() {
+  themeButton.textContent = isDark() ? 'Light theme' : 'Dark theme';
+}
+
 function themed() {
-  themeButton.setAttribute('aria-pressed', String(isDark()));
+  nameTheme();
   for (const redraw of redraws) redraw();
 }
 
@@ -29,7 +34,7 @@ themeButton.addEventListener('click', () => {
 systemDark.addEventListener('change', themed);
 const kept = remembered();
 if (kept === 'dark' || kept === 'light') document.documentElement.dataset.theme = kept;
-themeButton.setAttribute('aria-pressed', String(isDark()));
+nameTheme();
 
 // Paper is light: canvases are drawn anew for it, since style alone does not reach them.
 let beforePrint = null;
