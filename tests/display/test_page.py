@@ -126,7 +126,7 @@ def test_the_same_result_gives_the_same_bytes(club, tmp_path):
 
 
 def test_anything_else_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(ValueError, match="a Factorization or a RankChoice, not of dict"):
+    with pytest.raises(ValueError, match="a Factorization or a RankChoice, not a dict"):
         report.write({}, tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 

@@ -82,7 +82,6 @@ def html(
         template, data = "factorization.html", payload.factorization_data(found, shape)
         own_title, shown = factorization_page.title(found), factorization_page.context(found, choice)
     else:
-        known = "a Partition, a Factorization or a RankChoice"
-        validation.refuse(f"A page can be written of {known}, not of {type(result).__name__}.")
+        validation.refuse(f"A page shows a Partition, a Factorization or a RankChoice, not a {type(result).__name__}.")
     heading = payload.encodable(own_title if title is None else title)
     return render(template, data, title=heading, subtitle="" if title is None else own_title, **shown)
