@@ -16,6 +16,8 @@ from cvxnmf.estimators import NMF, encode
 from cvxnmf.estimators.plan import make_plan
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.factorize import factorize
+from cvxnmf.nmf.progress import Progress
+from cvxnmf.results import Iterate
 
 LOSSES = {"frobenius": "mse", "kullback-leibler": "kl"}
 
@@ -395,8 +397,24 @@ def test_progress_goes_to_standard_error(capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "NMF [" in printed.err
-    assert "start 1, step 1 of 1000 at most, loss" in printed.err
+    assert "start 1 of 1, step 1, loss" in printed.err
     assert printed.err.count("\n") < 5
+    NMF(3, verbose=1).fit(low_rank(200, 20, 5, noise=0.5))
+    assert 0 < capsys.readouterr().err.count("\n") < 5
+
+
+def test_the_line_says_the_start_the_loss_the_bound_and_the_time_left(capsys):
+    seen = []
+    X = low_rank(30, 20, 5, noise=0.5)
+    cvxnmf.factorize(X, 3, certificate="now", callback=seen.append, verbose=1)
+    assert all(iterate.stage.startswith("start ") and "at most" in iterate.stage for iterate in seen[:-1])
+    shares = [iterate.share for iterate in seen]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] <= shares[-1] == 1.0
+    assert seen[-1].bound > 0
+    assert ", bound " in capsys.readouterr().err
+    line = Progress("task", 100, None).line(Iterate(10, 9.0, 5.0, 0.0, 3, "start 2 of 4", 0.25), 9.0)
+    assert line == "task [#####               ] start 2 of 4, step 10, loss 5, 9 s, at most about 27 s left"
 
 
 def test_the_certificate_is_proved_when_somebody_looks_or_pickles():

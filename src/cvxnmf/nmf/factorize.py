@@ -98,7 +98,8 @@ def factorize(
     verbose : int
         Whether to show progress on the standard error stream: a line that changes at a terminal or in a notebook, else a few.
     callback : callable, optional
-        Called with an :class:`Iterate` after every step of every descent; a true answer stops, keeping the best so far.
+        Called with an :class:`Iterate` after every step of every descent, and with the bound if ``certificate="now"``; a true
+        answer stops, keeping the best so far.
     memory_limit, client
         Work on data in row chunks, from files or on a Dask cluster, as dask arrays always are; see :func:`classical_nmf`.
     row_names, column_names : sequence, optional
@@ -229,6 +230,7 @@ def _certified(
         run = None if better is None else search.descend(better)
         if run is not None and run.value < best.value:
             best, certificate = run.factorization(), certificate_of(run.value)
+    search.tell_bound(certificate)
     message = proved_message(best.message, certificate)
     return dataclasses.replace(best, certificate=certificate, message=message, levels=search.levels(certificate))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from cvxnmf.linalg.compiled import is_interactive
@@ -22,14 +23,12 @@ class Progress:
     def __init__(self, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None) -> None:
         self.task, self.max_iter, self.callback = task, max_iter, callback
         self.changing = is_interactive()
-        self.began, self.starts = time.monotonic(), 0
-        self.due = 0.0
+        self.began, self.due = time.monotonic(), 0.0
 
     def __call__(self, iterate: Iterate) -> Any:
-        """Show a step; a step 1 is that of a new start."""
-        self.starts += iterate.iteration == 1
+        """Show a step."""
         elapsed = time.monotonic() - self.began
-        if sys.stderr is not None and elapsed >= self.due:
+        if sys.stderr is not None and (elapsed >= self.due or iterate.bound > 0):
             self.due = elapsed + BETWEEN if self.changing else max(FIRST_LINE, GROWTH * elapsed)
             line = self.line(iterate, elapsed)
             sys.stderr.write(f"{line:<100}\r" if self.changing else f"{line}\n")
@@ -37,14 +36,28 @@ class Progress:
         return None if self.callback is None else self.callback(iterate)
 
     def line(self, iterate: Iterate, elapsed: float) -> str:
-        """What is known: the start, the step of so many at most, the loss, the bound once there is one, and the time."""
-        done = min(1.0, iterate.iteration / self.max_iter)
-        bar = "#" * round(WIDTH * done)
-        bound = f", bound {iterate.bound:.6g}" if iterate.bound > 0 else ""
-        step = f"step {iterate.iteration} of {self.max_iter} at most"
-        return (
-            f"{self.task} [{bar:<{WIDTH}}] start {max(1, self.starts)}, {step}, loss {iterate.value:.6g}{bound}, {elapsed:.0f} s"
-        )
+        """What is known: the start of how many, the step, the loss, the bound once there is one, time, and how much is left."""
+        share = iterate.share or min(1.0, iterate.iteration / self.max_iter)
+        parts = [iterate.stage or "start 1 of 1", f"step {iterate.iteration}", f"loss {iterate.value:.6g}"]
+        if iterate.bound > 0:
+            parts.append(f"bound {iterate.bound:.6g}")
+        left = elapsed * (1.0 / share - 1.0)
+        parts += [f"{elapsed:.0f} s"] + ([f"at most about {left:.0f} s left"] if elapsed >= BETWEEN and left >= 1.0 else [])
+        return f"{self.task} [{'#' * round(WIDTH * share):<{WIDTH}}] {', '.join(parts)}"
+
+
+def with_place(
+    callback: Callable[[Iterate], Any] | None, place: Callable[[Iterate], tuple[str, float]]
+) -> Callable[[Iterate], Any] | None:
+    """The callback, told which start of how many a step belongs to, how much of all work is done, and the time since it began."""
+    began = time.perf_counter()
+
+    def tell(iterate: Iterate) -> Any:
+        assert callback is not None
+        stage, share = place(iterate)
+        return callback(replace(iterate, stage=stage, share=share, seconds=time.perf_counter() - began))
+
+    return None if callback is None else tell
 
 
 def shown(verbose: Any, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None) -> Callable[[Iterate], Any] | None:

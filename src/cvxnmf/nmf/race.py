@@ -22,7 +22,8 @@ from cvxnmf.nmf.descent import Descent, Run, Stopping
 from cvxnmf.nmf.initialise import Factors, Triples
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import METHODS, Needs
-from cvxnmf.results import Status
+from cvxnmf.nmf.progress import with_place
+from cvxnmf.results import Iterate, Status
 
 #: Samples of the rows, and the fewest rows (and so many for each component) and entries of data that are sampled.
 SAMPLES, SAMPLED_ROWS, ROWS_PER_COMPONENT, SAMPLED_ENTRIES = 4, 100, 6, 20_000
@@ -56,6 +57,8 @@ class Exchanges(NamedTuple):
 COARSE_EXCHANGES, FINE_EXCHANGES, LAST_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12, 1.03, 1.003), 1
 #: Columns that stick out, singular vectors, rows that stick out, from one decomposition.
 FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
+#: First starts, a merged one of each sample, all those that are lifted and exchanged, and the last in full precision.
+MOST_STARTS = len(FIRST_STARTS) + len(EXCESS) + LIFTED + COARSE_EXCHANGES.most + FINE_EXCHANGES.most + 1
 
 
 class Stopped(Exception):
@@ -75,6 +78,11 @@ class Effort:
     def exhausted(self, share: float = 1.0) -> bool:
         """Whether a share of it is spent."""
         return self.spent >= share * self.limit
+
+    @property
+    def share(self) -> float:
+        """Share that is spent, above 0; what is polished then takes about as long as a twentieth."""
+        return float(np.clip(0.95 * self.spent / self.limit, 1e-3, 0.95))
 
     def left(self) -> int:
         """Steps that are left for a winner, some in any case."""
@@ -159,12 +167,17 @@ class Race:
     """Contenders on data whose rows are the longer side."""
 
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, stopping: Stopping) -> None:
-        self.exact, self.data, self.k, self.loss, self.stopping = data, data, k, loss, stopping
+        self.exact, self.data, self.k, self.loss = data, data, k, loss
+        self.stopping = stopping._replace(callback=with_place(stopping.callback, self._place))
         self.effort = Effort(data, k, loss, stopping.max_iter)
         self.fine_tolerance = max(stopping.tol, FINE_TOLERANCE)
         self.coarse_tolerance = max(stopping.tol, COARSE_TOLERANCE)
         self.on_all_rows: list[Contender] = []
         self.on_samples: list[Contender] = []
+
+    def _place(self, iterate: Iterate) -> tuple[str, float]:
+        """Which contender takes a step, of how many at most, and the share of the effort that is spent."""
+        return f"start {len(self.on_samples) + len(self.on_all_rows)} of {MOST_STARTS} at most", self.effort.share
 
     @property
     def best(self) -> Contender | None:

@@ -17,9 +17,10 @@ from cvxnmf.nmf.data import DataMatrix, MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.progress import with_place
 from cvxnmf.nmf.race import Contender, Race, Stopped
 from cvxnmf.nmf.starts import starting_point
-from cvxnmf.results import Factorization, Level, Status
+from cvxnmf.results import Factorization, Iterate, Level, Status
 from cvxnmf.results.status import keep_best
 
 #: Convex problems of up to this many rows are solved for a start.
@@ -48,15 +49,31 @@ class Search:
             elif self._may_race():
                 self._race(self.data)  # type: ignore[arg-type]  # data in memory
             else:
-                for start in self._starts():
-                    self.descend(start())
+                starts = list(self._starts())
+                for number, start in enumerate(starts):
+                    self.descend(start(), (number, len(starts)))
                     if self.stopped:
                         return
 
-    def descend(self, start: Factors) -> Run:
-        """Descend from one start to the end, and remember the run if it is the best."""
+    def descend(self, start: Factors, place: tuple[int, int] = (0, 1)) -> Run:
+        """Descend from one start, of so many, to the end, and remember the run if it is the best."""
+        stopping = self.stopping._replace(callback=with_place(self.stopping.callback, self._place(*place)))
         U, V = (np.ascontiguousarray(X, dtype=np.float64) for X in start)
-        return self._keep(descend(self.data, (U, V), "hals", self.loss, self.symmetric, stopping=self.stopping))
+        return self._keep(descend(self.data, (U, V), "hals", self.loss, self.symmetric, stopping=stopping))
+
+    def _place(self, number: int, count: int) -> Callable[[Iterate], tuple[str, float]]:
+        """Which of the starts takes a step, and the share of all steps that are done at most."""
+        return lambda iterate: (
+            f"start {number + 1} of {count}",
+            (number + iterate.iteration / self.stopping.max_iter) / count,
+        )
+
+    def tell_bound(self, certificate: Certificate) -> None:
+        """Tell who listens what is proved."""
+        if self.stopping.callback is not None and not self.stopped and certificate.bound > 0:
+            steps = len(self.best.history)
+            seconds = self.best.history[-1].seconds if steps else 0.0
+            self.stopping.callback(Iterate(steps, seconds, self.best.value, certificate.bound, self.k, "proved", 1.0))
 
     def _keep(self, run: Run) -> Run:
         """Remember the run if it is the best."""
