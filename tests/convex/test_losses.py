@@ -99,3 +99,17 @@ def test_proximal_solves_its_scalar_problems(ignore):
     assert np.all(X >= lower)
     assert np.all(slope >= -1e-12 * size)
     assert np.all(slope[X > lower] <= 1e-10 * size[X > lower])
+
+
+def test_lifting_effects_reach_the_limit_and_touch_only_nodes_below_it():
+    rng = np.random.default_rng(4)
+    A = random_counts(12, 5) + np.eye(12)
+    loss = LimitedSquaredError(A)
+    X = np.log(np.maximum(A, 1.0))
+    np.testing.assert_array_equal(loss.lifting_effects(X), 0.0)
+    X[:3, :3] -= rng.uniform(1.0, 5.0, size=(3, 3)) * (A[:3, :3] > 0)
+    X = np.minimum(X, X.T)
+    t = loss.lifting_effects(X)
+    assert loss.lift(X + np.add.outer(t, t)) <= 1e-14
+    assert not t[3:].any()
+    assert t.max() <= 0.5 * loss.lift(X)

@@ -37,7 +37,7 @@ def from_point(point: Point) -> FloatArray:
 def to_point(x: FloatArray) -> Point:
     """The point with these coordinates."""
     W = x[:, 1:]
-    return Point(x[:, 0] - 0.5 * np.sum(W**2, axis=1), W)
+    return Point(x[:, 0] - 0.5 * np.einsum("ij,ij->i", W, W), W)
 
 
 def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]:
@@ -67,13 +67,12 @@ def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Ca
     E.flat[:: len(E) + 1] += sums
     positions = sl.inv(L.T, overwrite_a=True, check_finite=False).astype(np.float32)  # good enough for a metric
     del L
-    factor, lower = sl.cho_factor(E.T, overwrite_a=True, check_finite=False)
-    effects = factor.astype(np.float32), lower
-    del E, X, factor
+    effects = sl.inv(E.T, overwrite_a=True, check_finite=False).astype(np.float32)
+    del E, X
 
     def solve(q: FloatArray) -> FloatArray:
         h, short = np.empty_like(q), q.astype(np.float32)
-        h[:, 0] = sl.cho_solve(effects, short[:, 0], check_finite=False)
+        h[:, 0] = effects @ short[:, 0]
         h[:, 1:] = positions @ short[:, 1:]
         h *= 0.5
         return h

@@ -341,6 +341,19 @@ class LimitedSquaredError(SquaredError):
         """The least t >= 0 for which ``X + t 11'`` respects the lower limit."""
         return max(0.0, *(float((self.lower(rows) - X[rows]).max()) for rows in self._chunks()))
 
+    def lifting_effects(self, X: FloatArray, sweeps: int = 8) -> FloatArray:
+        """Small t >= 0 for which ``X + t1' + 1t'`` respects the lower limit: only nodes with an entry below it are raised.
+
+        From half of the largest lack of every row each sweep goes half of the way to what the others leave to do, which
+        keeps ``t_i + t_j`` no less than the lack of (i, j).
+        """
+        lacks = [self.lower(rows) - X[rows] for rows in self._chunks()]
+        t = 0.5 * np.maximum(np.concatenate([lack.max(axis=1) for lack in lacks]), 0.0)
+        for _ in range(sweeps if t.any() else 0):
+            t += np.maximum(np.concatenate([(lack - t).max(axis=1) for lack in lacks]), 0.0)
+            t *= 0.5
+        return t
+
 
 def _log_half(A: FloatArray) -> FloatArray:
     """``log(A/2)``, ``-inf`` where A vanishes."""

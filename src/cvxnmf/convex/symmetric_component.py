@@ -137,18 +137,16 @@ class LimitedComponent(SymmetricComponent):
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return the nearest matrix of the cone, raised to its limit, and whether X lay outside beyond rounding."""
         X, restored = super().restore(X)
-        lift = self.loss.lift(X)
+        lift = self.loss.lifting_effects(X) if self.cone.free_effects else np.full(len(X), 0.5 * self.loss.lift(X))
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
-        return X + lift, restored or lift > tolerance
+        return add_effects(X.copy(), lift, lift), restored or float(lift.max()) > tolerance
 
     def raise_to_limit(self, point: FactorPoint) -> Point:
-        """Return the point raised by a constant until it respects the lower limit."""
-        t = self.loss.lift(point.dense())
-        if t == 0.0:
-            return Point(point.v, point.W)
+        """Return the point raised until it respects the lower limit: by effects, or by a constant where they are not free."""
         if self.cone.free_effects:
-            return Point(point.v + 0.5 * t, point.W)
-        return Point(point.v, np.column_stack([point.W, np.full(self.size, np.sqrt(t))]))
+            return Point(point.v + self.loss.lifting_effects(point.dense()), point.W)
+        t = self.loss.lift(point.dense())
+        return Point(point.v, np.column_stack([point.W, np.full(self.size, np.sqrt(t))]) if t else point.W)
 
 
 def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:

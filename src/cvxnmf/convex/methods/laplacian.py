@@ -83,6 +83,7 @@ class LaplacianDescent(Method):
                 self.curvature.learn(np.subtract(there, x, out=direction), np.subtract(slopes, gradient, out=gradient))
                 self.x, self.value, self.gradient = there, value, slopes
                 return True
+            del there, slopes  # their room is needed
             bend = value - before - slope * length
             length *= float(np.clip(-0.5 * slope * length / bend, 0.1, 0.5)) if np.isfinite(bend) else 0.1
         return False
@@ -100,7 +101,7 @@ class LaplacianDescent(Method):
         def turn(x: FloatArray) -> FloatArray:
             return np.column_stack([x[:, 0], x[:, 1:] @ basis])
 
-        self.curvature.map(turn)
+        self.curvature.map(turn, self.x.shape)
         del self.gradient  # its room is needed
         self._arrive(turn(self.x))
 
@@ -110,7 +111,7 @@ class LaplacianDescent(Method):
 
     def settle(self) -> None:
         """Let directions of negative curvature of the dual point enter, a few at a time, while that lowers the value."""
-        if not self.curvature.pairs:  # nothing has changed since the last time
+        if not len(self.curvature):  # nothing has changed since the last time
             return
         component, value = self.component, self.value
         point = before = distances.balance(component, self.point)
