@@ -54,7 +54,7 @@ class Curvature:
         self.R = R
 
     def map(self, linear: Callable[[FloatArray], FloatArray], shape: tuple[int, ...]) -> None:
-        """Carry what is known of arrays of a shape over to new coordinates, by an orthogonal map that may drop negligible ones."""
+        """Carry what is known of arrays of a shape over to new coordinates, by an orthogonal map that may drop some."""
         for row in self.order:
             for known in (self.S, self.Y):
                 there = linear(known[row].reshape(shape)).ravel()
