@@ -348,7 +348,7 @@ class LimitedSquaredError(SquaredError):
         keeps ``t_i + t_j`` no less than the lack of (i, j).
         """
         lacks = [self.lower(rows) - X[rows] for rows in self._chunks()]
-        t = 0.5 * np.maximum(np.concatenate([lack.max(axis=1) for lack in lacks]), 0.0)
+        t: FloatArray = 0.5 * np.maximum(np.concatenate([lack.max(axis=1) for lack in lacks]), 0.0)
         for _ in range(sweeps if t.any() else 0):
             t += np.maximum(np.concatenate([(lack - t).max(axis=1) for lack in lacks]), 0.0)
             t *= 0.5
