@@ -131,7 +131,9 @@ def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
     """What is to be factored, and the components of its rows and columns (-1: nothing but zeros)."""
     if isinstance(X, Solution):
         return _solution_and_groups(X)
-    rows = X.shape[0] if getattr(X, "ndim", 0) == 2 else len(X) if isinstance(X, list | tuple) else 0
+    if not (isinstance(X, np.ndarray) and X.ndim == 2) and not (isinstance(X, list | tuple) and X) and not hasattr(X, "to_numpy"):
+        validation.refuse("X must be a Solution, or a real symmetric matrix as an array or a nested list.")
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
     matrix = validation.log_matrix(X, rows)
     if not matrix.size:
         validation.refuse("X is empty; give a matrix with at least one row.")

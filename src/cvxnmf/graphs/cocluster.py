@@ -52,6 +52,8 @@ def cocluster(table: Any, n_clusters: int | None = None, *, weight: str | None =
     (3, [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 1])
     """
     rows, columns, A = _named_table(table, weight)
+    if A.nnz:
+        validation.magnitude(A, "kl")
     m = A.shape[0]
     graph = sp.csr_array(sp.block_array([[None, A], [A.T, None]]))
     asked = None if n_clusters is None else validation.clusters(n_clusters, sum(A.shape))
