@@ -280,7 +280,7 @@ def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatAr
 
 
 def _factor(factor: Any, name: str, rows: int) -> FloatArray:
-    array = _real_array(factor)
+    array = real_array(factor)
     if array.ndim != 2 or len(array) != rows or array.shape[1] == 0:
         hint = "; transpose scikit-learn's components_" if name == "V" else ""
         refuse(f"{name} must be a real matrix of {rows} rows, one per {'row' if name == 'U' else 'column'} of A{hint}.")
@@ -344,13 +344,13 @@ def magnitude(A: Any, loss: str) -> None:
 
 def metric_vector(metric: Any, n: int) -> FloatArray:
     """Return a user's own metric as a positive vector of length n."""
-    s = _real_array(metric)
+    s = real_array(metric)
     if s.shape != (n,) or not np.all((s >= 1e-30) & (s <= 1e30)):
         refuse(f"metric must be 'degree', 'uniform' or {n} positive finite numbers (1e-30 to 1e30), one per row of A.")
     return s
 
 
-def _real_array(value: Any) -> FloatArray:
+def real_array(value: Any) -> FloatArray:
     """A copy of `value` as an array of real numbers; an empty one if it is anything else."""
     try:
         return np.empty(0) if np.iscomplexobj(value) else np.array(value, dtype=np.float64)
@@ -369,7 +369,7 @@ def log_matrix(candidate: Any, n: int, name: str = "X") -> FloatArray:
 
 def rectangular_logs(candidate: Any, shape: tuple[int, int], name: str = "X") -> FloatArray:
     """Return a candidate X as an array of the given shape without NaN or +inf."""
-    X = _real_array(candidate)
+    X = real_array(candidate)
     if X.ndim != 2:
         refuse(f"{name} must be a real matrix of shape {shape}.")
     if X.shape != shape:
@@ -389,7 +389,7 @@ def factors(
     elif isinstance(start, Solution | Point | PairedPoint):
         v, W = np.empty(0), np.empty((0, 0))
     elif isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 1 and np.ndim(start[1]) == 2:
-        v, W = _real_array(start[0]), _real_array(start[1])
+        v, W = real_array(start[0]), real_array(start[1])
     else:
         return None
     if v.shape != (n,) or len(W) != n or not np.all(np.isfinite(W)) or np.isnan(v).any():

@@ -84,10 +84,14 @@ CALLS = {
     cvxnmf.nonsymmetric: ("A", "loss", "trace", "effects"),
     cvxnmf.exp_factor: ("X", "method", "tol", "reduce", "max_columns"),
     cvxnmf.factor_rank_two: ("A",),
-    cvxnmf.factorize: ("A", "n_components", "loss", "symmetric", "start"),
-    cvxnmf.verify: ("A", "U", "V", "loss", "effort"),
-    cvxnmf.classical_nmf: ("A", "n_components", "method", "loss"),
-    cvxnmf.partition: ("graph", "n_clusters", "objective", "resolution"),
+    cvxnmf.factorize: ("A", "n_components", "loss", "symmetric", "start", "weights", "effort", "row_names", "certificate"),
+    cvxnmf.verify: ("A", "U", "V", "loss", "effort", "weights"),
+    cvxnmf.classical_nmf: ("A", "n_components", "method", "loss", "init", "l1", "l2", "sparseness", "weights", "sum_to_one"),
+    cvxnmf.partition: ("graph", "n_clusters", "objective", "resolution", "trace", "start", "n_groups", "weight", "prove"),
+    cvxnmf.cocluster: ("table", "n_clusters", "weight"),
+    cvxnmf.recursive: ("A", "n_stages", "loss", "form", "diagonal", "trace"),
+    cvxnmf.consensus: ("A", "n_components", "loss", "n_starts", "density"),
+    cvxnmf.choose_rank: ("A", "ranks"),
     cvxnmf.verify_labels: ("graph", "labels", "objective", "resolution", "n_clusters"),
     cvxnmf.performance: ("A", "labels"),
     cvxnmf.block_graph: ("n", "alpha", "beta", "rng"),
@@ -97,6 +101,7 @@ CALLS = {
 SENSIBLE = {
     "A": small_graph,
     "graph": small_graph,
+    "table": small_graph,
     "X": lambda rng: -np.abs(np.subtract.outer(rng.random(4), rng.random(4))),
     "n_components": lambda rng: int(rng.integers(1, 4)),
     "n_clusters": lambda rng: int(rng.integers(1, 4)),
@@ -124,8 +129,11 @@ def random_call(rng):
         )
     if function is cvxnmf.block_graph and isinstance(arguments.get("n"), int) and arguments["n"] > 1000:
         arguments["n"] = 10
-    if isinstance(arguments.get("effort"), int) and arguments["effort"] > 100:
-        arguments["effort"] = 3
+    for name in ("effort", "n_starts", "n_stages", "ranks"):  # which may ask for any amount of work
+        if isinstance(arguments.get(name), int) and arguments[name] > 100:
+            arguments[name] = 3
+    if function is cvxnmf.consensus:
+        arguments.setdefault("n_starts", 3)
     return function, arguments
 
 

@@ -56,6 +56,18 @@ FINDS = [
     lambda: cvxnmf.performance([[1.0, 2.0], [3.0]], [0, 1]),
     lambda: cvxnmf.certificates.parse_statement({"form": np.ones(3)}),
     lambda: cvxnmf.certificates.RankStatement(np.ones(2), 1, False),
+    lambda: cvxnmf.partition(np.ones((3, 3)), prove=np.ones(2)),
+    lambda: cvxnmf.partition([(0, 1), (1, 2)], weight=np.ones(2)),
+    lambda: cvxnmf.partition(np.ones((2, 2)), start=[[1.0, 2.0], [3.0]]),
+    lambda: cvxnmf.partition(np.ones((3, 3)), start=[[1.0, 2.0], [3.0]]),
+    lambda: cvxnmf.cocluster(np.ones((2, 2)), weight=np.ones(2)),
+    lambda: cvxnmf.cocluster(np.full((2, 2), 1e300)),
+    lambda: cvxnmf.factorize(np.ones((2, 2)), 2, row_names=np.array(1.0)),
+    lambda: cvxnmf.factorize(np.ones((2, 2)), 2, row_names=np.ones((2, 2))),
+    lambda: cvxnmf.factorize([[1.0, 2.0], [3.0]], 2, row_names=["a", "b"]),
+    lambda: cvxnmf.factorize(np.ones((2, 2)), 2, weights=1j * np.ones((2, 2))),
+    lambda: cvxnmf.choose_rank(np.ones((2, 2)), ranks=np.array(1.0)),
+    lambda: cvxnmf.exp_factor(None),
     lambda: cvxnmf.certificates.SymmetricStatement("kl", "psd", "fit", sp.csr_array(np.eye(2)), "uniform"),
 ]
 
@@ -92,3 +104,9 @@ def test_values_of_data_in_single_precision_are_not_below_their_optimum(seed):
     model = cvxnmf.NMF(1, beta_loss="kullback-leibler").fit(A)
     assert model.certificate_.relative_gap < 1e-9
     assert model.certificate_.kind == "independence"
+
+
+@pytest.mark.filterwarnings("error")
+def test_consensus_of_zeros_in_the_data_is_silent():
+    path = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
+    assert cvxnmf.consensus(path, 2, 0.5, n_starts=3).result.value >= 0.0

@@ -82,7 +82,10 @@ def open_chunked(
 
 def matrix_shape(A: Any) -> tuple[int, int]:
     """The shape of data that are to be worked on in row chunks, refused where it is none of a matrix."""
-    shape = A.shape if hasattr(A, "shape") else np.shape(A)
+    try:
+        shape = A.shape if hasattr(A, "shape") else np.shape(A)
+    except ValueError:
+        validation.refuse("A is not a rectangular array of numbers; give every row the same length.")
     if len(shape) != 2:
         validation.refuse(f"A must be a two-dimensional matrix, not an array of shape {shape}.")
     if any(np.isnan(side) for side in shape):

@@ -39,6 +39,7 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
     The kinds of graphs and the attribute `weight` are those of :func:`partition`; `signed` weights may be negative. Weights of
     repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
     """
+    require_attribute(weight)
     if hasattr(graph, "adj") and hasattr(graph, "is_directed"):
         name = str(getattr(graph, "name", "") or "")
         return _from_networkx(graph, weight, signed)._replace(origin="a networkx graph", name=name)
@@ -159,6 +160,12 @@ def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
                 f"Two rows of {pairs.shape[1]} entries look like the ends of edges; pass pairs, as in numpy.transpose(graph)."
             )
     return _from_matrix(graph, weight, signed)
+
+
+def require_attribute(weight: Any) -> None:
+    """Refuse what names no attribute of edges."""
+    if not isinstance(weight, str | int | None):
+        validation.refuse(f"weight must be the name of an attribute of edges, or None to count every edge as 1, not {weight!r}.")
 
 
 def _require_weights(weight: str | None, present: bool) -> None:

@@ -13,6 +13,7 @@ from cvxnmf import validation
 from cvxnmf.convex.noise import rectangular_noise_edge
 from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
+from cvxnmf.graphs.adapters import require_attribute
 from cvxnmf.graphs.clusters import Division, divide_into, find_clusters, in_any_order
 from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
 from cvxnmf.results import Solution
@@ -51,6 +52,7 @@ def cocluster(table: Any, n_clusters: int | None = None, *, weight: str | None =
     >>> found.n_clusters, found.column_labels[:6].tolist(), found.row_labels[:7].tolist()
     (3, [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 1])
     """
+    require_attribute(weight)
     rows, columns, A = _named_table(table, weight)
     if A.nnz:
         validation.magnitude(A, "kl")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -19,16 +19,19 @@ def start_labels(start: Any, nodes: tuple[Any, ...]) -> Labels:
     if isinstance(start, Partition):
         start = dict(zip(start.nodes, start.labels.tolist(), strict=True))
     if not isinstance(start, Mapping):
-        if np.ndim(start) != 1 or len(start) != len(nodes):
+        start = np.array(start, dtype=object) if isinstance(start, list | tuple) else np.asarray(start)
+        if start.shape != (len(nodes),):
             validation.refuse(
                 f"start must be a Partition, a mapping from nodes to clusters, or labels of all {len(nodes)} nodes in order."
             )
-        start = dict(zip(nodes, np.asarray(start).tolist(), strict=True))
+        start = dict(zip(nodes, start.tolist(), strict=True))
     known = [start.get(node) for node in nodes]
     if all(label is None for label in known):
         validation.refuse("start knows none of the nodes of the graph; are they named as they were before?")
     if all(label is None or isinstance(label, Integral) for label in known):
         return np.array([-1 if label is None else label for label in known], dtype=np.int64)
+    if not all(isinstance(label, Hashable) for label in known):
+        validation.refuse("The clusters of start must be numbers or names.")
     numbers: dict[Any, int] = {}
     return np.array([-1 if label is None else numbers.setdefault(label, len(numbers)) for label in known], dtype=np.int64)
 

@@ -281,6 +281,8 @@ class _LabelAim(NamedTuple):
         """Check the arguments; with the likelihood, modularity is what a proof is about."""
         name = validation.choice("objective", objective, ("likelihood", "modularity", "cpm", "performance"))
         validation.number("effort", effort, minimum=0.0)
+        if not isinstance(prove, int | np.bool_):
+            validation.refuse(f"prove must be True or False, not {prove!r}.")
         likelihood = name == "likelihood"
         if likelihood and validation.number("resolution", resolution, minimum=0.0) != 1.0:
             validation.refuse("The objective 'likelihood' has no resolution; leave it out, or ask for 'modularity' or 'cpm'.")

@@ -140,7 +140,8 @@ class BetaDivergence(NMFLoss):
         """``d(a, e)``, by its series in ``a/e - 1`` where a and e are close and the formula would cancel."""
         e = np.maximum(e, SMALLEST_MODEL)
         x = a / e - 1.0  # d(a, e) = e^beta d(a/e, 1), and log(1 + x) is accurate
-        logs = np.log1p(np.maximum(x, -1.0))
+        with np.errstate(divide="ignore"):  # where a = 0
+            logs = np.log1p(np.maximum(x, -1.0))
         beta = self.beta
         if beta == 0.0:
             parts = x - logs

@@ -115,6 +115,8 @@ def clustered(X: FloatArray, k: int) -> tuple[FloatArray, Any, float]:
     from sklearn.metrics import silhouette_score  # type: ignore[import-untyped]
 
     labels = KMeans(k, n_init=10, random_state=1).fit(X).labels_ if k > 1 else np.zeros(len(X), dtype=np.intp)
+    if len(np.unique(labels)) < k:
+        validation.refuse(f"The starts agree on {len(np.unique(labels))} different components; ask for no more than that.")
     medians = _unit_rows(np.array([np.median(X[labels == cluster], axis=0) for cluster in range(k)]))
     several = 1 < len(np.unique(labels)) < len(X)
     return medians, labels, float(silhouette_score(X, labels)) if several else 1.0

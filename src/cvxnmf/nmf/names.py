@@ -54,10 +54,14 @@ def _given_names(name: str, given: Any, size: int) -> tuple[Any, ...]:
     """Names that a user gives: one for each, and all different."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         validation.refuse(f"{name} must be a sequence of names, not {given!r}.")
-    names = _plain(given)
+    try:
+        names = _plain(given)
+        twice = _repeated(names)
+    except TypeError:
+        validation.refuse(f"{name} must be a sequence of names, strings or numbers, not {given!r}.")
     if len(names) != size:
         validation.refuse(f"{name} has {len(names)} names, but A has {size} {name.split('_')[0]}s; give one for each.")
-    if (twice := _repeated(names)) is not None:
+    if twice is not None:
         validation.refuse(f"{name} has {twice!r} more than once; names must be different.")
     return names
 

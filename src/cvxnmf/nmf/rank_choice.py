@@ -113,7 +113,7 @@ def choose_rank(
 
 def _checked_ranks(ranks: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The numbers of components in order, refused in a sentence where they make no sense."""
-    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
+    if isinstance(ranks, str) or not isinstance(ranks, Iterable) or len(getattr(ranks, "shape", (1,))) != 1:
         validation.refuse(f"ranks must be numbers of components such as range(2, 21), not {ranks!r}.")
     tried = tuple(sorted({validation.integer("ranks", k, minimum=1) for k in ranks}))
     if not tried:

@@ -18,9 +18,8 @@ from cvxnmf.nmf.storage import DenseRows
 def checked_weights(weights: Any, shape: tuple[int, int]) -> FloatArray:
     """Weights of the rows, as a column, or of all entries, in a copy."""
     m, n = shape
-    try:
-        given = np.array(weights.toarray() if sp.issparse(weights) else weights, dtype=np.float64)
-    except (TypeError, ValueError):
+    given = validation.real_array(weights.toarray() if sp.issparse(weights) else weights)
+    if not given.size:
         validation.refuse(f"weights must be numbers, {m} for the rows of A or {m} by {n} for its entries.")
     given = given[:, None] if given.shape == (m,) else given
     if given.shape not in ((m, 1), (m, n)):
