@@ -1,4 +1,7 @@
-"""Results as cards for notebooks: plain HTML that takes the notebook's own colours, light or dark."""
+"""Results as cards for notebooks: what was found first, what is proved in a line, details folded.
+
+Plain HTML that takes the notebook's own colours, light or dark.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from cvxnmf.display import palette
 from cvxnmf.display.certificate_text import describe
 from cvxnmf.display.formatting import RANK_HEADING, cluster_rows, count, rank_rows
 
@@ -26,14 +32,31 @@ def certificate_card(certificate: Certificate) -> str:
     """Return what is proved: the sentence, how much of the value the bound covers, and the numbers."""
     text = describe(certificate)
     bar = _bar(certificate.value, certificate.bound, BARS[text.state])
-    return _card(f"Certificate: {text.verdict}", _paragraph(text.claim), bar, _paragraph(text.basis), _table(text.facts))
+    return _card(f"Certificate: {text.verdict}", _paragraph(text.claim), bar, _proof_details(certificate))
+
+
+def _proof(certificate: Certificate, about: str = "") -> str:
+    """Return what is proved in a line; `about` says of what."""
+    return _paragraph(f"{about}{describe(certificate).claim}")
+
+
+def _proof_details(certificate: Certificate) -> str:
+    """Return what a bound rests on, and the numbers, folded."""
+    return _folded("What the bound rests on", _proof_facts(certificate))
+
+
+def _proof_facts(certificate: Certificate) -> str:
+    """Return what a bound rests on, and the numbers."""
+    text = describe(certificate)
+    return _paragraph(text.basis) + _table(text.facts)
 
 
 def solution_card(solution: Solution, size: str) -> str:
     """Return a solved problem: its size, how the solve ended, and its certificate."""
     steps = f"{count(solution.n_iter, 'step')} in {solution.seconds:.2f} s"
     ending = _paragraph(f"{steps}. {solution.status.sentence}")
-    return _card(f"Solution of {size}, rank {solution.rank}", ending, certificate_card(solution.certificate))
+    proof = solution.certificate
+    return _card(f"Solution of {size}, rank {solution.rank}", _proof(proof), ending, _proof_details(proof))
 
 
 def cp_factor_card(factor: CPFactor) -> str:
@@ -49,12 +72,14 @@ def cp_factor_card(factor: CPFactor) -> str:
 
 
 def factorization_card(result: Factorization) -> str:
-    """Return the size of a factorisation, how it ended, and its certificate."""
+    """Return the components of a factorisation with what is strongest in them, what is proved, and how it ended."""
     symmetric = result.V is result.U
     sides = f"{len(result.U)} nodes" if symmetric else f"{len(result.U)} rows and {len(result.V)} columns"
     heading = f"Factorization A ≈ {'UU' if symmetric else 'UV'}': {sides}, {count(result.n_components, 'component')}"
-    top = top_table(result.top(MEMBERS)) if result.named else ""
-    return _card(heading, _paragraph(result.message), top, certificate_card(result.certificate))
+    top, proof = result.top(MEMBERS), result.certificate
+    details = (_proof_facts(proof), _paragraph(result.message))
+    strip = _strip([part.share for part in top])
+    return _card(heading, strip, top_table(top), _proof(proof), _folded("Details of the proof", *details))
 
 
 def rank_choice_card(choice: RankChoice) -> str:
@@ -80,28 +105,29 @@ def _cut_names(names: str) -> str:
 
 
 def partition_card(partition: Partition, with_model: bool, with_factors: bool) -> str:
-    """Return clusters with their surest members, measures, and certificates, those of model and factors if they are asked for."""
+    """Return clusters with their surest members, measures, and what is proved; of model and factors if they are asked for."""
     k = partition.n_clusters
     quality = f"Modularity {partition.modularity:.4f}, performance {partition.performance:.4f}"
     rows = cluster_rows(partition, CLUSTERS, MEMBERS, lambda name: name[:LETTERS])
-    parts = [
-        _paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."),
-        _table(rows, ("cluster", "nodes", "members, the surest first")),
-    ]
-    if partition.comparison:
-        parts.insert(1, _paragraph(f"{partition.comparison.capitalize()}."))
+    sizes = np.bincount(partition.labels, minlength=k)
+    parts = [_strip(sizes.tolist()), _table(rows, ("cluster", "nodes", "members, the surest first"))]
     if k > CLUSTERS:
         parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
-    if with_model:
-        parts += [_paragraph("The model behind the clusters:"), certificate_card(partition.certificate)]
-    else:
-        parts.append(_paragraph("The proof of the model behind the clusters is computed when certificate is asked for."))
-    if with_factors:
-        parts += [_paragraph(f"Its {count(k, 'factor')}:"), certificate_card(partition.rank_certificate)]
-    else:
-        parts.append(_paragraph("The proof of its factors is computed when rank_certificate is asked for."))
-    if partition.label_certificate_at_hand is not None:
-        parts += [_paragraph("Its labels:"), certificate_card(partition.label_certificate_at_hand)]
+    parts.append(_paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."))
+    if partition.comparison:
+        parts.append(_paragraph(f"{partition.comparison.capitalize()}."))
+    known = [("The clusters: ", partition.label_certificate_at_hand)]
+    known.append(("The model behind them: ", partition.certificate if with_model else None))
+    known.append((f"Its {count(k, 'factor')}: ", partition.rank_certificate if with_factors else None))
+    proofs = [(about, proof) for about, proof in known if proof is not None]
+    parts += [_proof(proof, about) for about, proof in proofs]
+    if len(proofs) < len(known):
+        parts.append(
+            _paragraph("label_certificate, certificate and rank_certificate prove what is not proved yet, when looked at.")
+        )
+    details = [part for about, proof in proofs for part in (_paragraph(about), _proof_facts(proof))]
+    if details:
+        parts.append(_folded("Details of the proofs", *details))
     return _card(f"Partition of {count(len(partition.nodes), 'node')} into {count(k, 'cluster')}", *parts)
 
 
@@ -110,6 +136,23 @@ def _card(heading: str, *parts: str) -> str:
     frame = f"border:1px solid {LINE};border-radius:6px;padding:.6em .9em;margin:.3em 0;max-width:46em;overflow-x:auto"
     head = f'<div style="font-weight:600;margin-bottom:.3em">{_escape(heading)}</div>'
     return f'<div style="{frame}">{head}{"".join(parts)}</div>'
+
+
+def _folded(summary: str, *parts: str) -> str:
+    """Return parts that open when somebody asks for them."""
+    return (
+        f'<details style="margin:.3em 0"><summary style="cursor:pointer">{_escape(summary)}</summary>{"".join(parts)}</details>'
+    )
+
+
+def _strip(sizes: Sequence[float]) -> str:
+    """Return a strip of pieces as long as the sizes, in the colours of clusters or components."""
+    pieces = "".join(
+        f'<div title="{number}" style="flex:{size:.6g} 0 0;min-width:1px;background:{palette.colour(number)}"></div>'
+        for number, size in enumerate(sizes)
+        if size > 0
+    )
+    return f'<div role="img" aria-label="Sizes" style="display:flex;gap:1px;height:10px;margin:.4em 0">{pieces}</div>'
 
 
 def _escape(text: object) -> str:
