@@ -33,6 +33,7 @@ dist: .venv/dist
 # Within three minutes on two cores: benchmarks/RESULTS.md
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.figures
 
 # The slow cases too, and peers in environments of their own: benchmarks/RESULTS-full.md
 bench-full: .venv/bench

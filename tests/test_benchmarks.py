@@ -18,7 +18,7 @@ if str(ROOT) not in sys.path:  # pytest started by its own name does not add it
     sys.path.insert(0, str(ROOT))
 
 from benchmarks import __main__ as bench  # noqa: E402
-from benchmarks import child, communities, convex, datasets, environments, objective, rank_k_peers, report, solvers  # noqa: E402
+from benchmarks import child, communities, convex, datasets, environments, figures, objective, rank_k_peers, report, solvers  # noqa: E402
 from benchmarks.objective import Timing  # noqa: E402
 from benchmarks.report import Table  # noqa: E402
 from benchmarks.scale import Scale  # noqa: E402
@@ -215,3 +215,19 @@ def test_degree_corrected_graphs_leave_no_node_alone():
     A, labels = datasets.degree_corrected(80, 4, 3.0, 0.3, 2.5, seed=0)
     assert A.sum(axis=1).min() >= 1
     assert A.shape == (len(labels), len(labels))
+
+
+# Figures ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_pages_have_the_figures_of_the_results_file():
+    for page, text in figures.pages(figures.read_results()).items():
+        assert (ROOT / page).read_text(encoding="utf8") == text, f"run python -m benchmarks.figures: {page} has other figures"
+
+
+def test_a_figure_that_a_page_does_not_have_is_told():
+    results = figures.Results("### One\n\n| a | b |\n|---|---|\n| x | 1.5 (1 to 2) |\n")
+    assert results.number("One", "b", "x") == 1.5
+    missing = figures.Figure("README.md", "no such words ", " anywhere", lambda results: "1")
+    with pytest.raises(ValueError, match="no such words"):
+        figures.written_with((missing,), results)

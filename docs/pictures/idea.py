@@ -1,12 +1,10 @@
-"""Draw the picture of the first page and of the README: a graph, its clusters, and the proof closing in.
+"""Draw the picture of the first page and of the README: a graph, its clusters, and the proof that none are better.
 
-``python docs/pictures/idea.py`` writes idea-light.svg and idea-dark.svg beside itself; the numbers are those of a real solve.
-It is by projected gradient, since the default method needs a single step here.
+``python docs/pictures/idea.py`` writes idea-light.svg and idea-dark.svg beside itself; the numbers are those of real runs.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 
@@ -22,25 +20,26 @@ LOOKS = {
     "dark": ("#0f141b", "#e8ecf1", "#a3adba", "#3a4450", "#6b7684", colours.DARK),
 }
 SIDE, TOP, LEFT, GAP = 220, 46, 16, 34
+RUNS = 16
 
 
 def main(folder: Path) -> None:
     """Solve once, draw twice."""
     graph = nx.les_miserables_graph()
     A = nx.to_numpy_array(graph)
-    found = cvxnmf.partition(graph)
-    problem = cvxnmf.symmetric(A, trace="auto")
-    closing = cvxnmf.solve(problem, method="projected-gradient", tol=1e-6).history
+    found = cvxnmf.partition(graph, objective="modularity", prove=True)
+    runs = [nx.community.louvain_communities(graph, seed=seed) for seed in range(RUNS)]
+    values = [nx.community.modularity(graph, communities) for communities in runs]
     for name, look in LOOKS.items():
-        (folder / f"idea-{name}.svg").write_text(picture(A, found, closing, look), encoding="utf8")
+        (folder / f"idea-{name}.svg").write_text(picture(A, found, values, look), encoding="utf8")
 
 
-def picture(A, found, closing, look) -> str:
+def picture(A, found, values, look) -> str:
     """Return the whole picture."""
     ground, ink, soft, line, between, clusters = look
     width, height = LEFT + 3 * SIDE + 2 * GAP + 74, TOP + SIDE + 46
     shares = np.bincount(found.labels)
-    alt = f"The co-appearances in Les Misérables, their {len(shares)} clusters, and value and proved bound meeting."
+    alt = f"The co-appearances in Les Misérables, their {len(shares)} clusters, and the proof that no partition is better."
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'font-family="system-ui, sans-serif" font-size="13">',
@@ -48,12 +47,12 @@ def picture(A, found, closing, look) -> str:
         f'<rect width="{width}" height="{height}" rx="8" fill="{ground}"/>',
         _matrix(A, np.argsort(found.nodes), np.full(len(A), -1), LEFT, line, between, clusters),
         _matrix(A, found.order, found.labels, LEFT + SIDE + GAP, line, between, clusters),
-        _closing(closing, LEFT + 2 * (SIDE + GAP), ink, soft, line, clusters),
+        _runs(values, found.label_certificate.bound, LEFT + 2 * (SIDE + GAP), ink, soft, line, clusters),
     ]
     captions = (
         ("1  a graph", f"{len(A)} people, by their names"),
         ("2  its clusters", f"{len(shares)} of them: the number is found"),
-        ("3  and a proof", "no model of this form is below"),
+        ("3  and a proof", "nobody's clusters have more modularity"),
     )
     for place, (title, words) in enumerate(captions):
         x = LEFT + place * (SIDE + GAP)
@@ -76,35 +75,37 @@ def _matrix(A, order, labels, left, line, between, clusters) -> str:
     return frame + "".join(f'<path fill="{colour}" d="{"".join(cells)}"/>' for colour, cells in drawn.items())
 
 
-def _closing(history, left, ink, soft, line, clusters) -> str:
-    """Return value and bound over the steps, and the number where they meet."""
-    steps = [step for step in history if math.isfinite(step.value) and step.bound > 0]
-    best = steps[-1].bound
-    low, high = min(step.bound for step in steps), max(step.value for step in steps)
-    reach = 1.15 * max(high - best, best - low)
+def _runs(values, best, left, ink, soft, line, clusters) -> str:
+    """Return a dot for each run of Louvain, the line that no partition is above, and the partition that is on it."""
+    low = min(values)
 
-    def at(number: int, level: float) -> str:
-        x = left + SIDE * number / max(len(steps) - 1, 1)
-        y = TOP + SIDE / 2 - (SIDE / 2) * math.copysign(abs((level - best) / reach) ** 0.5, level - best)
-        return f"{x:.1f} {y:.1f}"
+    def at(level: float) -> float:
+        return TOP + 34 + (SIDE - 64) * (best - level) / (best - low)
 
-    lines = []
-    for levels, colour, name, side in (
-        ([step.value for step in steps], clusters[1], "value", -1),
-        ([step.bound for step in steps], clusters[0], "proved bound", 1),
-    ):
-        path = "M" + "L".join(at(number, level) for number, level in enumerate(levels))
-        lines.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2.5" stroke-linejoin="round"/>')
-        x, y = at(len(levels) // 2, levels[len(levels) // 2]).split()
-        lines.append(f'<text x="{x}" y="{float(y) + (24 if side > 0 else -12):.1f}" fill="{ink}">{name}</text>')
-    middle = TOP + SIDE / 2
     base = f'<path d="M{left} {TOP}V{TOP + SIDE}H{left + SIDE}" fill="none" stroke="{line}"/>'
-    goal = f'<path d="M{left} {middle}H{left + SIDE}" stroke="{line}" stroke-dasharray="3 4"/>'
-    number = f'<text x="{left + SIDE + 8}" y="{middle + 4:.1f}" font-weight="600" fill="{ink}">{best:.2f}</text>'
-    words = f"{len(steps)} steps of projected gradient"
-    corner = f'x="{left + SIDE}" y="{TOP + SIDE - 8}" text-anchor="end" font-size="11"'
-    under = f'<text {corner} fill="{soft}">{words}</text>'
-    return base + goal + "".join(lines) + number + under
+    shade = f'<rect x="{left}" y="{TOP}" width="{SIDE}" height="34" fill="{line}" opacity="0.35"/>'
+    limit = f'<path d="M{left} {at(best)}H{left + SIDE}" stroke="{clusters[0]}" stroke-width="2.5"/>'
+    words = f'<text x="{left + 8}" y="{TOP + 21}" fill="{ink}">proved: no partition is up here</text>'
+    number = f'<text x="{left + SIDE + 8}" y="{at(best) + 4:.1f}" font-weight="600" fill="{ink}">{best:.4f}</text>'
+    step = (SIDE - 60) / max(len(values) - 1, 1)
+    dots = "".join(
+        f'<circle cx="{left + 14 + step * run:.1f}" cy="{at(level):.1f}" r="4" fill="{clusters[1]}"/>'
+        for run, level in enumerate(values)
+    )
+    ours = f'<circle cx="{left + SIDE - 20}" cy="{at(best):.1f}" r="7" fill="{clusters[0]}"/>'
+    name = f'<text x="{left + SIDE - 8}" y="{at(best) + 24:.1f}" text-anchor="end" fill="{ink}">cvxnmf</text>'
+    under = f'x="{left + SIDE}" y="{TOP + SIDE - 8}" text-anchor="end" font-size="11" fill="{soft}"'
+    return (
+        base
+        + shade
+        + limit
+        + words
+        + number
+        + dots
+        + ours
+        + name
+        + f"<text {under}>{len(values)} runs of Louvain, by their seeds</text>"
+    )
 
 
 if __name__ == "__main__":
