@@ -50,7 +50,7 @@ def _cuts(witness, case, k):
     starts, nodes, signs = ([int(x) for x in witness[f"cut_{name}"]] for name in ("starts", "nodes", "signs"))
     found = []
     for c, (multiplier, own) in enumerate(zip(witness["cut_multipliers"], witness["cut_cases"], strict=True)):
-        if int(own) != case:
+        if int(own) not in (case, -1):
             continue
         support, b = nodes[starts[c] : starts[c + 1]], signs[starts[c] : starts[c + 1]]
         assert len(set(support)) == len(support)

@@ -13,6 +13,7 @@ import cvxnmf
 from cvxnmf.certificates import LabelStatement
 from cvxnmf.graphs.label_bounds.branching import Search, same_partition
 from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
 from cvxnmf.graphs.label_bounds.verify import UNITS, LabelBounds, prove_labels
 
@@ -110,16 +111,46 @@ def search_of(graph, units, reserve):
 
 
 def test_the_reserve_is_drawn_once_the_bound_is_close():
-    _, whole = search_of(nx.les_miserables_graph(), 1e5, 0.0)
-    units = 0.9 * whole.spent
-    near, _ = search_of(nx.les_miserables_graph(), units, 0.0)
+    graph = nx.barabasi_albert_graph(34, 2, seed=0)
+    _, whole = search_of(graph, 1e5, 0.0)
+    units = 0.8 * whole.spent
+    near, _ = search_of(graph, units, 0.0)
     assert not near.closed
-    proved, budget = search_of(nx.les_miserables_graph(), units, 1e5)
+    proved, budget = search_of(graph, units, 1e5)
     assert proved.closed
     assert budget.units == units + 1e5
     far, budget = search_of(nx.gnp_random_graph(50, 0.12, seed=1), 150.0, 1e5)
     assert not far.closed
     assert budget.units == 150.0
+
+
+def leafy_graph():
+    """A ring of cliques, every node with one leaf and some with two."""
+    graph = nx.ring_of_cliques(5, 4)
+    graph.add_edges_from((node, 100 + node) for node in range(20))
+    graph.add_edges_from((node, 200 + node) for node in range(0, 20, 3))
+    return nx.convert_node_labels_to_integers(graph)
+
+
+def test_leaves_join_their_neighbours_and_nothing_of_the_quality_is_lost():
+    graph = leafy_graph()
+    objective = LabelStatement("modularity", 1.0).objective_of(nx.to_scipy_sparse_array(graph))
+    contraction = Contraction(objective)
+    assert contraction.objective.n == 20
+    labels = np.random.default_rng(0).integers(0, 4, 20)
+    assert contraction.objective.value(labels) == objective.value(contraction.expand(labels))
+    assert np.array_equal(contraction.shrink(contraction.expand(labels)), labels)
+
+
+@pytest.mark.parametrize("bound", ["by_cuts", "by_semidefinite"])
+@pytest.mark.parametrize("n_clusters", [None, 3])
+def test_what_is_proved_of_a_contracted_graph_holds_for_all_its_nodes(bound, n_clusters):
+    A = nx.to_scipy_sparse_array(leafy_graph())
+    bounds = certificate_by(A.toarray(), LabelStatement("modularity", 1.0, n_clusters), bound, effort=0.1)
+    assert bounds.closed
+    assert bounds.found.kind == bound[3:]
+    assert len(bounds.found.witness["labels"]) == A.shape[0]
+    assert bounds.found.check(A) == bounds.found.bound
 
 
 @pytest.mark.parametrize("effort", [0.005, 0.02])

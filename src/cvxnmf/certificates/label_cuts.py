@@ -27,6 +27,8 @@ from cvxnmf.certificates.statement import CertificateError
 
 #: Sums of multipliers and pair weights stay below this, so that floating-point numbers hold them exactly.
 LARGEST_EXACT = 2**52
+#: The case of cuts that are used in all of them.
+EVERY_CASE = -1
 
 
 class Cuts(NamedTuple):
@@ -41,7 +43,7 @@ class Cuts(NamedTuple):
     multipliers : ndarray of int, shape (t,)
         At least 0, in units of a pair weight over the grain.
     cases : ndarray of int, shape (t,)
-        The case that each cut is used in.
+        The case that each cut is used in, or -1 if that is every case.
     """
 
     starts: Integers
@@ -104,7 +106,7 @@ class Branch(NamedTuple):
 def bound_by_cases(objective: PairObjective, cuts: Cuts, branches: list[Branch], grain: int, n_clusters: int | None) -> Fraction:
     """The highest bound of all cases, on the sum of L over ordered pairs in one cluster."""
     bounds = [
-        case_bound(objective, cuts.select(cuts.cases == case), fixed, grain, n_clusters)
+        case_bound(objective, cuts.select((cuts.cases == case) | (cuts.cases == EVERY_CASE)), fixed, grain, n_clusters)
         for case, fixed in enumerate_cases(branches, objective.n)
     ]
     return exact_sum(objective.diagonal()) + 2 * max(bounds)
@@ -171,7 +173,7 @@ def check_cuts(cuts: Cuts, objective: PairObjective, grain: int, cases: int) -> 
     )
     if not consistent:
         raise CertificateError("The cuts of the certificate have wrong shapes.")
-    if not (_within(cuts.nodes, 0, objective.n - 1) and _within(cuts.cases, 0, cases - 1) and np.all(cuts.signs != 0)):
+    if not (_within(cuts.nodes, 0, objective.n - 1) and _within(cuts.cases, EVERY_CASE, cases - 1) and np.all(cuts.signs != 0)):
         raise CertificateError("The cuts of the certificate name nodes or cases that do not exist.")
     members = np.repeat(np.arange(len(lengths)), lengths) * objective.n + cuts.nodes
     if len(np.unique(members)) < len(members):

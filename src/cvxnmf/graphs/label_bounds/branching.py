@@ -13,6 +13,7 @@ from cvxnmf.certificates.label_cuts import Branch, Cuts, case_bound
 from cvxnmf.certificates.pair_objectives import PairObjective, exact_sum
 from cvxnmf.graphs.label_bounds import separation
 from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.linear_program import CutProgram
 from cvxnmf.graphs.label_bounds.separation import join_cuts, no_cuts
 from cvxnmf.graphs.multilevel import Labels, improved_labels
@@ -76,10 +77,12 @@ class Search:
     """
 
     def __init__(self, objective: PairObjective, labels: Labels, n_clusters: int | None, budget: Budget) -> None:
-        self.objective, self.n_clusters, self.budget = objective, n_clusters, budget
-        self.program = CutProgram(objective, n_clusters)
-        self.alone = exact_sum(objective.diagonal())
-        self.labels, self.value = labels, self.pair_sum(labels)
+        self.contraction, self.n_clusters, self.budget = Contraction(objective), n_clusters, budget
+        self.objective = self.contraction.objective
+        self.program = CutProgram(self.objective, n_clusters)
+        self.alone = exact_sum(self.objective.diagonal())
+        self.labels = self.contraction.shrink(labels)
+        self.value = self.pair_sum(self.labels)
         self.fixed: dict[tuple[int, int], bool] = {}
         self.first: Case | None = None
         self.turn, self.few_triangles, self.given_up = 0, False, False
@@ -110,7 +113,10 @@ class Search:
         number(tree)
         cuts = [leaf.cuts._replace(cases=np.full(len(leaf.cuts.cases), case)) for case, leaf in enumerate(leaves)]
         closed = all(self._closes(leaf.bound) for leaf in leaves)
-        return ProvedByCuts(join_cuts(cuts), branches, self.program.grain, self.labels, closed)
+        grain, nodes = self.program.grain, self.contraction.left.tolist()
+        everywhere = [branch._replace(i=nodes[branch.i], j=nodes[branch.j]) for branch in branches]
+        proof = self.contraction.expand_cuts(join_cuts(cuts), grain)
+        return ProvedByCuts(proof, everywhere, grain, self.contraction.expand(self.labels), closed)
 
     def _trivial(self) -> Case:
         return Case(self._bound(no_cuts()), no_cuts())
@@ -126,7 +132,7 @@ class Search:
     def _closes(self, bound: Fraction) -> bool:
         """Whether no partition under this bound is better than the best one known."""
         if self.objective.exact:
-            return self.objective.highest_attainable(self.alone + 2 * bound) <= self.alone + 2 * self.value
+            return self.contraction.whole.highest_attainable(self.alone + 2 * bound) <= self.alone + 2 * self.value
         return bound <= self.value + CLOSE * (abs(self.value) + self.objective.largest_pair())
 
     def _explore(self) -> Case | Split:

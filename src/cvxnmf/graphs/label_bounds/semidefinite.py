@@ -27,6 +27,7 @@ from cvxnmf.certificates.pair_objectives import Integers, PairObjective
 from cvxnmf.certificates.rounding import is_psd
 from cvxnmf.graphs.label_bounds import separation
 from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.negative_part import NegativePart
 from cvxnmf.graphs.label_bounds.separation import cut_rows, join_cuts, no_cuts
 from cvxnmf.graphs.multilevel import Labels
@@ -89,7 +90,9 @@ class DoublyNonnegativeBound:
     """
 
     def __init__(self, objective: PairObjective, labels: Labels, n_clusters: int | None, budget: Budget) -> None:
-        self.objective, self.n_clusters, self.budget = objective, n_clusters, budget
+        self.contraction, self.n_clusters, self.budget = Contraction(objective), n_clusters, budget
+        self.objective = objective = self.contraction.objective
+        labels = self.contraction.shrink(labels)
         n, L = objective.n, objective.dense().astype(np.float64)
         sizes = objective.sizes.astype(np.float64)
         sizes = np.where(sizes > 0, sizes, sizes.mean() or 1.0)
@@ -111,7 +114,9 @@ class DoublyNonnegativeBound:
 
     def run(self, target: Callable[[], float], offer: Callable[[Labels], None]) -> None:
         """Step until the bound on the sum of L is at the target or the budget is spent; partitions near X are offered."""
-        if not np.any(np.triu(self.C, 1)):
+        if not np.any(np.triu(self.C, 1)):  # nothing is left to decide
+            y = np.diag(self.C).copy()
+            self.best = _Dual(np.zeros_like(self.C), y, float(y @ self.b), self.cuts, self.lam, self.unit * float(y @ self.b))
             return
         for step in range(1, 10**6):
             dual, change = self._step()
@@ -127,7 +132,7 @@ class DoublyNonnegativeBound:
     def near_partition(self, level: float) -> Labels:
         """The partition whose clusters are joined by pairs with a co-membership above a level."""
         joined = sp.csr_array(self.restricted > level * self.outer)
-        return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
+        return self.contraction.expand(connected_components(joined, directed=False)[1].astype(np.int64))
 
     def _step(self) -> tuple[_Dual, float]:
         """One step; the dual point it went through, and how far X moved."""
@@ -228,10 +233,18 @@ class DoublyNonnegativeBound:
         upper = np.triu_indices(objective.n, 1)
         without = semidefinite_matrix(objective, cuts, y, np.zeros(len(upper[0]), dtype=np.int64), grain)
         N = np.maximum(np.rint(without[upper] - (best.M * self.outer)[upper] * self.unit * grain), 0.0).astype(np.int64)
+        return self._raise_diagonal(cuts, y, N, grain)
+
+    def _raise_diagonal(self, cuts: Cuts, y: Integers, N: Integers, grain: int) -> ProvedBySemidefinite | None:
+        """The proof for all nodes."""
+        whole, contraction = self.contraction.whole, self.contraction
+        cuts, N = contraction.expand_cuts(cuts, grain), contraction.expand_pairs(N)
+        sizes = np.ones(whole.n)
+        sizes[contraction.left] = self.b
+        y = contraction.expand_diagonal(y, grain)
         for doubling in range(60):
-            raised = y + np.ceil(self.b * 2.0**doubling).astype(np.int64)
-            S = semidefinite_matrix(objective, cuts, raised, N, grain)
-            if is_psd(S.astype(np.float64), np.zeros(objective.n)):
+            raised = y + np.ceil(sizes * 2.0**doubling).astype(np.int64)
+            if is_psd(semidefinite_matrix(whole, cuts, raised, N, grain).astype(np.float64), np.zeros(whole.n)):
                 return ProvedBySemidefinite(cuts, raised, N, grain)
         return None
 

@@ -41,7 +41,8 @@ def decide_uniqueness(objective: PairObjective, optimum: Labels, n_clusters: int
         return Uniqueness(True, other)
     if not objective.exact or search is None or search.first is None:
         return Uniqueness(None)
-    return _Exclusion(search, search.first, optimum).run()
+    found = _Exclusion(search, search.first, search.contraction.shrink(optimum)).run()
+    return found if found.other is None else found._replace(other=search.contraction.expand(found.other))
 
 
 class _Exclusion:
@@ -51,7 +52,7 @@ class _Exclusion:
         self.search, self.optimum = search, optimum
         search.budget = Budget(UNITS)
         self.quality = search.pair_sum(optimum)
-        search.labels, search.excluded, search.value = optimum, optimum, self.quality - search.objective.step() // 2
+        search.labels, search.excluded, search.value = optimum, optimum, self.quality - search.contraction.whole.step() // 2
         weights = _reduced_weights(search, root)
         excess = math.floor((root.bound - self.quality) * search.program.grain)
         self.weights = np.abs(weights)
