@@ -74,7 +74,7 @@ class Contraction:
         return join_cuts([cuts._replace(nodes=self.left[cuts.nodes]), *triangles])
 
     def expand_diagonal(self, y: Integers, grain: int) -> Integers:
-        """The diagonal y of a semidefinite proof for all nodes: what is left of a pair's weight needs as much at both of its ends."""
+        """The diagonal y of a semidefinite proof for all nodes: both ends of a merge carry what is left of its weight."""
         everywhere = grain * self.whole.diagonal()
         everywhere[self.left] += y - grain * self.objective.diagonal()
         for merge, surplus in zip(self.merges, self.surplus, strict=True):
