@@ -225,10 +225,13 @@ class MiniBatchNMF(NMF):
         m = X.shape[0]
         size = min(validation.integer("batch_size", self.batch_size, minimum=1), m)
         keep, progress, per_pass = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement), -(-m // size)
-        self.n_steps_, most, show = 0, self.max_iter * per_pass, progress_reporter(self)
+        self.n_steps_, most, show, constants = 0, self.max_iter * per_pass, progress_reporter(self), dict[int, float]()
         for rows in itertools.islice(itertools.cycle(list(gen_batches(m, size))), most):
             U, some = None if self.fresh_restarts else codes[rows], None if weights is None else weights[rows]
-            codes[rows], cost, moved = self._stream.step(X[rows], keep, U, self.fresh_restarts_max_iter, self.tol, some)
+            codes[rows], value, moved = self._stream.step(X[rows], keep, U, self.fresh_restarts_max_iter, self.tol, some)
+            if rows.start not in constants:
+                constants[rows.start] = self._stream.constant(X[rows], some)
+            cost = (value + constants[rows.start]) / (rows.stop - rows.start)
             self.n_steps_ += 1
             if show is not None:
                 show(Iterate(self.n_steps_, 0.0, cost, 0.0, codes.shape[1], share=self.n_steps_ / most))
@@ -288,7 +291,7 @@ class _Improvement:
     """Whether the objective per row, smoothed over about a pass, still falls."""
 
     def __init__(self, batch_size: int, n_samples: int, patience: Any) -> None:
-        self.weight = min(1.0, 2.0 * batch_size / (n_samples + 1))
+        self.weight = min(1.0, batch_size / (n_samples + 1))
         self.patience = None if patience is None else validation.integer("max_no_improvement", patience, minimum=1)
         self.smoothed: float | None = None
         self.least, self.in_vain = np.inf, 0

@@ -74,6 +74,11 @@ class _ScaledRows(NamedTuple):
     square: FloatArray
     beta: float
 
+    @property
+    def stationary(self) -> float:
+        """To rounding where the curvature is the Hessian; else steps converge linearly, and the loss no longer sees the rest."""
+        return 1e-11 if 1.0 <= self.beta <= 2.0 else 1e-7
+
     def of(self, rows: Any) -> _ScaledRows:
         """Some of the rows."""
         return _ScaledRows(self.x[rows], self.weights[rows], self.G, self.linear[rows], self.square[rows], self.beta)

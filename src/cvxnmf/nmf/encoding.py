@@ -174,6 +174,11 @@ class _Mixture(NamedTuple):
     S: FloatArray
     square: FloatArray
 
+    @property
+    def stationary(self) -> float:
+        """Newton's steps go to rounding."""
+        return 1e-11
+
     def of(self, rows: Any) -> _Mixture:
         """Some of the rows."""
         return _Mixture(*(part[rows] for part in self))

@@ -14,12 +14,14 @@ WELL_POSED = 3e-8
 WARMING, NEWTON = 20, 200
 #: Such steps from codes that are nearly the best, and the share of equal codes that is added so that no component is lost.
 WARMED, UNIFORM = 2, 1e-3
-#: Stationarity at which a row is solved; its codes sum to about one.
-STATIONARY = 1e-11
 
 
 class RowProblem(Protocol):
     """Objectives of the rows of w, scaled so that codes sum to about one."""
+
+    @property
+    def stationary(self) -> float:
+        """Stationarity at which a row is solved."""
 
     def of(self, rows: Any) -> Self:
         """Some of the rows."""
@@ -47,7 +49,7 @@ def solve_rows(problem: RowProblem, start: FloatArray | None) -> FloatArray:
     left, w = np.arange(len(answer)), answer.copy()
     for _ in range(NEWTON):
         further, error = _newton_step(problem, w)
-        going = error > STATIONARY
+        going = error > problem.stationary
         left, w = left[going], further[going]
         answer[left] = w
         if not len(left):

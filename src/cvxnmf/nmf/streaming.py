@@ -13,7 +13,7 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective
+from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, penalty_value
 from cvxnmf.nmf.methods import METHODS, Needs
 from cvxnmf.nmf.storage import DenseRows, Storage, stored
 from cvxnmf.nmf.updates.hals import HALS
@@ -29,17 +29,20 @@ class Memory(ABC):
 
     count = 0.0  #: Rows, older ones with less weight.
 
-    def remember(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
-        """Add a batch, its rows with weights if there are any; what was there counts for the share `keep` of what it did."""
+    def remember(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> float:
+        """Add a batch, its rows with weights if there are any; what was there counts for the share `keep` of what it did.
+
+        Return its loss without the part that factors cannot change.
+        """
         self.count = keep * self.count + (len(U) if weights is None else float(weights.sum()))
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
             A, U, weights = stored(A.A[rows]), U[rows], weights[rows]
-        self._add(keep, A, U, V, loss, weights)
+        return self._add(keep, A, U, V, loss, weights)
 
     @abstractmethod
-    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
-        """Add the sums of a batch, whose weights are positive."""
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> float:
+        """Add the sums of a batch, whose weights are positive; its loss up to a constant."""
 
     @abstractmethod
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
@@ -52,10 +55,11 @@ class QuadraticMemory(Memory):
     def __init__(self, V: FloatArray) -> None:
         self.P, self.Q = np.zeros_like(V), np.zeros((V.shape[1], V.shape[1]))
 
-    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> float:
         weighted = U if weights is None else weights[:, None] * U
-        self.P = keep * self.P + A.transposed_times(weighted)
-        self.Q = keep * self.Q + U.T @ weighted
+        P, Q = A.transposed_times(weighted), U.T @ weighted
+        self.P, self.Q = keep * self.P + P, keep * self.Q + Q
+        return QuadraticObjective(P, Q, 0.0, 0.0, 0.0).value(V)
 
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
         """By sweeps of coordinate descent."""
@@ -69,7 +73,7 @@ class MultiplicativeMemory(Memory):
     def __init__(self, V: FloatArray) -> None:
         self.numerator, self.denominator = np.zeros_like(V), np.zeros_like(V)
 
-    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> None:
+    def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> float:
         columns, entries = A.A.T.tocsr() if A.sparse else np.ascontiguousarray(A.A.T), None
         if weights is not None and loss.beta == 0.0:
             entries = np.array(np.broadcast_to(weights, columns.shape))
@@ -77,9 +81,11 @@ class MultiplicativeMemory(Memory):
             scales = row_scales(weights, loss.beta)
             columns, U = columns * scales, scales[:, None] * U
         transposed = stored(columns) if entries is None else DenseRows(columns, entries)
-        negative, positive = loss.objective(transposed, U, 0.0, 0.0, 0.0).gradient_parts(V)
+        objective = loss.objective(transposed, U, 0.0, 0.0, 0.0)
+        negative, positive = objective.gradient_parts(V)
         self.numerator = keep * self.numerator + V * negative
         self.denominator = keep * self.denominator + positive
+        return objective.value(V)
 
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
         """Their quotient; nothing vanishes for good."""
@@ -105,27 +111,32 @@ class Streaming:
         self.V = loss.lift_zeros(np.array(V, dtype=np.float64))
         self.memory: Memory = MEMORIES[loss.kind](self.V)
 
+    def constant(self, batch: Any, weights: FloatArray | None) -> float:
+        """The part of the loss of a batch that factors cannot change."""
+        if weights is None:
+            return self.loss.constant_of(_double(batch))
+        return float(sum(w * self.loss.constant_of(_double(batch[[i]])) for i, w in enumerate(weights) if w))
+
     def step(
         self, batch: Any, keep: float, U: FloatArray | None, sweeps: int, tol: float, weights: FloatArray | None = None
     ) -> tuple[FloatArray, float, float]:
-        """Codes of a batch, its objective per row before V moves, and how far V moved, relative to its norm.
+        """Codes of a batch, its objective without a constant before V moves, and how far V moved, relative to its norm.
 
         Codes go on from U by one sweep; without U they are found anew by so many at most, for the squared error exactly.
         """
-        A = stored(batch)
-        if A.A.dtype != np.float64:
-            A = stored(A.A.astype(np.float64))
+        A = _double(batch)
         with single_thread(), np.errstate(all="ignore"):
-            codes, value = self.codes(A, U, sweeps, tol)
-            self.memory.remember(keep, A, codes, self.V, self.loss, weights)
+            codes = self.codes(A, U, sweeps, tol)
+            value = self.memory.remember(keep, A, codes, self.V, self.loss, weights)
+            value += penalty_value(codes, self.l1[0], self.l2[0])
             new = self.memory.update(self.V, self.l1[1], self.l2[1], self.loss.exponent)
         moved = float(np.linalg.norm(new - self.V) / max(float(np.linalg.norm(new)), np.finfo(np.float64).tiny))
         self.V = new
-        return codes, value / len(codes), moved
+        return codes, value, moved
 
-    def codes(self, A: Storage, U: FloatArray | None, sweeps: int, tol: float) -> tuple[FloatArray, float]:
-        """Codes of a batch and the objective there."""
-        objective = self.loss.objective(A, self.V, self.l1[0], self.l2[0], self.loss.constant_of(A))
+    def codes(self, A: Storage, U: FloatArray | None, sweeps: int, tol: float) -> FloatArray:
+        """Codes of a batch."""
+        objective = self.loss.objective(A, self.V, self.l1[0], self.l2[0], 0.0)
         rule: Any = METHODS["hals"].make[self.loss.kind](Needs()).U
         if self.loss.one_pass:
             rule, sweeps = LeastSquares() if U is None else HALS(SWEEPS), 1
@@ -137,4 +148,9 @@ class Streaming:
             change, U = float(np.linalg.norm(new - U)), new
             if change <= tol * float(np.linalg.norm(new)):
                 break
-        return U, float(objective.value(U))
+        return U
+
+
+def _double(batch: Any) -> Storage:
+    """Rows in double precision."""
+    return stored(batch if batch.dtype == np.float64 else batch.astype(np.float64))
