@@ -132,6 +132,23 @@ def test_ranks_are_compared_and_the_best_is_taken(tmp_path, capsys):
         cli.main([*terms, "--ranks", "9:2"])
 
 
+def test_beta_divergences_by_name_and_number(tmp_path, capsys):
+    A = np.random.default_rng(0).gamma(1.0, 1.0, (12, 8))
+    np.save(tmp_path / "A.npy", A)
+    terms = ["factorize", str(tmp_path / "A.npy"), "-k", "2", "--quiet", "--json"]
+    for given, name in (("0.5", "beta=0.5"), ("itakura-saito", "itakura-saito"), ("1", "kl"), ("2", "mse")):
+        assert cli.main([*terms, "--loss", given]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["loss"] == name
+        assert facts["value"] > 0
+    with pytest.raises(SystemExit):
+        cli.main([*terms, "--loss", "euclid"])
+    assert "loss='euclid' is not known" in capsys.readouterr().err
+    np.save(tmp_path / "A.npy", np.where(A < 0.3, 0.0, A))
+    assert cli.main([*terms, "--loss", "0"]) == 1
+    assert "needs positive data" in capsys.readouterr().err
+
+
 def test_both_factors_go_to_standard_output(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("who,p,q,r\nx,1,2,3\ny,2,4,6\nz,1,1,1\n")
     terms = ["factorize", str(tmp_path / "t.csv"), "-k", "1", "--quiet", "--output", "-"]

@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     number.add_argument("-k", "--components", type=arguments.positive, metavar="N", help="number of components (default: found)")
     words = "compare numbers of components, such as 2:20 or 3,5,8, by predicting hidden entries, and take the best"
     number.add_argument("--ranks", type=arguments.ranks, metavar="FROM:TO", help=words)
-    parser.add_argument("--loss", choices=("mse", "kl"), default="mse", help="squared error or Kullback-Leibler (default: mse)")
+    arguments.add_loss(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--symmetric", dest="symmetric", action="store_const", const=True, help="ask for V = U")
     form.add_argument("--general", dest="symmetric", action="store_const", const=False, help="U and V even if A is symmetric")

@@ -80,6 +80,24 @@ def ranks(text: str) -> list[int]:
     return list(range(_at_least(first, 1), _at_least(last, _at_least(first, 1)) + 1))
 
 
+def loss(text: str) -> str:
+    """Read a loss by its name, or the number of a beta divergence; its name."""
+    from cvxnmf.nmf.loss_names import find_loss
+
+    try:
+        return find_loss(text).name
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def add_loss(parser: argparse.ArgumentParser) -> None:
+    """The loss of a factorisation."""
+    words = (
+        "mse, kl or itakura-saito, or the number of a beta divergence such as 0.5 (default: mse); bounds are known for mse and kl"
+    )
+    parser.add_argument("--loss", type=loss, default="mse", metavar="LOSS", help=words)
+
+
 def tolerance(text: str) -> float:
     """Read a finite number of at least 0."""
     try:

@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
         "with --objective a text file of nodes and their clusters",
     )
     parser.add_argument("V", nargs="?", help="the other factor, one row for each column of A, or transposed; left out, A = UU'")
-    parser.add_argument("--loss", choices=("mse", "kl"), default="mse", help="squared error or Kullback-Leibler (default: mse)")
+    arguments.add_loss(parser)
     arguments.add_bound(parser)
     group = parser.add_argument_group(
         "clusters", "With --objective, --effort is counted in the same units: the default is a minute or two."

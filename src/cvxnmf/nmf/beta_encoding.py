@@ -15,6 +15,10 @@ from cvxnmf.nmf.row_newton import solve_rows
 
 #: Numbers that work on a chunk of rows may hold at once.
 BUDGET = 1 << 21
+#: Smallest eigenvalue, at unit diagonal, from which a Hessian counts as positive definite.
+POSITIVE = 1e-3
+#: Codes up to this size, which sum to about one, are at their bound if the slope keeps them there.
+BOUND = 1e-3
 
 
 class BetaRows(NamedTuple):
@@ -97,13 +101,18 @@ class _ScaledRows(NamedTuple):
         return np.asarray(parts.sum(axis=1) + ((self.linear + self.square * w) * w).sum(axis=1))
 
     def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient, and the Hessian where it is positive for all models, else its mean for data like the model."""
+        """Gradient, and the Hessian of rows where it is positive definite, else its mean for data like the model."""
         e = self.model(w)
         p = self.weights * e ** (self.beta - 2.0)
         slope = (p * (e - self.x)) @ self.G + self.linear + 2.0 * self.square * w
-        if 1.0 <= self.beta <= 2.0:
-            p = p * ((self.beta - 1.0) + (2.0 - self.beta) * self.x / e)
-        curvature = (p[:, None, :] * self.G.T) @ self.G
+        exact = p * ((self.beta - 1.0) + (2.0 - self.beta) * self.x / e)
+        curvature = (exact[:, None, :] * self.G.T) @ self.G
+        if not 1.0 <= self.beta <= 2.0:
+            diagonal = np.sqrt(np.maximum(np.einsum("rii->ri", curvature), 1e-300))
+            free = ((w > BOUND) | (slope <= 0)) / diagonal  # the others are held at zero, or soon will be
+            scaled = np.where(np.eye(w.shape[1], dtype=bool), 1.0, curvature * (free[:, :, None] * free[:, None, :]))
+            indefinite = (diagonal.min(axis=1) <= 1e-150) | (np.linalg.eigvalsh(scaled)[:, 0] < POSITIVE)
+            curvature[indefinite] = (p[indefinite, None, :] * self.G.T) @ self.G
         return np.asarray(slope), curvature + (2.0 * self.square)[:, :, None] * np.eye(w.shape[1])
 
     def multiply(self, w: FloatArray) -> FloatArray:
