@@ -326,6 +326,12 @@ def test_labels_do_not_wait_for_the_proof():
     assert "gap" in repr(found)
 
 
+def test_no_merge_of_clusters_shortens_the_description_and_one_length_is_told_everywhere():
+    found = cvxnmf.partition(nx.Graph(nx.les_miserables_graph().edges()))
+    assert found.hierarchy.lengths[0] == pytest.approx(found.alternatives[0][1], rel=1e-6)
+    assert np.argmin(found.hierarchy.lengths) == 0
+
+
 def test_clusters_can_be_handed_on_and_merged():
     igraph = pytest.importorskip("igraph")
     found = cvxnmf.partition(nx.ring_of_cliques(6, 5))

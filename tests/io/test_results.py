@@ -12,6 +12,7 @@ import pytest
 import cvxnmf
 from builders import random_counts, random_graph
 from cvxnmf.certificates import LabelStatement
+from cvxnmf.results.hierarchy import Code
 
 
 def results():
@@ -251,6 +252,8 @@ def test_factors_that_are_too_small_for_their_divergence_are_refused(share, tmp_
         ({"label_statement": LabelStatement("modularity", 1.0, 1)}, "its number of clusters is not that of its labels"),
         ({"label_statement": LabelStatement("modularity", 1.0, 9)}, "its number of clusters is not that of its labels"),
         ({"alternatives": ((99, 1.0),)}, "its numbers of clusters are malformed"),
+        ({"code": Code(0.0, True)}, "dispersion is malformed"),
+        ({"code": Code(1.0, 2)}, "even is malformed"),
     ],
 )
 def test_claims_about_labels_that_do_not_hold_are_refused(changes, sentence, tmp_path):
@@ -261,6 +264,12 @@ def test_claims_about_labels_that_do_not_hold_are_refused(changes, sentence, tmp
     cvxnmf.save(ring.with_changes(**{"proved_labels": None} | changes), tmp_path / "ring.npz")
     with pytest.raises(ValueError, match=sentence):
         cvxnmf.load(tmp_path / "ring.npz")
+
+
+def test_description_lengths_are_told_by_the_code_that_was_saved(tmp_path):
+    found = cvxnmf.partition(nx.karate_club_graph())
+    cvxnmf.save(found, tmp_path / "club.npz")
+    assert cvxnmf.load(tmp_path / "club.npz").hierarchy.lengths == pytest.approx(found.hierarchy.lengths)
 
 
 def test_results_are_saved_under_paths_only():

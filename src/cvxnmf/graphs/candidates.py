@@ -13,8 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.graphs.block_model import RateModel, Stopping
-from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph
-from cvxnmf.graphs.moves import Labels, level_of, renumber
+from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph, merged_lengths
+from cvxnmf.graphs.merges import join, merge_order
+from cvxnmf.graphs.moves import Labels, aggregate, level_of, renumber
 from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
 from cvxnmf.graphs.score import Score
 
@@ -44,6 +45,8 @@ SEARCHES = (
 )
 #: Entries times clusters up to which mean field is affordable.
 MEAN_FIELD_WORK = 40_000_000
+#: Clusters of the best candidate that are merged step by step.
+MOST_MERGED = 300
 #: Mean field of candidates need not settle.
 ROUGH = Stopping(40, 1e-3, 1e-3)
 #: Times that moves are repeated at new rates, and that the dispersion is measured anew.
@@ -141,6 +144,7 @@ def _improve(graph: DescribedGraph, starts: list[Labels], baseline: Labels, sear
     found = sorted(distinct(found), key=length)
     if search.recombined:
         found += _recombine(graph, found[: search.recombined], search.polishes)
+        found += _merge(graph, min(found, key=length), baseline, search.polishes)
     return sorted([graph.candidate(baseline), *found], key=length)
 
 
@@ -157,6 +161,17 @@ def _recombine(graph: DescribedGraph, found: list[Candidate], polishes: int) -> 
     value = lambda labels: -graph.candidate(labels, best.rates).length  # noqa: E731
     labels = recombine(graph.ascent(score), [candidate.labels for candidate in found], value, passes=1, rounds=2)
     return [shorten(graph, labels, best.rates, polishes)]
+
+
+def _merge(graph: DescribedGraph, best: Candidate, baseline: Labels, polishes: int) -> list[Candidate]:
+    """The best candidate after merges that shorten the description at new rates, which moves at given ones cannot see."""
+    score = graph.score(best.labels, best.rates)
+    if score is None or not 2 < best.n_clusters <= MOST_MERGED:
+        return []
+    level = aggregate(graph.level, best.labels)
+    pairs = merge_order(level, score, graph.logs)
+    merges = int(np.argmin(merged_lengths(graph, level, pairs)))
+    return [shorten(graph, common_parts(join(best.labels, pairs[:merges]), baseline), best.rates, polishes)] if merges else []
 
 
 def mean_field_labels(graph: DescribedGraph, labels: Labels) -> Labels:

@@ -28,17 +28,19 @@ from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
 from cvxnmf.graphs.seeds import seeds
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
+from cvxnmf.results.hierarchy import Code
 
 #: Settled clusters may lengthen the description by this share: the likeliest cluster of each node is not the likeliest division.
 SETTLING = 0.02
 
 
 class Division(NamedTuple):
-    """Labels of all nodes by decreasing size of the clusters, memberships, and numbers of clusters with their lengths."""
+    """Labels of all nodes by decreasing size of clusters, memberships, numbers of clusters with their lengths, and the code."""
 
     labels: Labels
     memberships: Callable[[], FloatArray]
     alternatives: tuple[tuple[int, float], ...] = ()
+    code: Code | None = None
 
 
 def in_any_order(A: sp.csr_array, find: Callable[..., Division], start: Labels | None = None) -> Division:
@@ -77,7 +79,7 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None,
         best = _settle(graph, found[0])
         if len(np.unique(common_parts(best.labels, parts[core]))) > found[0].n_clusters:  # parts that no edge joins
             best = Clusters(found[0].labels, np.empty((0, found[0].n_clusters)))
-    return _on_all_nodes(A, kept[core], graph, best, _alternatives(found))
+    return _on_all_nodes(A, kept[core], graph, best)._replace(alternatives=_alternatives(found), code=graph.code)
 
 
 def alone_where_new(start: Labels) -> Labels:
@@ -97,14 +99,14 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
         graph, found = best_candidates(
             described, np.zeros(len(kept), dtype=np.int64), None if start is None else alone_where_new(start[kept])
         )
-        graph = graph.with_dispersion(described.dispersion) if described.simple else graph
+        code, graph = graph.code, graph.with_dispersion(described.dispersion) if described.simple else graph
         embedding = NodeEmbedding(A, k) if A.shape[0] <= LARGEST_WHOLE and start is None else None
         given = divisions(graph, found, [] if embedding is None else _seeds(embedding, kept, k), k)
         best = _settle(graph, given[0]) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
             spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
-            return _ordered(spectral.labels, spectral.memberships, _alternatives(found))
-    return _on_all_nodes(A, kept, graph, best, _alternatives(found))
+            return _ordered(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
+    return _on_all_nodes(A, kept, graph, best)._replace(alternatives=_alternatives(found), code=code)
 
 
 def _widths(embedding: NodeEmbedding, k: int) -> tuple[int, ...]:
@@ -148,9 +150,7 @@ def _alternatives(found: list[Candidate]) -> tuple[tuple[int, float], ...]:
     return tuple(shortest.items())
 
 
-def _on_all_nodes(
-    A: sp.csr_array, core: Labels, graph: DescribedGraph, found: Clusters, alternatives: tuple[tuple[int, float], ...]
-) -> Division:
+def _on_all_nodes(A: sp.csr_array, core: Labels, graph: DescribedGraph, found: Clusters) -> Division:
     """Clusters of all nodes: those outside the core go with the largest, and belong to all in proportion to their sizes."""
     k = int(found.labels.max()) + 1
     sizes = np.bincount(found.labels, minlength=k)
@@ -158,7 +158,7 @@ def _on_all_nodes(
     labels[core] = found.labels
     memberships = partial(_spread_memberships, A.shape[0], core, graph, found, sizes)
     rank = _by_size(labels)
-    return Division(np.argsort(rank)[labels], partial(_columns, memberships, rank), alternatives)
+    return Division(np.argsort(rank)[labels], partial(_columns, memberships, rank))
 
 
 def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clusters, sizes: Labels) -> FloatArray:
@@ -169,9 +169,9 @@ def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clus
     return q
 
 
-def _ordered(labels: Labels, memberships: FloatArray, alternatives: tuple[tuple[int, float], ...]) -> Division:
+def _ordered(labels: Labels, memberships: FloatArray) -> Division:
     rank = _by_size(labels)
-    return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1), alternatives)
+    return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1))
 
 
 def in_number_order(division: Division, order: Labels) -> Division:

@@ -21,11 +21,13 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from cvxnmf.graphs.block_model import PlantedPartition, RateModel
+from cvxnmf.graphs.merges import join
 from cvxnmf.graphs.moves import Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
 from cvxnmf.graphs.multilevel import Ascent
 from cvxnmf.graphs.score import EXACT, Score, once_at_most
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.results.hierarchy import Code
 
 #: A common rate inside must be this much above the one across to be worth moving for.
 LEAST_RATIO = 1.01
@@ -75,6 +77,16 @@ class DescribedGraph:
         """Logarithm of the number of edges."""
         return log(max(self.A.nnz / 2.0, 2.0))
 
+    @property
+    def code(self) -> Code:
+        """What was measured."""
+        return Code(self.dispersion, self.even)
+
+    def with_code(self, code: Code) -> DescribedGraph:
+        """The same graph under what was measured on it before."""
+        graph = self._with_even_degrees() if code.even and not self.even else self
+        return graph.with_dispersion(code.dispersion)
+
     def with_dispersion(self, dispersion: float) -> DescribedGraph:
         """The same graph under another dispersion."""
         other = DescribedGraph(self.A, self.simple, dispersion, self.even)
@@ -85,10 +97,14 @@ class DescribedGraph:
         """The graph with even degrees, if that makes the description of these clusters and of the degrees shorter."""
         if self.even or not self.simple:
             return self
-        other = DescribedGraph(self.A, True, self.dispersion, even=True)
-        vars(other).update(level=self.level._replace(masses=other.model.degrees), logs=self.logs)
+        other = self._with_even_degrees()
         shorter = other.candidate(labels).length + self._cost_of_evenness() < self.candidate(labels).length
         return other if shorter else self
+
+    def _with_even_degrees(self) -> DescribedGraph:
+        other = DescribedGraph(self.A, self.simple, self.dispersion, even=True)
+        vars(other).update(level=self.level._replace(masses=other.model.degrees), logs=self.logs)
+        return other
 
     def _cost_of_evenness(self) -> float:
         """Nats that degrees cost more as ends of edges spread evenly over all nodes than by their histogram.
@@ -180,6 +196,14 @@ class DescribedGraph:
         model = float(np.sum((within * squares) ** 2) + across**2 * (float(squares.sum()) ** 2 - float(np.sum(squares**2))))
         cross = float(np.sum(self.A.data * rates * degrees[rows] * degrees[self.A.indices]))
         return max(float(np.sum(self.A.data**2)) - 2.0 * cross + model, 1e-9 * T * self.unit) / T
+
+
+def merged_lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatArray:
+    """Description lengths of the clusters that are the nodes of a level, before the first merge of two and after each."""
+    count = len(level.masses)
+    divisions = (join(np.arange(count), pairs[:step]) for step in range(count))
+    sums = (cluster_sums(level, labels, int(labels.max()) + 1) for labels in divisions)
+    return np.array([graph.shortest(inside)[1] for inside in sums])
 
 
 def describe_graph(A: sp.csr_array) -> DescribedGraph:

@@ -233,11 +233,12 @@ def _measures(A: sp.csr_array, division: Division, aim: _LabelAim) -> dict[str, 
         "off_diagonal_performance": partial(performance, A, labels, diagonal=False),
         "modularity": partial(modularity, A, labels),
         "order": partial(_order, labels, held),
-        "hierarchy": partial(hierarchy_of, A, labels),
+        "hierarchy": partial(hierarchy_of, A, labels, division.code),
         "factors": partial(_factors, A, held),
         "label_proof": partial(label_certificate_of, A, labels, aim.statement, aim.effort),
         "label_statement": aim.statement,
         "alternatives": division.alternatives,
+        "code": division.code,
     }
 
 

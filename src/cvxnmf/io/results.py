@@ -41,6 +41,7 @@ from cvxnmf.results import (
     Solution,
     Status,
 )
+from cvxnmf.results.hierarchy import Code
 
 Result = Solution | Factorization | CPFactor | Partition
 #: Number of the format, raised when old files can no longer be read.
@@ -268,6 +269,8 @@ def _write_partition(result: Partition) -> Parts:
     parts = Parts(facts, arrays | {"A.shape": np.array(result.A.shape)})
     if result.alternatives:
         parts.arrays["alternatives"] = np.array(result.alternatives, dtype=np.float64)
+    if result.code:
+        facts["code"] = result.code._asdict()
     facts["solution"] = parts.include("solution", _write_solution(result.solution))
     if "factorization" in vars(result):
         facts["factorization"] = parts.include("factorization", _write_factorization(result.factorization))
@@ -306,10 +309,12 @@ def _read_partition(parts: Parts) -> Partition:
     kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": spectrum}
     factors = partial(factors_of, A, memberships)
     kept |= _read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels)
+    code = _read_code(parts.inside("code", parts.facts["code"])) if "code" in parts.facts else None
     kept |= numbers | {
+        "code": code,
         "alternatives": _read_alternatives(parts, n),
         "solution": solution,
-        "hierarchy": partial(hierarchy_of, A, labels),
+        "hierarchy": partial(hierarchy_of, A, labels, code),
     }
     found = Partition(nodes=tuple(nodes), A=A, **kept, factors=factors)
     if "factorization" in parts.facts:
@@ -336,6 +341,13 @@ def _read_alternatives(parts: Parts, n: int) -> tuple[tuple[int, float], ...]:
     known = pairs.shape[1] == 2 and np.isfinite(pairs).all() and np.isin(pairs[:, 0], np.arange(1, n + 1)).all()
     require(known, "its numbers of clusters are malformed")
     return tuple((int(k), float(length)) for k, length in pairs)
+
+
+def _read_code(parts: Parts) -> Code:
+    """What was measured to tell description lengths."""
+    even = parts.facts["even"]
+    require(isinstance(even, bool), "even is malformed")
+    return Code(parts.number("dispersion", 1e-12, 1e12), even)
 
 
 def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:

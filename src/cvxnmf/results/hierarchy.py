@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
+
+
+class Code(NamedTuple):
+    """What is measured on a graph to tell its description length: the dispersion, and whether nodes have even degrees."""
+
+    dispersion: float
+    even: bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results.factorization import Factorization, Level, OnDemand
-from cvxnmf.results.hierarchy import Hierarchy
+from cvxnmf.results.hierarchy import Code, Hierarchy
 from cvxnmf.results.solution import Solution
 from cvxnmf.results.status import Status
 
@@ -68,6 +68,8 @@ class Partition:
     alternatives : tuple of (int, float)
         Numbers of clusters of the candidates that were compared and the description length of the best of each, in nats less
         that of a single cluster, shortest first; empty if there was nothing to compare.
+    code : Code, optional
+        What was measured on the graph to tell description lengths, if they were compared.
     proved_labels : Certificate, optional
         The label certificate, if it was asked for with the partition.
     several_optimal : bool or None
@@ -102,6 +104,7 @@ class Partition:
     label_proof: Callable[[], Certificate] = field(repr=False)  # type: ignore[misc]
     label_statement: LabelStatement = field(repr=False)  # type: ignore[misc]
     alternatives: tuple[tuple[int, float], ...] = ()
+    code: Code | None = field(default=None, repr=False)
     proved_labels: Certificate | None = field(default=None, repr=False)
     several_optimal: bool | None = None
     other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
