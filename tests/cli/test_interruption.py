@@ -60,7 +60,7 @@ def test_a_signal_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait, 
         time.sleep(wait)
         process.send_signal(getattr(signal, number))
         out, err = process.communicate(timeout=60)
-    if wait < 0.5 and process.returncode < 0:  # before the program listens, the signal just ends it
+    if wait < 0.5 and (process.returncode < 0 or "cvxnmf" not in err):  # before the program begins, the signal just ends Python
         return
     assert process.returncode == 130
     assert out == ""
