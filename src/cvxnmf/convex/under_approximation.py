@@ -22,6 +22,8 @@ from cvxnmf.results import Point
 LARGEST_SCALING = 30.0
 #: Share of the largest curvature that every log-scaling is given.
 RIDGE = 1e-14
+#: A decrease below this share of the objective is rounding.
+ROUNDING = 1e-9
 #: The penalty of the alternating directions changes at iterations that are powers of this, so that it settles.
 SETTLING = 1.3
 
@@ -98,10 +100,13 @@ def _newton(
         decrease = -float(residual @ step)
         if decrease <= precision * mu:
             return v, True
-        length = 1.0
-        while not value(v + length * step) < here and length > 1e-10:
+        length, there = 1.0, value(v + step)
+        while not there < here and length > 1e-10:
             length *= 0.5
-        v, here = v + length * step, value(v + length * step)
+            there = value(v + length * step)
+        if not there < here:  # rounding hides what is left to gain
+            return v, decrease <= ROUNDING * abs(here)
+        v, here = v + length * step, there
     return v, False
 
 

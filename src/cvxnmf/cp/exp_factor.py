@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from cvxnmf import validation
 from cvxnmf.convex.cones import ConditionallyPSD
 from cvxnmf.cp.hadamard_exponential import Errors, Features, HadamardExponential
+from cvxnmf.cp.high_rank import data_centred_features
 from cvxnmf.cp.lattice import LARGEST_GRID_RANK, lattice_features
 from cvxnmf.cp.rank_two import rank_two_features
 from cvxnmf.cp.reduction import reduce_exactly, refit_weights
@@ -33,6 +34,8 @@ Groups = NDArray[np.intp]
 
 #: Exponentials of larger numbers, and their products, overflow.
 LARGEST_LOG = 300.0
+#: Above this rank a few rows are factored without a grid.
+LARGEST_SMALL_GRID_RANK = 4
 #: Features of a matrix, and ways to fewer of them, by name.
 FEATURES = {"lattice": lattice_features, "series": series_features, "rank-two": rank_two_features}
 REDUCTIONS = {"weights": refit_weights, "caratheodory": reduce_exactly}
@@ -85,10 +88,13 @@ def exp_factor(
 
 
 def factor_point(point: Point, tol: float, max_columns: int = 20_000) -> FloatArray:
-    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X, by the lattice; without a warning if it misses `tol`."""
-    groups = np.zeros(len(point.v), dtype=np.intp)
-    method = _Method("lattice", tol, None, max_columns)
-    return _factor_components(HadamardExponential(*point.halves()), groups, groups, method)[0].U
+    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X; without a warning if it misses `tol`.
+
+    Grids of a rank above 4 have thousands of points; bumps around the data then need fewer columns than X has rows.
+    """
+    target = HadamardExponential(*point.halves()).centre()
+    features = lattice_features if target.rank <= LARGEST_SMALL_GRID_RANK else data_centred_features
+    return features(target, tol, max_columns).left
 
 
 class _Method(NamedTuple):

@@ -75,7 +75,10 @@ class CliqueStages:
             raise NoStage(f"Stage {number} has nothing left to take: no {left}.")
         loss = LOSSES["mse"](R[np.ix_(nodes, nodes)], self.ignore_diagonal)
         cone = ConditionallyPSD(np.ones(len(nodes)))
-        found = best_scalings_below(loss, cone) if self.trace is None else best_point_below(loss, cone, self.trace)
+        if self.trace is None:
+            found = best_scalings_below(loss, cone)
+        else:
+            found = best_point_below(loss, cone, self.trace, 1e-2 * FACTOR_TOLERANCE)
         part = _nonnegative_factors(found.point)
         U = np.zeros((len(R), part.shape[1]))
         U[nodes] = part
