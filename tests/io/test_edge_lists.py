@@ -72,6 +72,17 @@ def test_a_header_may_be_asked_for_or_denied(tmp_path):
     assert read_graph(written(tmp_path, "h.csv", "who,whom\na,b\n"), header=True).nodes == ("a", "b")
 
 
+def test_a_table_of_many_columns_is_no_edge_list_unless_that_is_said(tmp_path):
+    rows = "\n".join("1,0,2,1,3" for _ in range(4))
+    for name, heading in (("words.csv", "w0,w1,w2,w3,w4\n"), ("plain.txt", "")):
+        path = written(tmp_path, name, heading + rows)
+        with pytest.raises(FileError, match="has 5 columns and is neither a square table nor clearly an edge list"):
+            read_graph(path)
+        assert len(read_graph(path, "edges").nodes) == 2
+    assert len(read_graph(written(tmp_path, "named.csv", f"source,target,a,b,c\n{rows}")).nodes) == 2
+    assert len(read_graph(written(tmp_path, "named.edges", rows)).nodes) == 2
+
+
 def test_columns_are_found_by_their_headings(tmp_path):
     graph = read_graph(written(tmp_path, "g.csv", "Weight,Type,Target,Source\n2,x,b,a\n3,x,c,b\n"))
     assert graph.nodes == ("a", "b", "c")

@@ -29,6 +29,8 @@ ENDS = (
 WEIGHTS = {"weight", "weights", "value", "w"}
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
+#: Ends, a weight and a time: more columns without headings may be a table of anything.
+MOST_COLUMNS = 4
 #: What lists of numbered nodes consist of.
 PLAIN = b"0123456789.eE,; \t\n"
 Numbers = NDArray[np.int64]
@@ -46,6 +48,8 @@ class Layout(NamedTuple):
     named: bool = False
     #: Number of the line of the header, if there is one.
     header: int | None = None
+    #: Whether the header calls the columns of names by well-known headings.
+    named_ends: bool = False
 
     def notes(self) -> list[str]:
         """What there is to say about the layout."""
@@ -65,18 +69,30 @@ class Edges(NamedTuple):
 
 
 def read_edges(
-    source: Source, separator: str | None = None, header: bool | None = None, weights: bool = True, *, large: int = LARGE
+    source: Source,
+    separator: str | None = None,
+    header: bool | None = None,
+    weights: bool = True,
+    *,
+    sure: bool = True,
+    large: int = LARGE,
 ) -> GraphFile:
     """Read an edge list; names come in the order in which they first occur.
 
     A blank as separator stands for any blanks and tabs. If `header` is None, the first data line is a header if it uses
     well-known headings, or if it alone has words where all other lines have numbers. Weights are read from the column called so
-    in a header, else from a third column of numbers. From `large` bytes on, regular lists are parsed as a whole.
+    in a header, else from a third column of numbers. From `large` bytes on, regular lists are parsed as a whole. Unless it is
+    `sure` that this is an edge list, many columns without well-known headings are refused: they may be a table of anything.
     """
     comments: list[int] = []
     pieces = separated.data_pieces(source, comments)
     first = separated.first_piece(source, pieces, "a file with at least one edge")
     layout = _layout(source, _without_dictionaries(first), separator, header, weights)
+    if not (sure or layout.named_ends) and layout.width > MOST_COLUMNS:
+        source.refuse(
+            f"has {layout.width} columns and is neither a square table nor clearly an edge list; call two of its columns source "
+            "and target, or say --format edges if the first two are the ends of edges."
+        )
     notes = layout.notes()
     if layout.header is not None:
         first = Piece(first.numbers[1:], first.lines[1:])
@@ -129,7 +145,8 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     elif named is not None and width > 2:
         tail, head = [index for index in range(width) if index != named][:2]
     column = column if named is None else named
-    return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0])
+    known = first is not None and second is not None
+    return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0], known)
 
 
 def _columns_by_content(rows: Sequence[Sequence[str]], width: int) -> tuple[int, int, int | None]:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from cvxnmf.io import arrays, edge_lists, networks, results, tables
 from cvxnmf.io.adjacency import GraphFile
-from cvxnmf.io.formats import WORDS, recognise_format
+from cvxnmf.io.formats import ENDINGS, WORDS, recognise_format
 from cvxnmf.io.matrix_market import read_mtx
 from cvxnmf.io.parquet import text_of_parquet
 from cvxnmf.io.separated import SEPARATORS, data_pieces, find_separator, split_lines
@@ -73,7 +73,8 @@ def read_graph(
     if kind == "edges":
         square = None if format else _square_table(source, cut, header)
         if square is None:
-            return edge_lists.read_edges(source, cut, header, weights)._replace(origin=WORDS[kind])
+            sure = bool(format) or source.ending in ENDINGS
+            return edge_lists.read_edges(source, cut, header, weights, sure=sure)._replace(origin=WORDS[kind])
         note = f"The table is read as an adjacency matrix of {len(square.A)} nodes; --format edges reads it as an edge list."
         return _as_graph(source, square._replace(notes=(*square.notes, note)), weights)
     return _as_graph(source, _matrix(source, kind, cut, header), weights)
