@@ -31,6 +31,7 @@ from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
 from cvxnmf.certificates.sparse_divergence import prove_sparse_ky_fan
 from cvxnmf.certificates.squared_error import dual_bound, gram_energy
 from cvxnmf.certificates.statement import ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_count
+from cvxnmf.certificates.streamed_divergence import prove_streamed_ky_fan
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +202,9 @@ def of_divergence(bound: Callable[[Array, int, Witness], Bound]) -> Callable[[An
 
 
 def prove_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bound of the witness y, a matrix, or given on the entries of sparse data."""
+    """The bound of the witness y: a matrix, given on the entries of sparse data, or computed from them by a rule."""
+    if "directions" in witness:
+        return prove_streamed_ky_fan(A, statement, witness)
     sparse = "y" in witness and np.ndim(witness["y"]) == 1
     dense = functools.partial(ky_fan_bound, symmetric=statement.symmetric)
     return (prove_sparse_ky_fan if sparse else of_divergence(dense))(A, statement, witness)

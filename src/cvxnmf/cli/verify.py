@@ -22,7 +22,8 @@ def add(commands: Any) -> None:
         "verify",
         run,
         help="certify anybody's nonnegative factors, or clusters",
-        description="Compute the loss of given factors, and a bound that no factorisation of their rank can beat; "
+        description="Compute the loss of given factors, and a bound that no factorisation of their rank can beat, "
+        "and say whether no others have their product; "
         "with --objective the quality of given clusters of a graph, and a bound that no partition can beat.",
         epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
     )
@@ -49,6 +50,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, certify, write and print."""
+    from cvxnmf.certificates import factor_uniqueness
     from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
@@ -61,11 +63,14 @@ def run(options: argparse.Namespace) -> int:
     work = lambda: verify(A, U, V, options.loss, options.effort, **scale)  # noqa: E731
     certificate = progress.run(options.data, work, options.tol_gap or 0.0)
     _save(certificate, options)
+    unique = factor_uniqueness(U, U if V is None else V)
     if options.json:
         facts = {"rows": A.shape[0], "columns": A.shape[1], "n_components": certificate.statement["n_components"]}
-        output.print_json(facts | {"loss": options.loss} | output.certificate_facts(certificate))
+        facts |= {"loss": options.loss, "uniqueness": {"status": unique.status, "reason": unique.reason}}
+        output.print_json(facts | output.certificate_facts(certificate))
     else:
         output.print_certificate(certificate)
+        print(f"Are these the only factors of their product? {unique.status.capitalize()}: {unique.reason}")
     return exit_code(certificate.relative_gap, options.tol_gap)
 
 

@@ -32,6 +32,7 @@ from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.rectangle_bounds import rectangle_bounds
 from cvxnmf.nmf.sparse_divergence_bounds import sparse_divergence_bounds
 from cvxnmf.nmf.squared_error_bounds import squared_error_bounds
+from cvxnmf.nmf.streamed_divergence_bounds import streamed_divergence_bounds
 from cvxnmf.nmf.weighted_bounds import weighted_bounds
 
 #: Up to this relative gap a result is called globally optimal.
@@ -53,8 +54,8 @@ def rank_certificate(
     """The best certificate of the value, the loss of a factorisation with k components, that the effort allows.
 
     The effort counts singular value decompositions; left out, as many are taken as pay, and sparse data are not made dense unless
-    they are small. Data in row chunks take the singular values alone. If symmetric, the bound is about ``UU'``; with the scaling
-    "degree", value and bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
+    they are small. Data in row chunks take singular values, or a rule learnt from some rows. If symmetric, the bound is about
+    ``UU'``; with the scaling "degree", value and bound are of ``sum (A - UU')_ij^2 / (d_i d_j)``.
     """
     statement = RankStatement(loss, k, symmetric, scaling)
     with np.errstate(all="ignore"):  # values are tested for being finite
@@ -115,17 +116,15 @@ def _zero_and_bounds(
 def _(
     A: ChunkedMatrix, statement: RankStatement, value: float, effort: int | None, limits: Limits
 ) -> tuple[Found, Iterator[Found]]:
-    """Of row chunks what the singular values tell."""
-    return Found("zero", {}, certificates.Proof(0.0, True, find_loss(statement.loss).scale(ChunkedData(A)))), _chunked_bounds(
-        A, statement
-    )
+    """Of row chunks what the singular values tell, or a rule for the dual points of rows."""
+    seek = CHUNKED_BOUNDS.get(statement.loss)
+    found = iter(()) if seek is None or statement.n_components >= min(A.shape) else seek(A, statement, limits)
+    return Found("zero", {}, certificates.Proof(0.0, True, find_loss(statement.loss).scale(ChunkedData(A)))), found
 
 
-def _chunked_bounds(A: ChunkedMatrix, statement: RankStatement) -> Iterator[Found]:
+def _chunked_tails(A: ChunkedMatrix, statement: RankStatement, limits: Limits) -> Iterator[Found]:
     """The tail of the singular values, from the Gram matrix of either side, rigorous, or else from a few leading vectors."""
     k = statement.n_components
-    if statement.loss not in SPECTRAL or k >= min(A.shape):
-        return
     with single_thread(min(A.shape)):
         if A.gram_fits and A.shape[0] >= A.shape[1]:
             yield Found("tail", {}, gram_tail(A.gram(), A.energy, A.max(), A.shape[0], statement))
@@ -144,6 +143,8 @@ BOUNDS: dict[str, list[Callable[[Goal], Iterator[Found]]]] = {
 }
 #: Losses that are bounded by singular values.
 SPECTRAL = {"mse"}
+#: Who seeks bounds of data in row chunks, by loss.
+CHUNKED_BOUNDS = {"mse": _chunked_tails, "kl": streamed_divergence_bounds}
 
 
 def proved_message(message: str, certificate: Certificate) -> str:

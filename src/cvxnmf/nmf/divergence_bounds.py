@@ -65,17 +65,37 @@ def ky_fan_point(A: FloatArray, k: int, symmetric: bool, steps: int) -> FloatArr
     In ``G = uv' y`` and over the sum of A, the bound is ``sum P log G - <uv', G>`` less the sum of the ``k - 1`` largest singular
     values of G beside u and v. The first part is maximised entry by entry, the second by its singular values.
     """
-    P = A / A.sum()
-    u, v = np.sqrt(P.sum(axis=1)), np.sqrt(P.sum(axis=0))
-    base = np.outer(u, v)
-    V = 0.5 * (P / base + base)
+    splitting = Splitting(A, k, symmetric)
     with single_thread(min(A.shape)):
         for _ in range(steps):
-            G = entries_maximised(V, P, base)
-            V -= G  # V + (reflected - drawn) - G with the reflection 2G - V
-            reflected = G - V
-            V = reflected - _leading_part(_beside(reflected, u, v), k - 1, symmetric) + V
-    return np.asarray(entries_maximised(V, P, base) / base)
+            splitting.step()
+    return np.asarray(splitting.entries() / splitting.base)
+
+
+class Splitting:
+    """Steps between the entries of G and its singular values beside u and v, for data without empty rows and columns."""
+
+    def __init__(self, A: FloatArray, k: int, symmetric: bool) -> None:
+        self.P, self.k, self.symmetric = A / A.sum(), k, symmetric
+        self.u, self.v = np.sqrt(self.P.sum(axis=1)), np.sqrt(self.P.sum(axis=0))
+        self.base = np.outer(self.u, self.v)
+        self.V = 0.5 * (self.P / self.base + self.base)
+
+    def entries(self) -> FloatArray:
+        """The G that entries want."""
+        return entries_maximised(self.V, self.P, self.base)
+
+    def beside(self, M: FloatArray) -> FloatArray:
+        """``(I - uu') M (I - vv')``."""
+        M = M - np.outer(self.u, self.u @ M)
+        return M - np.outer(M @ self.v, self.v)
+
+    def step(self) -> None:
+        """One decomposition."""
+        G = self.entries()
+        self.V -= G  # V + (reflected - drawn) - G with the reflection 2G - V
+        reflected = G - self.V
+        self.V = reflected - _leading_part(self.beside(reflected), self.k - 1, self.symmetric) + self.V
 
 
 def entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatArray:
@@ -85,12 +105,6 @@ def entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatAr
     low = b <= 0
     G[low] = STEP * P[low] / (np.sqrt(b[low] ** 2 + STEP * P[low]) - b[low] + np.finfo(np.float64).tiny)
     return G
-
-
-def _beside(M: FloatArray, u: FloatArray, v: FloatArray) -> FloatArray:
-    """``(I - uu') M (I - vv')``."""
-    M = M - np.outer(u, u @ M)
-    return M - np.outer(M @ v, v)
 
 
 def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:

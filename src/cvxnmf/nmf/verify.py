@@ -45,9 +45,9 @@ def verify(
         ``||A - UV'||^2`` (no half), or Kullback-Leibler, whose bound is close where few components explain much; or another beta
         divergence by its number, see :func:`classical_nmf`, for which no bound better than 0 is known.
     effort : int, optional
-        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so do data in
-        row chunks. Left out, as many as pay, at most 150, and sparse data are not made dense unless they are small: their
-        largest singular values are found by Lanczos iterations, which is not rigorous.
+        Most singular value decompositions to spend on the bound; 0 takes the singular values of A alone, and so does squared
+        error of data in row chunks. Left out, as many as pay, at most 150, and sparse data are not made dense unless they are
+        small: their largest singular values are found by Lanczos iterations, which is not rigorous.
     weights : array-like of shape (m,) or (m, n), optional
         Weights of the rows or of the entries in the loss, see :func:`classical_nmf`; data in memory and factors U and V only.
     memory_limit, client
