@@ -73,7 +73,7 @@ def test_a_header_may_be_asked_for_or_denied(tmp_path):
 
 
 def test_a_table_of_many_columns_is_no_edge_list_unless_that_is_said(tmp_path):
-    rows = "\n".join("1,0,2,1,3" for _ in range(4))
+    rows = "\n".join("1,0,2,1,3" for _ in range(9))
     for name, heading in (("words.csv", "w0,w1,w2,w3,w4\n"), ("plain.txt", "")):
         path = written(tmp_path, name, heading + rows)
         with pytest.raises(FileError, match="has 5 columns and is neither a square table nor clearly an edge list"):
