@@ -136,7 +136,7 @@ def random_cuts(rng, n, cases=1):
     nodes = np.concatenate([rng.choice(n, length, replace=False) for length in lengths])
     signs = rng.choice([-3, -2, -1, 1, 2], len(nodes))
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    return Cuts(starts, nodes, signs, rng.integers(0, 9, len(lengths)), rng.integers(0, cases, len(lengths)))
+    return Cuts(starts, nodes, signs, rng.integers(0, 9, len(lengths)), rng.integers(-1, cases, len(lengths)))
 
 
 def arrays(cuts):

@@ -253,7 +253,10 @@ class LabelBounds:
         if n <= LINEAR:
             self.by_cuts()
         if not self.closed and n > SEMIDEFINITE:
-            self.by_packing() if not self.objective.beta else self.by_currents()
+            if self.objective.beta:
+                self.by_currents()
+            else:
+                self.by_packing()
         if not self.closed and in_reach and (n > SEMIDEFINITE or (edges <= SPARSE * n and n > LINEAR)):
             self.by_routing()
         if not self.closed and n <= SEMIDEFINITE:
