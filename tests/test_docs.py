@@ -1,12 +1,14 @@
 """The pages: code runs and prints what stands below it, commands are understood, links lead somewhere, the site can be built."""
 
 import ast
+import inspect
 import re
 import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import xml.etree.ElementTree as xml
 from contextlib import redirect_stdout
 from io import StringIO
@@ -155,3 +157,20 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert len(pages) >= 40
     outside = re.compile(r"""<(?:script|link|img|source)[^>]+(?:src|href|srcset)="(?:https?:)?//""")
     assert [page.name for page in pages if outside.search(text(page))] == []
+
+
+def test_the_recipe_of_conda_needs_what_the_package_needs():
+    project = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]
+    listed = re.findall(r"^    - (\S+ >=\S+)$", text(ROOT / "recipe/meta.yaml"), re.MULTILINE)
+    needed = [requirement.replace(">=", " >=") for requirement in project["dependencies"]]
+    assert set(needed) <= set(listed)
+    assert f"python {project['requires-python']}" in listed
+
+
+def test_every_function_of_the_reference_has_an_example():
+    import cvxnmf
+
+    functions = [getattr(cvxnmf, name) for name in cvxnmf.__all__] + [
+        getattr(module, name) for module in (cvxnmf.plots, cvxnmf.report) for name in module.__all__
+    ]
+    assert [made.__name__ for made in functions if inspect.isfunction(made) and ">>>" not in made.__doc__] == []

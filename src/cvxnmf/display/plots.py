@@ -41,6 +41,13 @@ def figure1(A: Any, order: Any, labels: Any = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> found = cvxnmf.partition(A, 2)
+    >>> figure = cvxnmf.plots.figure1(A, found.order, found.labels)
     """
     matrix = sp.coo_array(A)
     n = matrix.shape[0]
@@ -94,6 +101,13 @@ def gap_closing(history: Sequence[Iterate], bound: float | None = None) -> Figur
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A), method="projected-gradient")
+    >>> figure = cvxnmf.plots.gap_closing(solution.history)
     """
     steps, bounds = charts.drawable_steps(history, math.nan if bound is None else bound)
     figure, (left, right) = charts.new_figure(8.4, 3.2, columns=2)
@@ -114,6 +128,12 @@ def spectrum(partition: Partition) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> figure = cvxnmf.plots.spectrum(cvxnmf.partition(A, 2))
     """
     figure, (axes,) = charts.new_figure(6.4, 3.6)
     charts.draw_spectrum(axes, partition)
@@ -132,6 +152,12 @@ def memberships(partition: Partition) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> figure = cvxnmf.plots.memberships(cvxnmf.partition(A, 2))
     """
     k = partition.n_clusters
     figure, (axes,) = charts.new_figure(8.4, min(1.6 + 0.26 * k, 9.0))
@@ -157,6 +183,12 @@ def graph(partition: Partition) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> figure = cvxnmf.plots.graph(cvxnmf.partition(A, 2))
     """
     spots, edges = spring_positions(partition.A, partition.labels), EdgeList.of(partition)
     tall = float(np.ptp(spots[:, 1]) / max(np.ptp(spots[:, 0]), 1e-9))
@@ -228,6 +260,13 @@ def ranks(choice: RankChoice) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> rng = np.random.default_rng(0)
+    >>> counts = rng.poisson(9 * rng.gamma(0.5, size=(20, 2)) @ rng.gamma(0.5, size=(2, 15)))
+    >>> figure = cvxnmf.plots.ranks(cvxnmf.choose_rank(counts, [1, 2, 3]))
     """
     figure, panels = charts.new_figure(10.5, 3.2, columns=3)
     charts.draw_ranks(panels, choice)

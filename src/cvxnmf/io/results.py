@@ -96,6 +96,15 @@ def load(path: str | PathLike[str]) -> Any:
     Returns
     -------
     Solution, Factorization, CPFactor or Partition
+
+    Examples
+    --------
+    >>> import os, tempfile, cvxnmf
+    >>> result = cvxnmf.factorize([[2.0, 1.0], [1.0, 3.0]], 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cvxnmf.save(result, os.path.join(folder, "result.npz"))
+    ...     cvxnmf.load(os.path.join(folder, "result.npz")).value == result.value
+    True
     """
     if not isinstance(path, str | PathLike):
         validation.refuse(f"A path is needed to load a result, not {path!r}.")

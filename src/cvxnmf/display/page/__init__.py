@@ -70,6 +70,14 @@ def html(
         Whether the page of a partition tells what is proved about its factors.
     shape : pair of int or None
         Height and width of an image, where the components of a factorisation are images.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> page = cvxnmf.report.html(cvxnmf.partition(A, 2), title="Two blocks")
+    >>> "<h1>Two blocks</h1>" in page
+    True
     """
     require_packages()
     if isinstance(result, Partition):
