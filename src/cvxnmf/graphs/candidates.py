@@ -2,7 +2,8 @@
 
 Ascents of the modularity at several resolutions, and of the description length from single nodes, give first partitions; mean
 field of the planted partition moves many nodes at once where single moves are stuck; then moves shorten the description, and the
-best candidate is recombined with the others.
+best candidate is recombined with the others. A large graph has one candidate: nodes are merged, a few visits to each move them,
+and one ascent shortens the description, which takes about as long as reading each edge a hundred times.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import scipy.sparse as sp
 from cvxnmf.graphs.block_model import RateModel, Stopping
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph, merged_lengths
 from cvxnmf.graphs.merges import join, merge_order
-from cvxnmf.graphs.moves import Labels, aggregate, level_of, renumber
+from cvxnmf.graphs.moves import Effort, Labels, aggregate, level_of, renumber
 from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
 from cvxnmf.graphs.score import Score
+
+#: Stored entries beyond which a graph is large.
+LARGE = 4_000_000
 
 
 class Search(NamedTuple):
@@ -37,12 +41,15 @@ class Search(NamedTuple):
     recombined: int
 
 
-#: From thorough to quick; an ascent of a graph with millions of edges takes seconds.
-SEARCHES = (
-    Search(400_000, (1.0, 1.5, 2.5, 4.0), True, 100, 4, 6, 12),
-    Search(4_000_000, (1.0, 4.0), True, 2, 4, 6, 12),
-    Search(np.inf, (1.0, 4.0), False, 1, 1, 2, 0),
-)
+#: From thorough to quick; graphs of more entries than these are large.
+SEARCHES = (Search(400_000, (1.0, 1.5, 2.5, 4.0), True, 100, 4, 6, 12), Search(LARGE, (1.0, 4.0), True, 2, 4, 6, 12))
+#: What is done with a start.
+CONTINUED = Search(np.inf, (), False, 1, 1, 2, 0)
+#: On large graphs: the resolution of first clusters; ascents from single nodes, of clusters as they are, with their parts.
+FIRST_RESOLUTION = 4.0
+FROM_NODES, AS_THEY_ARE, WITH_PARTS = Effort(4, largest=50_000), Effort(3, divide=False), Effort(2)
+#: Times that rates are measured anew on large graphs.
+LARGE_POLISHES = 3
 #: Entries times clusters up to which mean field is affordable.
 MEAN_FIELD_WORK = 40_000_000
 #: Clusters of the best candidate that are merged step by step.
@@ -66,12 +73,14 @@ def affordable(graph: DescribedGraph, k: int) -> bool:
 
 
 def best_candidates(
-    graph: DescribedGraph, baseline: Labels, start: Labels | None = None
+    graph: DescribedGraph, baseline: Labels, start: Labels | None = None, large: int = LARGE
 ) -> tuple[DescribedGraph, list[Candidate]]:
     """Candidates by rising description length, none longer than the baseline; the graph with the dispersion that they leave.
 
-    With a start only that is improved.
+    With a start only that is improved. Of a graph with more than `large` entries there is one candidate.
     """
+    if graph.A.nnz > large:
+        return _of_large_graph(graph, baseline, _merged_nodes(graph) if start is None else start)
     if start is not None:
         return _from_start(graph, baseline, start)
     first = _first_partitions(graph)
@@ -98,10 +107,32 @@ def best_candidates(
 
 def _from_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
     """The same of one start: its dispersion and degrees are measured, and it is improved quickly."""
-    if int(start.max()) > 0:
-        graph = graph.with_dispersion(graph.weight_dispersion(start)).with_fitting_degrees(start)
-        graph = graph.with_dispersion(max(1.0, graph.tied_edges(start)) * graph.dispersion)
-    return graph, _improve(graph, [start, split_clusters(graph, start)], baseline, SEARCHES[-1])
+    graph = _measured(graph, start)
+    return graph, _improve(graph, [start, split_clusters(graph, start)], baseline, CONTINUED)
+
+
+def _measured(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
+    """The graph with the dispersion and the degrees that these clusters leave."""
+    if int(labels.max()) == 0:
+        return graph
+    graph = graph.with_dispersion(graph.weight_dispersion(labels)).with_fitting_degrees(labels)
+    return graph.with_dispersion(max(1.0, graph.tied_edges(labels)) * graph.dispersion)
+
+
+def _merged_nodes(graph: DescribedGraph) -> Labels:
+    """First clusters of a large graph: single nodes merged at a fine resolution, then moved."""
+    score = graph.modularity_score(FIRST_RESOLUTION)
+    merged = graph.ascent(score, FROM_NODES)(np.arange(graph.A.shape[0]))
+    return graph.ascent(score, AS_THEY_ARE)(merged)
+
+
+def _of_large_graph(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
+    """The start improved by one ascent, and by moves at the rates, dispersion and degrees that are measured after it."""
+    start, rates = common_parts(start, baseline), RateModel.PER_CLUSTER
+    found = shorten(graph, start, rates, 1, WITH_PARTS)
+    graph = _measured(graph, found.labels)
+    found = shorten(graph, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE)
+    return graph, sorted([graph.candidate(baseline), graph.candidate(found.labels)], key=lambda candidate: candidate.length)
 
 
 def _first_partitions(graph: DescribedGraph) -> list[Labels]:
@@ -180,14 +211,20 @@ def mean_field_labels(graph: DescribedGraph, labels: Labels) -> Labels:
     return np.asarray(renumber(np.argmax(q, axis=1).astype(np.int64)))
 
 
-def shorten(graph: DescribedGraph, labels: Labels, rates: RateModel, times: int) -> Candidate:
+def shorten(
+    graph: DescribedGraph,
+    labels: Labels,
+    rates: RateModel,
+    times: int,
+    effort: Effort = Effort(),  # noqa: B008  # immutable
+) -> Candidate:
     """The candidate that moves at ever new rates lead to, as long as the description becomes shorter."""
     best = graph.candidate(labels, rates)
     for _ in range(times):
         score = graph.score(best.labels, rates)
         if score is None:
             break
-        better = graph.candidate(graph.ascent(score)(best.labels), rates)
+        better = graph.candidate(graph.ascent(score, effort)(best.labels), rates)
         if better.length > best.length - 1e-6:
             break
         best = better

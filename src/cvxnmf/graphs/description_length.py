@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from cvxnmf.graphs.block_model import PlantedPartition, RateModel
 from cvxnmf.graphs.merges import join
-from cvxnmf.graphs.moves import Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
+from cvxnmf.graphs.moves import Effort, Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
 from cvxnmf.graphs.multilevel import Ascent
 from cvxnmf.graphs.score import EXACT, Score, once_at_most
 from cvxnmf.linalg.arrays import FloatArray
@@ -120,7 +120,7 @@ class DescribedGraph:
 
     def sums(self, labels: Labels) -> Sums:
         """What lies inside the clusters 0, 1, ... of these labels."""
-        return cluster_sums(self.level, np.ascontiguousarray(labels, dtype=np.int64), int(labels.max()) + 1)
+        return np.asarray(cluster_sums(self.level, np.ascontiguousarray(labels, dtype=np.int64), int(labels.max()) + 1))
 
     def candidate(self, labels: Any, rates: RateModel | None = None) -> Candidate:
         """Labels with their description length, under the model of the two that makes it shorter."""
@@ -134,12 +134,12 @@ class DescribedGraph:
 
     def _length(self, sums: Sums, rates: RateModel) -> float:
         own, facts = rates is RateModel.PER_CLUSTER, (self.model.total, self.dispersion, self.log_edges)
-        return float(_length(sums, self.logs, *facts, own, self.simple)) if len(sums.masses) > 1 else 0.0
+        return float(_length(sums, self.logs, *facts, own, self.simple)) if len(sums) > 1 else 0.0
 
     def score(self, labels: Labels, rates: RateModel) -> Score | None:
         """What moves raise to shorten the description, at the rates of these labels; None if clusters are not denser inside."""
         sums, T = self.sums(labels), self.model.total
-        k, inside, pairs = len(sums.masses), float(sums.edges.sum()), float(np.sum(sums.masses**2))
+        k, inside, pairs = len(sums), float(sums["edges"].sum()), float(np.sum(sums["masses"] ** 2))
         across = max(T - inside, 0.5 * self.unit) / max(T * T - pairs, 1e-12 * T * T)
         charge = log(max(self.A.shape[0] - k, 1) / k)
         simple = float(self.simple) / self.dispersion
@@ -165,9 +165,9 @@ class DescribedGraph:
         """Modularity, in units of the mean weight."""
         return Score(1.0 / self.unit, resolution / (self.model.total * self.unit))
 
-    def ascent(self, score: Score) -> Ascent:
+    def ascent(self, score: Score, effort: Effort = Effort()) -> Ascent:  # noqa: B008  # an immutable tuple
         """Ascents of a score on this graph."""
-        return Ascent(self.level, score, self.logs, LEAST_GAIN)
+        return Ascent(self.level, score, self.logs, LEAST_GAIN, effort=effort)
 
     def tied_edges(self, labels: Labels) -> float:
         """How many edges hang together in the clusters: what closed triangles multiply the dispersion with.
@@ -188,8 +188,9 @@ class DescribedGraph:
         if self.simple:
             return 1.0
         sums, T, degrees = self.sums(labels), self.model.total, self.model.degrees
-        across = max(T - float(sums.edges.sum()), 0.0) / max(T * T - float(np.sum(sums.masses**2)), 1e-12 * T * T)
-        within = sums.edges / np.maximum(sums.masses**2, 1e-300)
+        edges, pairs = sums["edges"], sums["masses"] ** 2
+        across = max(T - float(edges.sum()), 0.0) / max(T * T - float(np.sum(pairs)), 1e-12 * T * T)
+        within = edges / np.maximum(pairs, 1e-300)
         rows, own = self.model.rows, labels[self.model.rows]
         rates = np.where(own == labels[self.A.indices], within[own], across)
         squares = np.bincount(labels, degrees**2, len(within))
@@ -217,26 +218,26 @@ def describe_graph(A: sp.csr_array) -> DescribedGraph:
 
 
 @compile_with(**EXACT)
-def _length(sums: Sums, logs: Any, total: float, dispersion: float, log_edges: float, own: bool, simple: bool) -> float:
+def _length(sums: Any, logs: Any, total: float, dispersion: float, log_edges: float, own: bool, simple: bool) -> float:
     """The description length of at least two clusters."""
-    k, n = len(sums.masses), int(np.sum(sums.sizes))
-    inside, pairs = np.sum(sums.edges), np.sum(sums.masses * sums.masses)
+    k, n = len(sums), int(np.sum(sums["sizes"]))
+    inside, pairs = np.sum(sums["edges"]), np.sum(sums["masses"] * sums["masses"])
     cost = logs[n] + logs[n - 1] - logs[k - 1] - logs[n - k] + np.log(n) + 0.5 * log_edges * (k if own else 1)
     for r in range(k):
-        cost -= logs[sums.sizes[r]]
+        cost -= logs[sums[r].sizes]
     if inside * total <= pairs:  # clusters that are no denser inside explain nothing
         return float(cost)
     likelihood = _entropy(total - inside, total - pairs / total)
     if own:
         for r in range(k):
-            likelihood += _entropy(sums.edges[r], sums.masses[r] ** 2 / total)
+            likelihood += _entropy(sums[r].edges, sums[r].masses ** 2 / total)
     else:
         likelihood += _entropy(inside, pairs / total)
     likelihood, places = 0.5 * likelihood, 0.5 * n * (n - 1.0)
     once = -once_at_most(total, places)
     for r in range(k):
-        within = 0.5 * sums.sizes[r] * (sums.sizes[r] - 1.0)
-        once += once_at_most(sums.edges[r], within)
+        within = 0.5 * sums[r].sizes * (sums[r].sizes - 1.0)
+        once += once_at_most(sums[r].edges, within)
         places -= within
     once += once_at_most(total - inside, places)
     return float(cost - (likelihood + (once if simple else 0.0)) / dispersion)

@@ -73,7 +73,9 @@ def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
         score = graph.score(best.labels, best.rates)
         if score is None:
             break
-        labels = move_nodes(graph.level, score, graph.logs, best.labels.copy(), order, LEAST_GAIN, best.n_clusters, True)
+        labels = move_nodes(
+            graph.level, score, graph.logs, best.labels.astype(np.int32), order, LEAST_GAIN, best.n_clusters, True
+        )
         better = graph.candidate(labels)
         if better.length > best.length - 1e-6:
             break

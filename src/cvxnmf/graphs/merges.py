@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.graphs.moves import Labels, Level, aggregate, renumber
+from cvxnmf.graphs.moves import Labels, Level, aggregate, renumber, weight
 from cvxnmf.graphs.score import EXACT, Score, gain
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
@@ -62,7 +62,7 @@ def merge_order(level: Level, score: Score, logs: Any) -> Any:
     links, alive = np.zeros((n, n)), np.ones(n, np.bool_)
     for a in range(n):
         for p in range(level.indptr[a], level.indptr[a + 1]):
-            links[a, level.indices[p]] += level.weights[p]
+            links[a, level.indices[p]] += weight(level, p)
     level = Level(*level[:3], level.masses.copy(), level.loops.copy(), level.counts.copy())
     highest, partners = np.full(n, -np.inf), np.full(n, -1)
     for a in range(n):
@@ -96,7 +96,7 @@ def _mutual_pairs(level: Level, score: Score, logs: Any) -> Any:
     highest, partners = np.full(n, -np.inf), np.full(n, -1)
     for a in range(n):
         for p in range(level.indptr[a], level.indptr[a + 1]):
-            worth = _merge_gain(level, score, logs, a, level.indices[p], level.weights[p])
+            worth = _merge_gain(level, score, logs, a, level.indices[p], weight(level, p))
             if worth > highest[a]:
                 highest[a], partners[a] = worth, level.indices[p]
     chosen = [a for a in range(n) if partners[a] > a and partners[partners[a]] == a]

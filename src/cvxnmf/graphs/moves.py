@@ -21,29 +21,47 @@ from cvxnmf.linalg.compiled import compile_with
 Labels = NDArray[np.int64]
 #: Visits per node after which moves end; rounding could let a few nodes go round for ever.
 MOST_VISITS = 60
+#: Spreads the numbers of clusters over a table.
+SPREAD = 40503
 
 
 class Level(NamedTuple):
-    """A graph for moves: weights of ordered pairs of different nodes in compressed rows.
+    """A graph for moves: weights of ordered pairs of different nodes in compressed rows, a single one if all are alike.
 
     Of each node there is its mass, the weight of ordered pairs that lie inside it, and how many nodes of the first graph it is.
     """
 
     indptr: Labels
-    indices: Labels
+    indices: NDArray[np.int32]
     weights: FloatArray
     masses: FloatArray
     loops: FloatArray
     counts: Labels
 
 
-class Sums(NamedTuple):
-    """Of each cluster the weight inside it, its mass, its nodes of the first graph, and its nodes of this level."""
+class Effort(NamedTuple):
+    """How thorough an ascent is: visits per node and level, whether clusters are divided into parts, and the largest level.
 
-    edges: FloatArray
-    masses: FloatArray
-    sizes: Labels
-    members: Labels
+    On levels of more nodes, all of them alone at the start, nodes are merged once and do not move.
+    """
+
+    visits: int = MOST_VISITS
+    divide: bool = True
+    largest: int = 2**31
+
+
+#: Of each cluster the weight inside it, its mass, its nodes of the first graph, and its nodes of this level, side by side.
+SUMS = np.dtype([("edges", np.float64), ("masses", np.float64), ("sizes", np.int64), ("members", np.int64)], align=True)
+Sums = NDArray[np.void]
+
+
+class Near(NamedTuple):
+    """Clusters of the neighbours of a node and the weights that join it to them; a small table by their numbers finds them."""
+
+    clusters: NDArray[np.int32]
+    links: FloatArray
+    places: NDArray[np.int32]
+    table: NDArray[np.int32]
 
 
 def level_of(A: Any, masses: FloatArray) -> Level:
@@ -55,9 +73,10 @@ def level_of(A: Any, masses: FloatArray) -> Level:
         off = coordinates.row != coordinates.col
         A = sp.csr_array((coordinates.data[off], (coordinates.row[off], coordinates.col[off])), shape=A.shape)
     A.sort_indices()
-    ones = np.ones(len(masses), dtype=np.int64)
-    pointers, weights = (A.indptr.astype(np.int64), A.indices.astype(np.int64)), A.data.astype(np.float64)
-    return Level(*pointers, weights, np.ascontiguousarray(masses, dtype=np.float64), loops, ones)
+    alike = len(A.data) > 1 and float(A.data.min()) == float(A.data.max())
+    weights = (A.data[:1] if alike else A.data).astype(np.float64)
+    facts = (np.ascontiguousarray(masses, dtype=np.float64), loops, np.ones(len(masses), dtype=np.int64))
+    return Level(A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), weights, *facts)
 
 
 def log_factorials(n: int) -> FloatArray:
@@ -66,111 +85,140 @@ def log_factorials(n: int) -> FloatArray:
 
 
 @compile_with(**EXACT)
-def cluster_sums(level: Level, labels: Any, count: int) -> Sums:
+def weight(level: Level, place: int) -> float:
+    """The weight of a stored pair."""
+    return float(level.weights[place] if len(level.weights) > 1 else level.weights[0])
+
+
+@compile_with(**EXACT)
+def cluster_sums(level: Level, labels: Any, count: int) -> Any:
     """What lies inside the clusters 0, ..., count - 1."""
-    sums = Sums(np.zeros(count), np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64))
+    sums = np.zeros(count, SUMS)
     for i in range(len(labels)):
         a = labels[i]
-        sums.edges[a] += level.loops[i]
-        sums.masses[a] += level.masses[i]
-        sums.sizes[a] += level.counts[i]
-        sums.members[a] += 1
+        inside = level.loops[i]
         for p in range(level.indptr[i], level.indptr[i + 1]):
             if labels[level.indices[p]] == a:
-                sums.edges[a] += level.weights[p]
+                inside += weight(level, p)
+        own = sums[a]
+        own.edges += inside
+        own.masses += level.masses[i]
+        own.sizes += level.counts[i]
+        own.members += 1
     return sums
 
 
 @compile_with(**EXACT)
-def _shift(level: Level, sums: Sums, node: int, cluster: int, links: float, sign: int) -> None:
+def _shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
     """Put a node into a cluster (sign 1) or take it out of it (-1)."""
-    sums.edges[cluster] += sign * (2.0 * links + level.loops[node])
-    sums.masses[cluster] += sign * level.masses[node]
-    sums.sizes[cluster] += sign * level.counts[node]
-    sums.members[cluster] += sign
-    if sums.members[cluster] == 0:
-        sums.edges[cluster] = 0.0
-        sums.masses[cluster] = 0.0
+    changed = sums[cluster]
+    changed.edges += sign * (2.0 * links + level.loops[node])
+    changed.masses += sign * level.masses[node]
+    changed.sizes += sign * level.counts[node]
+    changed.members += sign
+    if changed.members == 0:
+        changed.edges = 0.0
+        changed.masses = 0.0
 
 
 @compile_with(**EXACT)
-def _gain_of(level: Level, score: Score, logs: Any, sums: Sums, node: int, cluster: int, links: float) -> float:
+def _gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster: int, links: float) -> float:
     """What a cluster gains by a node that is not in it."""
-    joined = 2.0 * links + level.loops[node]
-    mass, count = level.masses[node], level.counts[node]
-    return float(gain(score, logs, sums.edges[cluster], sums.masses[cluster], sums.sizes[cluster], joined, mass, count))
+    to, joined = sums[cluster], 2.0 * links + level.loops[node]
+    return float(gain(score, logs, to.edges, to.masses, to.sizes, joined, level.masses[node], level.counts[node]))
 
 
 @compile_with(**EXACT)
-def _gather(level: Level, labels: Any, node: int, inside: Any, links: Any, near: Any, seen: Any) -> int:
-    """Weights that join a node to the clusters of its neighbours that are alike in `inside`; how many clusters there are."""
-    found = 0
-    for p in range(level.indptr[node], level.indptr[node + 1]):
+def _nobody_near(level: Level) -> Near:
+    """Room for the clusters near any node of a level."""
+    most, size = 1, 4
+    for i in range(len(level.masses)):
+        most = max(most, level.indptr[i + 1] - level.indptr[i])
+    while size < 2 * most:
+        size *= 2
+    return Near(np.empty(most, np.int32), np.empty(most), np.empty(most, np.int32), np.full(size, -1, np.int32))
+
+
+@compile_with(**EXACT)
+def _gather(level: Level, labels: Any, node: int, inside: Any, near: Near) -> int:
+    """Find the clusters of the neighbours that are alike in `inside`, of all if that is empty; how many clusters there are."""
+    first, last, mask, found = level.indptr[node], level.indptr[node + 1], 4, 0
+    while mask < 2 * (last - first):
+        mask *= 2
+    mask -= 1
+    for p in range(first, last):
         j = level.indices[p]
-        if inside[j] != inside[node]:
+        if len(inside) > 0 and inside[j] != inside[node]:
             continue
         c = labels[j]
-        if not seen[c]:
-            seen[c] = True
-            near[found] = c
+        place = (c * SPREAD) & mask
+        while near.table[place] >= 0 and near.clusters[near.table[place]] != c:
+            place = (place + 1) & mask
+        if near.table[place] < 0:
+            near.table[place], near.clusters[found], near.places[found], near.links[found] = found, c, place, 0.0
             found += 1
-        links[c] += level.weights[p]
+        near.links[near.table[place]] += weight(level, p)
+    for s in range(found):
+        near.table[near.places[s]] = -1
     return found
 
 
 @compile_with(**EXACT)
+def _links_to(near: Near, found: int, cluster: int) -> float:
+    """The weight that joins a node to a cluster."""
+    for s in range(found):
+        if near.clusters[s] == cluster:
+            return float(near.links[s])
+    return 0.0
+
+
+@compile_with(**EXACT)
 def _best_cluster(
-    level: Level, score: Score, logs: Any, sums: Sums, node: int, own: int, least: float, links: Any, near: Any, found: int
+    level: Level, score: Score, logs: Any, sums: Any, node: int, own: int, links: float, least: float, near: Near, found: int
 ) -> Any:
-    """The cluster that gains most by a node, its own if no other gains more by `least`; that gain."""
-    best, target = _gain_of(level, score, logs, sums, node, own, links[own]) + least, own
+    """The cluster that gains most by a node, its own if no other gains more by `least`; that gain, and the links to it."""
+    best, target, joined = _gain_of(level, score, logs, sums, node, own, links) + least, own, links
     for s in range(found):
-        c = near[s]
+        c = near.clusters[s]
         if c != own:
-            worth = _gain_of(level, score, logs, sums, node, c, links[c])
+            worth = _gain_of(level, score, logs, sums, node, c, near.links[s])
             if worth > best:
-                best, target = worth, c
-    return best, target
+                best, target, joined = worth, c, near.links[s]
+    return best, target, joined
 
 
 @compile_with(**EXACT)
-def _forget(links: Any, near: Any, seen: Any, found: int) -> None:
-    for s in range(found):
-        links[near[s]] = 0.0
-        seen[near[s]] = False
-
-
-@compile_with(**EXACT)
-def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, most: int, keep: bool) -> Any:
-    """Move single nodes to the cluster of a neighbour, or to a new one, while that gains.
+def move_nodes(
+    level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, most: int, keep: bool, visits: int = MOST_VISITS
+) -> Any:
+    """Move single nodes to the cluster of a neighbour, or to a new one, while that gains and for so many visits per node.
 
     A queue holds the nodes to try. Labels are numbers below n and are overwritten. There are never more than `most` clusters if
     there were not before; with `keep` none is emptied.
     """
     n = len(labels)
-    sums = cluster_sums(level, labels, n)
-    free = [c for c in range(n - 1, -1, -1) if sums.members[c] == 0]
+    sums, near, everywhere = cluster_sums(level, labels, n), _nobody_near(level), labels[:0]
+    free = [c for c in range(n - 1, -1, -1) if sums[c].members == 0]
     queue, waiting, first, length = order.copy(), np.ones(n, np.bool_), 0, n
-    links, near, seen, everywhere = np.zeros(n), np.empty(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    for _ in range(MOST_VISITS * n):
+    for _ in range(visits * n):
         if length == 0:
             break
         i = queue[first]
-        first, length, waiting[i] = (first + 1) % n, length - 1, False
+        first, length, waiting[i] = (first + 1 if first + 1 < n else 0), length - 1, False
         a = labels[i]
-        if keep and sums.members[a] == 1:
+        if keep and sums[a].members == 1:
             continue
-        found = _gather(level, labels, i, everywhere, links, near, seen)
-        _shift(level, sums, i, a, links[a], -1)
-        best, target = _best_cluster(level, score, logs, sums, i, a, least, links, near, found)
-        if sums.members[a] > 0 and len(free) > 0 and n - len(free) < most:
+        found = _gather(level, labels, i, everywhere, near)
+        own = _links_to(near, found, a)
+        _shift(level, sums, i, a, own, -1)
+        best, target, links = _best_cluster(level, score, logs, sums, i, a, own, least, near, found)
+        if sums[a].members > 0 and len(free) > 0 and n - len(free) < most:
             if _gain_of(level, score, logs, sums, i, free[-1], 0.0) > best + least:
-                target = free.pop()
-        _shift(level, sums, i, target, links[target], 1)
-        _forget(links, near, seen, found)
+                target, links = free.pop(), 0.0
+        _shift(level, sums, i, target, links, 1)
         if target != a:
             labels[i] = target
-            if sums.members[a] == 0:
+            if sums[a].members == 0:
                 free.append(a)
             for p in range(level.indptr[i], level.indptr[i + 1]):
                 j = level.indices[p]
@@ -183,20 +231,23 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
 
 @compile_with(**EXACT)
 def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float) -> Any:
-    """Parts of the clusters: single nodes, each in turn merged with the part of its cluster that gains most."""
-    n = len(labels)
-    parts = np.arange(n)
-    sums = Sums(level.loops.copy(), level.masses.copy(), level.counts.copy(), np.ones(n, np.int64))
-    links, near, seen = np.zeros(n), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    """Parts of the clusters: single nodes, each in turn merged with the part of its cluster that gains most.
+
+    Without labels all nodes are in one cluster.
+    """
+    n = len(order)
+    parts, near = np.arange(n).astype(np.int32), _nobody_near(level)
+    sums = np.zeros(n, SUMS)
+    for i in range(n):
+        _shift(level, sums, i, i, 0.0, 1)
     for i in order:
         a = parts[i]
-        if sums.members[a] != 1:
+        if sums[a].members != 1:
             continue
-        found = _gather(level, parts, i, labels, links, near, seen)
+        found = _gather(level, parts, i, labels, near)
         _shift(level, sums, i, a, 0.0, -1)
-        _, target = _best_cluster(level, score, logs, sums, i, a, least, links, near, found)
-        _shift(level, sums, i, target, links[target], 1)
-        _forget(links, near, seen, found)
+        _, target, links = _best_cluster(level, score, logs, sums, i, a, 0.0, least, near, found)
+        _shift(level, sums, i, target, links, 1)
         parts[i] = target
     return parts
 
@@ -222,12 +273,12 @@ def aggregate(level: Level, parts: Any) -> Level:
     for i in range(n):
         starts[parts[i] + 1] += 1
     starts = np.cumsum(starts)
-    members, place = np.empty(n, np.int64), starts[:-1].copy()
+    members, place = np.empty(n, np.int32), starts[:-1].copy()
     for i in range(n):
         members[place[parts[i]]] = i
         place[parts[i]] += 1
     sums = cluster_sums(level, parts, count)
-    indptr, indices, weights = np.zeros(count + 1, np.int64), np.empty_like(level.indices), np.empty_like(level.weights)
+    indptr, indices, weights = np.zeros(count + 1, np.int64), np.empty_like(level.indices), np.empty(len(level.indices))
     slot, filled = np.full(count, -1), 0
     for c in range(count):
         begin = filled
@@ -242,52 +293,60 @@ def aggregate(level: Level, parts: Any) -> Level:
                     indices[filled] = d
                     weights[filled] = 0.0
                     filled += 1
-                weights[slot[d]] += level.weights[p]
+                weights[slot[d]] += weight(level, p)
         indptr[c + 1] = filled
-    return Level(indptr, indices[:filled].copy(), weights[:filled].copy(), sums.masses, sums.edges, sums.sizes)
+    if 2 * filled < len(indices):
+        indices, weights = indices[:filled].copy(), weights[:filled].copy()
+    masses, loops, counts = sums["masses"].copy(), sums["edges"].copy(), sums["sizes"].copy()
+    return Level(indptr, indices[:filled], weights[:filled], masses, loops, counts)
 
 
 @compile_with(**EXACT)
 def visiting_order(level: Level, falling: bool) -> Any:
     """Nodes by rising or falling mass."""
-    return np.argsort(-level.masses if falling else level.masses, kind="mergesort")
+    return np.argsort(-level.masses if falling else level.masses, kind="mergesort").astype(np.int32)
 
 
 @compile_with(**EXACT)
-def ascend(level: Level, score: Score, logs: Any, labels: Any, least: float, falling: bool, rounds: int, most: int) -> Any:
+def ascend(
+    level: Level, score: Score, logs: Any, labels: Any, least: float, falling: bool, rounds: int, most: int, effort: Effort
+) -> Any:
     """Moves, refinement and aggregation up to one node per cluster; all of it again while that changes labels.
 
     There are never more than `most` clusters if there were not before.
     """
-    n = len(labels)
     for _ in range(rounds):
-        here, current, whole, before = level, renumber(labels), np.arange(n), renumber(labels)
+        before = renumber(labels.astype(np.int32))
+        here, current, whole = level, before, np.arange(len(labels)).astype(np.int32)
         while True:
-            order = visiting_order(here, falling)
-            current = renumber(move_nodes(here, score, logs, current, order, least, most, False))
-            parts = renumber(refine(here, score, logs, current, order, least))
+            order, alone = visiting_order(here, falling), len(current) > effort.largest
+            if not alone:
+                current = renumber(move_nodes(here, score, logs, current.copy(), order, least, most, False, effort.visits))
+            parts = current
+            if effort.divide:
+                parts = renumber(refine(here, score, logs, current[:0] if alone else current, order, least))
             if parts.max() + 1 == len(current):
                 parts = current
                 if parts.max() + 1 == len(current):
                     break
-            smaller = np.empty(parts.max() + 1, np.int64)
+            smaller = np.empty(parts.max() + 1, np.int32)
             for i in range(len(current)):
                 smaller[parts[i]] = current[i]
             here = aggregate(here, parts)
             whole, current = parts[whole], renumber(smaller)
-        labels = renumber(current[whole])
+        labels = renumber(current[whole]).astype(np.int64)
         if np.array_equal(labels, before):
             break
     return labels
 
 
 @compile_with(**EXACT)
-def _best_move(level: Level, score: Score, logs: Any, sums: Sums, links: Any, fixed: Any, labels: Any) -> Any:
+def _best_move(level: Level, score: Score, logs: Any, sums: Any, links: Any, fixed: Any, labels: Any) -> Any:
     """Gain, node and target of the best move, to a cluster that it has links to, of a node that is not fixed; -1 for none."""
     highest, node, target = -np.inf, -1, -1
     for i in range(len(labels)):
         a = labels[i]
-        if fixed[i] or sums.members[a] == 1:
+        if fixed[i] or sums[a].members == 1:
             continue
         _shift(level, sums, i, a, links[i, a], -1)
         lost = _gain_of(level, score, logs, sums, i, a, links[i, a])
@@ -311,7 +370,7 @@ def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count
     sums = cluster_sums(level, current, count)
     for i in range(n):
         for p in range(level.indptr[i], level.indptr[i + 1]):
-            links[i, current[level.indices[p]]] += level.weights[p]
+            links[i, current[level.indices[p]]] += weight(level, p)
     total, highest, idle = 0.0, 0.0, 0
     while idle < patience:
         change, node, target = _best_move(level, score, logs, sums, links, moved, current)
@@ -322,8 +381,8 @@ def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count
         _shift(level, sums, node, target, links[node, target], 1)
         current[node], moved[node], total, idle = target, True, total + change, idle + 1
         for p in range(level.indptr[node], level.indptr[node + 1]):
-            links[level.indices[p], a] -= level.weights[p]
-            links[level.indices[p], target] += level.weights[p]
+            links[level.indices[p], a] -= weight(level, p)
+            links[level.indices[p], target] += weight(level, p)
         if total > highest + 1e-9 * abs(highest) + 1e-12:
             highest, idle = total, 0
             best[:] = current

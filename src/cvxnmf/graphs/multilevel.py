@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.merges import merge_clusters
-from cvxnmf.graphs.moves import Labels, Level, aggregate, ascend, cluster_sums, level_of, renumber
+from cvxnmf.graphs.moves import Effort, Labels, Level, aggregate, ascend, cluster_sums, level_of, renumber
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.score import Score
 from cvxnmf.linalg.arrays import FloatArray
@@ -38,13 +38,14 @@ PASSES = 2
 
 
 class Ascent(NamedTuple):
-    """A graph and a score to raise on it, with the gain below which nothing moves, and perhaps the most clusters allowed."""
+    """A graph and a score to raise on it, with the gain below which nothing moves, perhaps the most clusters, and effort."""
 
     level: Level
     score: Score
     logs: FloatArray
     least: float
     most: int | None = None
+    effort: Effort = Effort()
 
     def __call__(self, labels: Labels, rounds: int = 1, falling: bool = False) -> Labels:
         """The labels that an ascent from these ends with.
@@ -61,7 +62,8 @@ class Ascent(NamedTuple):
         return self._ascend(labels, rounds, falling, self.most)
 
     def _ascend(self, labels: Labels, rounds: int, falling: bool, most: int) -> Labels:
-        return np.asarray(ascend(self.level, self.score, self.logs, labels.copy(), self.least, falling, rounds, most))
+        scored = self.level, self.score, self.logs, labels, self.least
+        return np.asarray(ascend(*scored, falling, rounds, most, self.effort))
 
     def alone(self) -> Labels:
         """Every node a cluster of its own."""
@@ -159,7 +161,7 @@ def _pair_ascent(W: sp.csr_array, sizes: FloatArray, objective: PairObjective, m
 def _pair_sum(raising: Ascent, labels: Labels) -> float:
     """Sum of ``w_ij - beta p_i p_j`` over ordered pairs of different nodes in one cluster, and of ``-beta p_i^2``."""
     sums = cluster_sums(raising.level, labels, int(labels.max()) + 1)
-    return float(sums.edges.sum() - raising.score.penalty * np.sum(sums.masses**2))
+    return float(sums["edges"].sum() - raising.score.penalty * np.sum(sums["masses"] ** 2))
 
 
 def _shares(raising: Ascent) -> list[float]:

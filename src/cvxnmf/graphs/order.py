@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 
 #: Rounds of hashing: neighbourhoods of this radius tell nodes apart.
 ROUNDS = 4
@@ -20,31 +22,59 @@ def canonical_order(A: Any, masses: FloatArray) -> NDArray[np.intp]:
     Nodes that these neighbourhoods cannot tell apart keep their order. Numbers are looked at in single precision, so that the
     rounding of sums, which depends on the order, does not matter.
     """
-    rows = np.flatnonzero(np.diff(A.indptr))
-    with np.errstate(over="ignore"):
-        weights, colours = _mixed(_bits(A.data)), _mixed(_bits(masses))
-        for _ in range(ROUNDS):
-            sums = np.zeros(len(masses), dtype=np.uint64)
-            if len(rows):
-                sums[rows] = np.add.reduceat(_mixed(colours[A.indices] * MIXER + weights), A.indptr[rows])
-            colours = _mixed(colours * MIXER + sums)
+    bits = np.ascontiguousarray(A.data, dtype=np.float32).view(np.uint32)
+    colours = _first_colours(np.ascontiguousarray(masses, dtype=np.float32).view(np.uint32))
+    for _ in range(ROUNDS):
+        colours = _wider(A.indptr, A.indices, bits, colours)
     return np.lexsort((colours, np.asarray(masses, dtype=np.float32)))
 
 
-def _bits(values: Any) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(values, dtype=np.float32).view(np.uint32).astype(np.uint64)
-
-
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+@compile_with(nogil=True)
+def _mixed(value: Any) -> Any:
     """A hash of 64 bits."""
-    with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@compile_with(nogil=True)
+def _first_colours(bits: Any) -> Any:
+    colours = np.empty(len(bits), np.uint64)
+    for i in range(len(bits)):
+        colours[i] = _mixed(np.uint64(bits[i]))
+    return colours
+
+
+@compile_with(nogil=True)
+def _wider(indptr: Any, indices: Any, bits: Any, colours: Any) -> Any:
+    """Hashes of the hashes of the neighbours, of the weights that lead to them, and of the node's own."""
+    wider = np.empty_like(colours)
+    for i in range(len(colours)):
+        total = np.uint64(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            total += _mixed(colours[indices[p]] * MIXER + _mixed(np.uint64(bits[p])))
+        wider[i] = _mixed(colours[i] * MIXER + total)
+    return wider
 
 
 def in_order(A: Any, order: NDArray[np.intp]) -> Any:
-    """The graph with its nodes in another order, columns of a row sorted."""
-    B = A[order][:, order].tocsr()
-    B.sort_indices()
-    return B
+    """The graph, a symmetric csr matrix, with its nodes in another order, columns of a row sorted."""
+    rank = np.empty(len(order), dtype=A.indices.dtype)
+    rank[order] = np.arange(len(order), dtype=rank.dtype)
+    return sp.csr_array(_reordered(A.indptr, A.indices, A.data, np.asarray(order), rank), shape=A.shape)
+
+
+@compile_with(nogil=True)
+def _reordered(indptr: Any, indices: Any, data: Any, order: Any, rank: Any) -> Any:
+    """Entries, columns and starts of the rows: taken by the rising new number of their column, every row is sorted."""
+    n = len(order)
+    starts, columns, values = np.zeros_like(indptr), np.empty_like(indices), np.empty_like(data)
+    for i in range(n):
+        starts[i + 1] = starts[i] + indptr[order[i] + 1] - indptr[order[i]]
+    place = starts[:-1].copy()
+    for column in range(n):
+        for p in range(indptr[order[column]], indptr[order[column] + 1]):
+            row = rank[indices[p]]
+            columns[place[row]], values[place[row]] = column, data[p]
+            place[row] += 1
+    return values, columns, starts

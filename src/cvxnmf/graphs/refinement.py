@@ -91,8 +91,9 @@ def refine_labels(graph: DescribedGraph, labels: Labels, k: int, report: Report)
 def move_between(graph: DescribedGraph, labels: Labels, k: int, rates: RateModel) -> Labels:
     """Labels after moves of single nodes between k clusters, none of which is emptied."""
     score, level = likelihood_score(graph.model, labels, k, rates), graph.level
-    start = np.array(labels, dtype=np.int64)
-    return np.asarray(move_nodes(level, score, graph.logs, start, visiting_order(level, False), LEAST_GAIN, k, True))
+    start = np.array(labels, dtype=np.int32)
+    moved = move_nodes(level, score, graph.logs, start, visiting_order(level, False), LEAST_GAIN, k, True)
+    return np.asarray(moved, dtype=np.int64)
 
 
 def likelihood_score(model: PlantedPartition, labels: Labels, k: int, rates: RateModel) -> Score:

@@ -1,0 +1,43 @@
+"""Candidates of large graphs: one ascent from merged nodes, or from a start."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from builders import planted_graph
+from cvxnmf.graphs.candidates import best_candidates
+from cvxnmf.graphs.description_length import describe_graph
+from cvxnmf.graphs.moves import level_of
+
+
+@pytest.fixture(scope="module")
+def planted():
+    A, truth = planted_graph(1500, 6, 14, 0.25, connected=True, seed=3)
+    return describe_graph(A), np.asarray(truth)
+
+
+def test_the_quick_search_finds_what_the_thorough_one_does(planted):
+    graph, truth = planted
+    baseline = np.zeros(len(truth), dtype=np.int64)
+    _, quick = best_candidates(graph, baseline, large=0)
+    _, thorough = best_candidates(graph, baseline)
+    assert [candidate.n_clusters for candidate in (quick[0], thorough[0])] == [6, 6]
+    assert adjusted_rand_score(truth, quick[0].labels) > 0.95
+    assert quick[0].length <= 0.99 * thorough[0].length  # both are negative
+
+
+def test_a_start_is_kept_where_it_is_right_and_no_cluster_crosses_the_baseline(planted):
+    graph, truth = planted
+    baseline = (truth == 0).astype(np.int64)
+    _, found = best_candidates(graph, baseline, truth.astype(np.int64), large=0)
+    assert adjusted_rand_score(truth, found[0].labels) > 0.95
+    assert found[0].length <= graph.candidate(truth).length
+
+
+def test_edges_that_are_alike_need_no_weights(planted):
+    graph, _ = planted
+    assert len(graph.level.weights) == 1
+    assert graph.level.indices.dtype == np.int32
+    weighted = graph.A.copy()
+    weighted.data[0] = 2.0
+    assert len(level_of(weighted, graph.model.degrees).weights) == graph.A.nnz
