@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from builders import planted_graph
@@ -13,7 +14,7 @@ from cvxnmf.graphs.moves import level_of
 @pytest.fixture(scope="module")
 def planted():
     A, truth = planted_graph(1500, 6, 14, 0.25, connected=True, seed=3)
-    return describe_graph(A), np.asarray(truth)
+    return describe_graph(sp.csr_array(A)), np.asarray(truth)
 
 
 def test_the_quick_search_finds_what_the_thorough_one_does(planted):
