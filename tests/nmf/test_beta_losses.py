@@ -134,3 +134,14 @@ def test_no_bound_is_claimed(data):
     with pytest.raises(ValueError, match="has no symmetric form"):
         factorize(A @ A.T, 2, 0.5, symmetric=True)
     assert factorize(A @ A.T, 2, 0.5).V is not None
+
+
+def test_factors_of_a_negative_beta_stay_of_the_same_size():
+    """Bold steps let one factor grow and the other shrink, until they overflowed."""
+    rng = np.random.default_rng(0)
+    A = rng.gamma(1.0, 1.0, (40, 3)) @ rng.gamma(0.5, 1.0, (3, 12)) * rng.gamma(8.0, 1 / 8, (40, 12)) + 1e-3
+    result = classical_nmf(A, 3, loss=-1, tol=1e-9, max_iter=2000)
+    np.testing.assert_allclose(np.linalg.norm(result.U, axis=0), np.linalg.norm(result.V, axis=0))
+    E = result.U @ result.V.T
+    assert result.value == pytest.approx(np.sum(1 / A - 2 / E + A / E**2) / 2)
+    assert np.isfinite(NMF(3, solver="cd", beta_loss=-1, tol=0, max_iter=500).fit_transform(A)).all()

@@ -22,12 +22,13 @@ def scene(noise=0.01, purity=0.85, seed=0):
     return np.maximum(pixels + noise * pixels.std() * rng.standard_normal(pixels.shape), 0.0), shares, spectra
 
 
-def errors(result, shares, spectra):
+def errors(result, shares, spectra, found=None):
     """Mean spectral angle in degrees and root mean squared error of the shares, for the best order of the components."""
+    found = result.shares() if found is None else found
     cosines = (result.V / np.linalg.norm(result.V, axis=0)).T @ (spectra / np.linalg.norm(spectra, axis=0))
     best = max(permutations(range(3)), key=lambda order: sum(cosines[order[j], j] for j in range(3)))
     angles = [np.degrees(np.arccos(min(1.0, cosines[best[j], j]))) for j in range(3)]
-    return np.mean(angles), np.sqrt(np.mean((result.shares()[:, best] - shares) ** 2))
+    return np.mean(angles), np.sqrt(np.mean((found[:, best] - shares) ** 2))
 
 
 def test_materials_that_are_nowhere_pure_are_found():
@@ -35,6 +36,22 @@ def test_materials_that_are_nowhere_pure_are_found():
     angle, error = errors(cvxnmf.classical_nmf(pixels, 3, "min-volume"), shares, spectra)
     assert angle < 2.0
     assert error < 0.04
+
+
+@pytest.mark.parametrize(("purity", "most"), [(1.0, 0.5), (0.8, 1.5)])
+def test_smooth_spectra_of_equal_brightness(purity, most):
+    """A scene that nothing was tuned on: bumps and absorption bands, shares that sum to one."""
+    rng, bands = np.random.default_rng(13), np.arange(100)
+    bump = lambda: rng.uniform(-0.25, 0.35) * np.exp(-0.5 * ((bands - rng.uniform(0, 100)) / rng.uniform(4, 20)) ** 2)  # noqa: E731
+    spectra = np.array([np.maximum(rng.uniform(0.3, 0.6) + sum(bump() for _ in range(4)), 0.02) for _ in range(3)]).T
+    shares = rng.dirichlet(np.ones(3), 2000)
+    shares = shares[shares.max(axis=1) <= purity][:600]
+    pixels = shares @ spectra.T
+    pixels = np.maximum(pixels + 0.02 * pixels.std() * rng.standard_normal(pixels.shape), 0.0)
+    result = cvxnmf.classical_nmf(pixels, 3, "min-volume", sum_to_one=True)
+    angle, error = errors(result, shares, spectra, result.U)
+    assert angle < most
+    assert error < 0.03
 
 
 def test_the_objective_never_rises_and_is_that_of_the_factors():

@@ -82,6 +82,8 @@ def choose_rank(
     Notes
     -----
     Data of more than 400,000 stored entries are masked on a sample of their rows. The loss and its bound are those of all data.
+    What is chosen is the rank of the mean that predicts best: noise that was cut off at zero has a mean of its own, which takes
+    one component more.
 
     Examples
     --------
