@@ -257,3 +257,18 @@ def test_a_page_asks_for_its_packages_before_any_work(blocks, tmp_path, capsys, 
     monkeypatch.setattr(document, "find_spec", lambda name: None)
     assert cli.main(["partition", str(blocks[0]), "--report", str(tmp_path / "p.html")]) == 1
     assert "pip install jinja2 matplotlib" in capsys.readouterr().err
+
+
+def test_partition_starts_from_clusters_of_before(tmp_path, capsys):
+    graph, saved = nx.karate_club_graph(), tmp_path / "before.npz"
+    before = cvxnmf.partition(graph, 4)
+    cvxnmf.save(before, saved)
+    graph.add_edges_from([("new", 0), ("new", 1), ("new", 3)])
+    nx.write_edgelist(graph, tmp_path / "after.edges", data=False)
+    asked = ["partition", str(tmp_path / "after.edges"), "-k", "4", "--json", "--quiet", "--start"]
+    assert cli.main([*asked, str(saved)]) == 0
+    labels = json.loads(capsys.readouterr().out)["labels"]
+    assert sum(labels[str(node)] == label for node, label in zip(before.nodes, before.labels, strict=True)) > 25
+    cvxnmf.save(before.factorization, saved)
+    assert cli.main([*asked, str(saved)]) == 1
+    assert "holds no clusters to start from; give an .npz file" in one_sentence(capsys)

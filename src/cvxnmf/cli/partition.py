@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
@@ -61,6 +62,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--top", type=arguments.positive, metavar="N", default=50, help="members of each cluster to show (default: as fit)"
     )
+    parser.add_argument("--start", metavar="FILE", help="clusters to start from, of this graph before it changed: .npz")
     parser.add_argument("--report", metavar="FILE", help="write a page to look at: .html")
     parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
     arguments.add_showing(parser)
@@ -73,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     from cvxnmf.results import Interrupted, Partition
 
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
-    arguments.check_outputs(paths, [options.file], ENDINGS)
+    arguments.check_outputs(paths, [options.file, *([options.start] if options.start else [])], ENDINGS)
     arguments.refuse_two_prints(options)
     graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
     tol, watch = TOL if options.tol is None else options.tol, progress.on_iterate if _asks_for_model(options) else None
@@ -81,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
     terms["n_groups"] = options.groups
     terms |= {"objective": options.objective, "resolution": options.resolution, "prove": options.prove}
     terms["trace"] = options.trace if options.trace is not None else 0.0 if options.paper else "auto"
+    terms["start"] = None if options.start is None else _clusters_before(options.start, graph.nodes)
     try:
         work = lambda: partition(graph.A, options.clusters, callback=watch, **terms)  # noqa: E731
         found = progress.run(options.file, work, tol)
@@ -89,6 +92,19 @@ def run(options: argparse.Namespace) -> int:
             raise
         return _keep_best(stopped.solution.with_changes(nodes=graph.nodes), options)
     return _finish(found.with_changes(nodes=graph.nodes), options, progress)
+
+
+def _clusters_before(path: str, nodes: Sequence[Any]) -> dict[int, int]:
+    """The clusters of a saved partition by the numbers that its nodes have in the graph at hand."""
+    from cvxnmf.io.results import load
+    from cvxnmf.io.source import FileError
+    from cvxnmf.results import Partition
+
+    saved = load(path)
+    if not isinstance(saved, Partition):
+        raise FileError(f"{path} holds no clusters to start from; give an .npz file that cvxnmf partition wrote with --output.")
+    before = dict(zip(map(str, saved.nodes), saved.labels.tolist(), strict=True))
+    return {number: before[str(name)] for number, name in enumerate(nodes) if str(name) in before}
 
 
 def _asks_for_model(options: argparse.Namespace) -> bool:
