@@ -5,8 +5,8 @@ Single cells, from h5ad to a page
 Counts of genes in cells are read from an .h5ad file, the number of programs is chosen by
 predicting hidden counts, many random starts are brought to a consensus, and the result goes
 back into the file and onto a page. The counts are made on the spot: four programs of genes
-that overlap, in cells that use one or two of them. It needs ``pip install 'cvxnmf[bio]'``,
-and says so without.
+that overlap, in cells that use one or two of them. It needs
+``pip install 'cvxnmf[app,bio]'``, and says so without.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ import cvxnmf
 ready = find_spec("anndata") is not None
 if not ready:
     print("There is no anndata to read and write cells with.")
-    print("Install it with: pip install 'cvxnmf[bio]'")
+    print("Install it with: pip install 'cvxnmf[app,bio]'")
 folder = Path(tempfile.mkdtemp())
 
 # %%
