@@ -11,7 +11,9 @@ import oracles
 from builders import positive_symmetric, random_counts, random_graph
 from cvxnmf.cp import recursion
 from cvxnmf.cp.cliques import heavy_clique
+from cvxnmf.cp.exp_factor import factor_point
 from cvxnmf.cp.stages import CliqueStages, refit_stages
+from cvxnmf.results import Point
 
 
 @settings(deadline=None, max_examples=30)
@@ -173,3 +175,14 @@ def test_stages_with_a_trace_converge_on_dense_matrices():
     result = cvxnmf.recursive(points @ points.T, 3, trace=123.0)
     assert "stopped before" not in result.message
     assert len(result.history) == 3
+
+
+def test_stages_of_a_middling_rank_need_few_columns():
+    """A grid of rank 5 or 6 has tens of thousands of points, more than a stage may have columns."""
+    rng = np.random.default_rng(0)
+    point = Point(np.zeros(20), 0.5 * rng.normal(size=(20, 6)))
+    U = factor_point(point, 1e-3)
+    assert U.min() >= 0
+    assert U.shape[1] <= 40
+    E = np.exp(point.dense())
+    assert np.linalg.norm(U @ U.T - E) <= 2e-3 * np.linalg.norm(E)
