@@ -155,6 +155,8 @@ class Comparison:
     def _fit_mask(self) -> dict[int, Fit]:
         """The best run of each rank on what a new mask leaves, and the loss of what it hides."""
         rows, columns, hidden = hide_entries(self.A, self.rng)
+        if not len(hidden):
+            validation.refuse("A has too few entries for some of them to be hidden; choose the number of components yourself.")
         data = memory_matrix(with_missing(self.A, rows, columns), False, self.loss)
         runs = shared_descents(data, self.ranks, self.loss.name, self._report)
         floor = FLOOR * _product_of_margins(self.A, rows, columns)
