@@ -219,7 +219,8 @@ class ConditionallyPSD(Cone):
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
         """``N W``, shape of W."""
         t = self.s**2
-        gradient: FloatArray = t[:, None] * (W - (t @ W / t.sum())[None, :])
+        gradient: FloatArray = W - (t @ W / t.sum())[None, :]
+        gradient *= t[:, None]
         return gradient
 
 

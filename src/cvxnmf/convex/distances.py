@@ -47,12 +47,15 @@ def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]
     loss, G = component.loss.value_and_gradient(X, out=X)
     margins, products = cone.factor_gradients(G, point.W)
     del X, G
-    products -= margins[:, None] * point.W
-    if trace:
-        products += trace * cone.penalty_gradient(point.W)
-        loss += trace * cone.penalty(point)
     gradient = np.empty_like(x)
     gradient[:, 0], gradient[:, 1:] = margins, products
+    del products  # as few arrays as possible at a time
+    gradient[:, 1:] -= margins[:, None] * point.W
+    if trace:
+        pull = cone.penalty_gradient(point.W)
+        pull *= trace
+        gradient[:, 1:] += pull
+        loss += trace * cone.penalty(point)
     gradient *= 2.0
     return loss, gradient
 

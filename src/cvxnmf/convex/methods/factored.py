@@ -24,7 +24,7 @@ DESCENT_ARRAYS = 5
 #: Vectors of the size of (v, W) that a descent holds, beside two for every step that it remembers: SciPy's copies among them.
 DESCENT_VECTORS = 19
 #: As many numbers are always granted.
-SMALL_PROBLEM = 500_000
+SMALL_PROBLEM = 400_000
 
 
 class Factored(ProjectedGradient):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: No coordinate of a position moves by more than this in one step.
 LONGEST_MOVE = 1.0
 #: Dense n-by-n arrays that steps and changes of the gradient may fill.
-MEMORY_ARRAYS = 3
+MEMORY_ARRAYS = 2.6
 
 
 class LaplacianDescent(Method):
