@@ -133,7 +133,7 @@ def test_workers_that_die_on_every_attempt():
 
 def test_without_dask_a_client_is_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"pip install 'cvxnmf\[dask\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'dask\[array\]' distributed"):
         classical_nmf(planted_rows(), 3, client="tcp://127.0.0.1:9")
 
 

@@ -265,7 +265,7 @@ def test_the_estimator_keeps_its_parameters():
 def test_the_number_of_components_in_chunks_must_be_given():
     for call in (
         lambda: cvxnmf.factorize(planted_rows(), memory_limit=ENOUGH),
-        lambda: cvxnmf.NMF(memory_limit=ENOUGH).fit(planted_rows()),
+        lambda: cvxnmf.NMF("convex", memory_limit=ENOUGH).fit(planted_rows()),
     ):
         with pytest.raises(ValueError, match="number of components of data in blocks must be given"):
             call()
