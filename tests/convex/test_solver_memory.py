@@ -42,7 +42,7 @@ KINDS = {
     "KL, trace auto": (lambda: cvxnmf.symmetric(graph(), trace="auto"), 2),
     "KL, ignored diagonal": (lambda: cvxnmf.symmetric(graph(), trace=1.0, diagonal="ignore"), 2),
     "KL, psd": (lambda: cvxnmf.symmetric(blocks(), cone="psd", metric="uniform"), 6),
-    "KL, ignored diagonal, high rank": (lambda: cvxnmf.symmetric(blocks(), trace=0.2, diagonal="ignore"), 6),
+    "KL, ignored diagonal, high rank": (lambda: cvxnmf.symmetric(blocks(), trace=0.2, diagonal="ignore"), 4),
     "KL, psd, ignored diagonal": (lambda: cvxnmf.symmetric(blocks(), cone="psd", trace=1.0, diagonal="ignore"), 17),
     "squared error": (lambda: cvxnmf.symmetric(graph(), loss="mse", trace=1.0), 2),
     "squared error, trace 0": (lambda: cvxnmf.symmetric(blocks(), loss="mse"), 9),
