@@ -154,6 +154,51 @@ def test_weights_that_are_not_those_stated_are_refused(tmp_path):
     assert prove(A, "zero", terms, certificate.witness).scale == pytest.approx(np.sum(W * A**2))
 
 
+def weighted_counts(seed):
+    """Counts, their weights, and a planted model of rank two."""
+    rng = np.random.default_rng(seed)
+    U, V = rng.gamma(0.7, size=(24, 2)) + 0.05, rng.gamma(0.7, size=(13, 2)) + 0.05
+    return rng.poisson(3.0 * U @ V.T).astype(float), rng.random((24, 13)) + 0.3, 3.0 * U, V
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_weighted_bounds_hold_with_empty_rows_and_in_any_order(loss):
+    A, W, U, V = weighted_counts(0)
+    bound = cvxnmf.verify(A, U, V, loss, weights=W).bound
+    rows, columns = np.random.default_rng(1).permutation(24), np.random.default_rng(2).permutation(13)
+    turned = cvxnmf.verify(A[rows][:, columns], U[rows], V[columns], loss, weights=W[rows][:, columns])
+    assert turned.bound == pytest.approx(bound, rel=0.15)  # which rectangles are tried depends on the order
+    assert turned.bound <= turned.value == pytest.approx(weighted_loss(A, U @ V.T, W, loss))
+    wider, weights = np.zeros((26, 14)), np.ones((26, 14))
+    wider[:24, :13], weights[:24, :13] = A, W
+    empty = cvxnmf.verify(wider, np.vstack([U, 0 * U[:2]]), np.vstack([V, 0 * V[:1]]), loss, weights=weights)
+    assert empty.value == pytest.approx(weighted_loss(A, U @ V.T, W, loss))
+    assert 0.9 * bound <= empty.bound <= empty.value
+    assert empty.check(wider) == empty.bound
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_a_weighted_witness_changed_anywhere_proves_nothing_false(loss):
+    A, W, U, V = weighted_counts(3)
+    certificate = cvxnmf.verify(A, U, V, loss, weights=W)
+    best = min(cvxnmf.factorize(A, 2, loss, weights=W).value, certificate.value)
+    rng, refused = np.random.default_rng(4), 0
+    for name, array in certificate.witness.items():
+        for _ in range(25):
+            changed = np.array(array, copy=True)
+            place = tuple(rng.integers(size) for size in changed.shape)
+            changed[place] = (
+                rng.choice([0, 1, 2, -1]) if changed.dtype.kind in "ib" else rng.choice([0.0, -1.0, 3.0, np.nan, np.inf, 1e9])
+            )
+            try:
+                assert (
+                    prove(A, "rectangles", dict(certificate.statement), dict(certificate.witness) | {name: changed}).bound <= best
+                )
+            except cvxnmf.CertificateError:
+                refused += 1
+    assert refused > 10
+
+
 class TestForgeries:
     """Rectangles made to deceive the check."""
 
