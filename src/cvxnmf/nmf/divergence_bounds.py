@@ -88,23 +88,23 @@ class Splitting:
     def beside(self, M: FloatArray) -> FloatArray:
         """``(I - uu') M (I - vv')``."""
         M = M - np.outer(self.u, self.u @ M)
-        return M - np.outer(M @ self.v, self.v)
+        M -= np.outer(M @ self.v, self.v)
+        return M
 
     def step(self) -> None:
         """One decomposition."""
         G = self.entries()
         self.V -= G  # V + (reflected - drawn) - G with the reflection 2G - V
         reflected = G - self.V
-        self.V = reflected - _leading_part(self.beside(reflected), self.k - 1, self.symmetric) + self.V
+        drawn = _leading_part(self.beside(reflected), self.k - 1, self.symmetric)
+        self.V += np.subtract(reflected, drawn, out=drawn)
 
 
 def entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatArray:
     """The G of largest ``P log G - base G - (G - V)^2 / 2 STEP``; positive where P is."""
-    b = 0.5 * (V - STEP * base)
-    G: FloatArray = np.where(b > 0, b + np.sqrt(b * b + STEP * P), 0.0)
-    low = b <= 0
-    G[low] = STEP * P[low] / (np.sqrt(b[low] ** 2 + STEP * P[low]) - b[low] + np.finfo(np.float64).tiny)
-    return G
+    b, P = 0.5 * (V - STEP * base), STEP * P
+    larger = np.sqrt(b * b + P) + np.abs(b)  # of the two roots; their product is -P
+    return np.where(b > 0, larger, P / (larger + np.finfo(np.float64).tiny))
 
 
 def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
@@ -120,7 +120,7 @@ def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
     squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
     values = np.sqrt(np.maximum(squares, 0.0))
     shares = capped(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
-    return np.asarray(((M @ vectors) * shares) @ vectors.T)
+    return np.asarray(M @ ((vectors * shares) @ vectors.T))
 
 
 def capped(values: FloatArray, count: int) -> FloatArray:
