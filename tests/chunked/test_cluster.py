@@ -17,18 +17,18 @@ import cvxnmf
 from cvxnmf.nmf.descent import classical_nmf
 from row_chunk_builders import dask_chunks, in_chunks, planted_rows
 
-SWEEPS = {"max_iter": 15, "tol": 0.0}
+SWEEPS = {"max_iter": 9, "tol": 0.0}
 
 
 def test_a_killed_worker_costs_a_recomputation_and_not_the_answer(client, caplog):
-    A = planted_rows(4000, 200, 4)
-    data = da.from_array(A, chunks=(500, 200))
-    terms = {"method": "multiplicative", "max_iter": 60, "tol": 0.0}
+    A = planted_rows(800, 50, 4)
+    data = da.from_array(A, chunks=(200, 50))
+    terms = {"method": "multiplicative", "max_iter": 16, "tol": 0.0}
     undisturbed = classical_nmf(data, 4, client=client, **terms)
     pids = client.run(os.getpid)
 
     def kill(iterate):
-        if iterate.iteration == 30:
+        if iterate.iteration == 8:
             os.kill(min(pids.values()), signal.SIGKILL)
 
     with caplog.at_level(logging.INFO):

@@ -13,7 +13,7 @@ from builders import random_factors
 from cvxnmf.nmf.descent import classical_nmf
 from row_chunk_builders import ENOUGH, dask_chunks, in_chunks, mapped_file, planted_rows, sparse_counts
 
-SWEEPS = {"max_iter": 15, "tol": 0.0}
+SWEEPS = {"max_iter": 4, "tol": 0.0}
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -99,7 +99,7 @@ def test_factorize_is_certified(where, client, tmp_path):
     A = planted_rows()
     data = {"memory": A, "file": mapped_file(tmp_path, A)}.get(where, dask_chunks(A))
     with in_chunks(data, client if where == "cluster" else None) as matrix:
-        result, whole = cvxnmf.factorize(matrix, 4, max_iter=25), cvxnmf.factorize(A, 4, max_iter=25, effort=0)
+        result, whole = cvxnmf.factorize(matrix, 4, max_iter=8), cvxnmf.factorize(A, 4, max_iter=8, effort=0)
     assert result.value <= whole.value * 1.01
     certificate = result.certificate
     assert (certificate.kind, certificate.rigorous) == ("tail", True)
@@ -113,7 +113,7 @@ def test_factorize_is_certified(where, client, tmp_path):
 
 def test_sparse_chunks_are_certified(client):
     A = sparse_counts()
-    result = cvxnmf.factorize(dask_chunks(A), 3, client=client, max_iter=20)
+    result = cvxnmf.factorize(dask_chunks(A), 3, client=client, max_iter=4)
     assert result.certificate.check(A) == pytest.approx(result.certificate.bound, rel=1e-9)
     assert result.certificate.check(dask_chunks(A)) == pytest.approx(result.certificate.bound, rel=1e-9)
 
@@ -233,7 +233,7 @@ def test_what_cannot_be_done_in_chunks_is_said_in_a_sentence(call, sentence):
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
 def test_the_estimator_in_chunks(loss, tmp_path, client):
-    X, terms = planted_rows(), {"solver": "mu", "beta_loss": loss, "max_iter": 20, "tol": 0.0}
+    X, terms = planted_rows(), {"solver": "mu", "beta_loss": loss, "max_iter": 6, "tol": 0.0}
     whole = cvxnmf.NMF(4, **terms)
     W = whole.fit_transform(X)
     in_file = cvxnmf.NMF(4, memory_limit=ENOUGH, **terms)

@@ -51,7 +51,7 @@ def large_graph(path, n):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
-    ("wait", "number"), [(0.1, "SIGINT"), (0.5, "SIGINT"), (3.0, "SIGINT"), (3.0, "SIGTERM"), (0.3, "SIGHUP")]
+    ("wait", "number"), [(0.1, "SIGINT"), (0.5, "SIGINT"), (1.8, "SIGINT"), (1.2, "SIGTERM"), (0.3, "SIGHUP")]
 )
 def test_a_signal_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait, number):
     path = large_graph(tmp_path / "g.txt", 3000)

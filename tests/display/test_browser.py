@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from strange_results import ATTACK, NAMES, hand_made
 
 from cvxnmf import report
-from cvxnmf.results import Partition
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -39,26 +38,55 @@ def browser():
         opened.close()
 
 
+@pytest.fixture(scope="module")
+def window(browser):
+    """Windows by their width and options, each opened once."""
+    opened = {}
+
+    def of(width, **options):
+        key = (width, *options.items())
+        if key not in opened:
+            opened[key] = browser.new_context(viewport={"width": width, "height": 900}, accept_downloads=True, **options)
+        return opened[key]
+
+    yield of
+    for context in opened.values():
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where the page of a result is, written once."""
+    written = {}
+
+    def of(result):
+        path = written.get(id(result), (None, None))[0]
+        if path is None:
+            path = tmp_path_factory.mktemp("page") / "page.html"
+            report.write(result, path)
+            written[id(result)] = path, result  # which keeps its id
+        return path.as_uri()
+
+    return of
+
+
 @pytest.fixture
-def show(browser, tmp_path):
+def show(window, address):
     """Opens results in pages of their own and afterwards asks whether anything went wrong."""
     complaints, requests, pages = [], [], []
 
-    def opened(result: Partition, width=1200, **options):
-        path = tmp_path / f"{len(pages)}.html"
-        report.write(result, path)
-        context = browser.new_context(viewport={"width": width, "height": 900}, accept_downloads=True, **options)
-        page = context.new_page()
+    def opened(result, width=1200, **options):
+        page = window(width, **options).new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri())
-        pages.append(context)
+        page.goto(address(result))
+        pages.append(page)
         return page
 
     yield opened
-    for context in pages:
-        context.close()
+    for page in pages:
+        page.close()
     assert complaints == []
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
@@ -91,22 +119,22 @@ def test_search_and_sort(show, club):
     assert set(column(page, 2)) == {"1"}
 
 
-@pytest.mark.parametrize("name", ["matrix-before", "matrix-after", "heat-0", "graph"])
-def test_names_appear_under_the_pointer_and_under_the_keys(show, club, name):
+def test_names_appear_under_the_pointer_and_under_the_keys(show, club):
     page = show(club)
-    tip, host = page.locator("#tip"), page.locator(f"[data-plot='{name}']")
-    host.scroll_into_view_if_needed()
-    spot = host.locator(".node").first if name == "graph" else host
-    spot.hover(position=None if name == "graph" else {"x": 5, "y": 5})
-    expected = club.nodes[0] if name in {"matrix-before", "graph"} else club.nodes[club.order[0]]
-    assert re.search(rf"^{expected} in cluster {club.labels[expected]}", tip.inner_text())
-    page.mouse.move(0, 0)
-    assert tip.is_hidden()
-    host.focus()
-    page.keyboard.press("ArrowRight")
-    assert re.search(r"in cluster \d", tip.inner_text())
-    page.keyboard.press("Escape")
-    assert tip.is_hidden()
+    for name in ("matrix-before", "matrix-after", "heat-0", "graph"):
+        tip, host = page.locator("#tip"), page.locator(f"[data-plot='{name}']")
+        host.scroll_into_view_if_needed()
+        spot = host.locator(".node").first if name == "graph" else host
+        spot.hover(position=None if name == "graph" else {"x": 5, "y": 5})
+        expected = club.nodes[0] if name in {"matrix-before", "graph"} else club.nodes[club.order[0]]
+        assert re.search(rf"^{expected} in cluster {club.labels[expected]}", tip.inner_text())
+        page.mouse.move(0, 0)
+        assert tip.is_hidden()
+        host.focus()
+        page.keyboard.press("ArrowRight")
+        assert re.search(r"in cluster \d", tip.inner_text())
+        page.keyboard.press("Escape")
+        assert tip.is_hidden()
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen(show, club):
@@ -205,21 +233,21 @@ def test_the_graph_is_zoomed_by_wheel_keys_and_buttons(show, club):
     assert page.evaluate(width) == whole
 
 
-@pytest.mark.parametrize(("kind", "begin"), [("png", b"\x89PNG"), ("svg", b"<svg")])
-def test_every_picture_is_saved(show, club, factors, kind, begin):
+def test_every_picture_is_saved(show, club, factors):
     for result, least in ((club, 5), (factors, 3)):
         page = show(result)
-        buttons = page.locator(f"[data-save={kind}]")
-        assert buttons.count() >= least
-        for number in range(buttons.count()):
-            with page.expect_download() as waiting:
-                buttons.nth(number).click()
-            content = Path(waiting.value.path()).read_bytes()
-            assert content.startswith(begin)
-            assert len(content) > 300
-            if kind == "svg":
-                ElementTree.fromstring(content)
-                assert b"var(--" not in content
+        for kind, begin in (("png", b"\x89PNG"), ("svg", b"<svg")):
+            buttons = page.locator(f"[data-save={kind}]")
+            assert buttons.count() >= least
+            for number in range(buttons.count()):
+                with page.expect_download() as waiting:
+                    buttons.nth(number).click()
+                content = Path(waiting.value.path()).read_bytes()
+                assert content.startswith(begin)
+                assert len(content) > 300
+                if kind == "svg":
+                    ElementTree.fromstring(content)
+                    assert b"var(--" not in content
 
 
 def test_words_explain_themselves(show, club):

@@ -9,6 +9,7 @@ from builders import planted_graph
 from cvxnmf.graphs.block_model import PlantedPartition, RateModel
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.moves import (
+    KEEP,
     Effort,
     aggregate,
     ascend,
@@ -69,10 +70,10 @@ def test_a_pass_gains_what_it_says_and_passes_end_where_no_single_move_gains(see
 @pytest.mark.parametrize("seed", range(6))
 def test_moves_never_lose_and_end_where_no_single_move_gains(seed, score):
     A, level, start = random_case(seed)
-    labels, before = start.copy(), None
+    labels, before = start.astype(np.int32), None
     while before is None or (labels != before).any():  # only neighbours of a node that moved are tried again by one call
         before = labels.copy()
-        labels = move_nodes(level, score, log_factorials(len(A)), labels, visiting_order(level, False), 1e-12, 3, True)
+        labels = move_nodes(level, score, log_factorials(len(A)), labels, visiting_order(level, False), 1e-12, 3, KEEP)
         assert naive_score(A, labels, score) >= naive_score(A, before, score) - 1e-9
     assert len(np.unique(labels)) == 3
     assert_no_single_move_gains(A, labels, score, 3)
@@ -87,7 +88,7 @@ def test_ascents_never_lose_and_refined_parts_lie_inside_clusters(seed, score):
     assert naive_score(A, labels, score) >= naive_score(A, start, score) - 1e-9
     few = ascend(level, score, logs, start.copy(), 1e-12, bool(seed % 2), 3, len(set(start.tolist())), Effort())
     assert len(set(few.tolist())) <= len(set(start.tolist()))
-    parts = refine(level, score, logs, labels, visiting_order(level, False), 1e-12)
+    parts = refine(level, score, logs, labels.astype(np.int32), visiting_order(level, False), 1e-12)
     assert len(set(zip(parts.tolist(), labels.tolist(), strict=True))) == len(set(parts.tolist()))
 
 
@@ -110,7 +111,7 @@ def test_no_cluster_is_emptied():
     A = nx.to_scipy_sparse_array(nx.complete_graph(30), dtype=float, format="csr")
     lonely, logs = np.arange(30) // 29, log_factorials(30)
     level = level_of(A, np.full(30, 29.0))
-    assert move_nodes(level, Score(1.0, 0.0), logs, lonely.copy(), np.arange(30), 0.0, 2, True)[-1] == 1
+    assert move_nodes(level, Score(1.0, 0.0), logs, lonely.astype(np.int32), visiting_order(level, False), 0.0, 2, KEEP)[-1] == 1
     assert kernighan_lin_pass(level, Score(1.0, 0.0), logs, lonely, 2, 30)[0][-1] == 1
 
 
@@ -121,5 +122,7 @@ def test_moves_raise_the_likelihood():
     for _ in range(5):
         start = np.where(rng.random(len(labels)) < 0.3, rng.integers(0, 3, len(labels)), labels)
         score = likelihood_score(model, start, 3, rates)
-        new = move_nodes(graph.level, score, graph.logs, start.copy(), visiting_order(graph.level, False), 1e-9, 3, True)
+        new = move_nodes(
+            graph.level, score, graph.logs, start.astype(np.int32), visiting_order(graph.level, False), 1e-9, 3, KEEP
+        )
         assert model.log_likelihood(new, 3, rates) > model.log_likelihood(start, 3, rates)

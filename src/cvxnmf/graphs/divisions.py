@@ -13,7 +13,7 @@ from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.candidates import POLISHES, distinct, search_of, split_clusters
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph
 from cvxnmf.graphs.merges import merge_clusters
-from cvxnmf.graphs.moves import Labels, move_nodes, visiting_order
+from cvxnmf.graphs.moves import KEEP, Labels, move_nodes, visiting_order
 from cvxnmf.graphs.multilevel import common_parts
 
 #: A resolution of partitions that are merged, beyond those of the search, and the finest one where all are too coarse.
@@ -74,7 +74,7 @@ def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
         if score is None:
             break
         labels = move_nodes(
-            graph.level, score, graph.logs, best.labels.astype(np.int32), order, LEAST_GAIN, best.n_clusters, True
+            graph.level, score, graph.logs, best.labels.astype(np.int32), order, LEAST_GAIN, best.n_clusters, KEEP
         )
         better = graph.candidate(labels)
         if better.length > best.length - 1e-6:

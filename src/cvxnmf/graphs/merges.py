@@ -75,8 +75,9 @@ def merge_order(level: Level, score: Score, logs: Any) -> Any:
         level.loops[a] += level.loops[b] + 2.0 * links[a, b]
         level.masses[a] += level.masses[b]
         level.counts[a] += level.counts[b]
-        links[a] += links[b]
-        links[:, a] = links[a]
+        for c in range(n):
+            links[a, c] += links[b, c]
+            links[c, a] = links[a, c]
         links[a, a] = 0.0
         alive[b], highest[b] = False, -np.inf
         for c in range(n):

@@ -42,14 +42,18 @@ class Level(NamedTuple):
 class Effort(NamedTuple):
     """How thorough an ascent is: visits per node and level, whether clusters are divided into parts, and the largest level.
 
-    On levels of more nodes, all of them alone at the start, nodes are merged once and do not move.
+    On levels of more nodes, all of them alone at the start, nodes are merged once and do not move. With `keep` moves empty no
+    cluster.
     """
 
     visits: int = MOST_VISITS
     divide: bool = True
     largest: int = 2**31
+    keep: bool = False
 
 
+#: Moves between as many clusters as there are.
+KEEP = Effort(keep=True)
 #: Of each cluster the weight inside it, its mass, its nodes of the first graph, and its nodes of this level, side by side.
 SUMS = np.dtype([("edges", np.float64), ("masses", np.float64), ("sizes", np.int64), ("members", np.int64)], align=True)
 Sums = NDArray[np.void]
@@ -188,25 +192,23 @@ def _best_cluster(
 
 
 @compile_with(**EXACT)
-def move_nodes(
-    level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, most: int, keep: bool, visits: int = MOST_VISITS
-) -> Any:
+def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, most: int, effort: Effort) -> Any:
     """Move single nodes to the cluster of a neighbour, or to a new one, while that gains and for so many visits per node.
 
     A queue holds the nodes to try. Labels are numbers below n and are overwritten. There are never more than `most` clusters if
-    there were not before; with `keep` none is emptied.
+    there were not before.
     """
     n = len(labels)
     sums, near, everywhere = cluster_sums(level, labels, n), _nobody_near(level), labels[:0]
     free = [c for c in range(n - 1, -1, -1) if sums[c].members == 0]
     queue, waiting, first, length = order.copy(), np.ones(n, np.bool_), 0, n
-    for _ in range(visits * n):
+    for _ in range(effort.visits * n):
         if length == 0:
             break
         i = queue[first]
         first, length, waiting[i] = (first + 1 if first + 1 < n else 0), length - 1, False
         a = labels[i]
-        if keep and sums[a].members == 1:
+        if effort.keep and sums[a].members == 1:
             continue
         found = _gather(level, labels, i, everywhere, near)
         own = _links_to(near, found, a)
@@ -265,9 +267,13 @@ def renumber(labels: Any) -> Any:
     return numbers
 
 
-@compile_with(**EXACT)
-def aggregate(level: Level, parts: Any) -> Level:
+def aggregate(level: Level, parts: Labels) -> Level:
     """The graph whose nodes are parts, numbered from 0."""
+    return _aggregate(level, parts.astype(np.int32))
+
+
+@compile_with(**EXACT)
+def _aggregate(level: Level, parts: Any) -> Level:
     n, count = len(parts), parts.max() + 1
     starts = np.zeros(count + 1, np.int64)
     for i in range(n):
@@ -321,7 +327,7 @@ def ascend(
         while True:
             order, alone = visiting_order(here, falling), len(current) > effort.largest
             if not alone:
-                current = renumber(move_nodes(here, score, logs, current.copy(), order, least, most, False, effort.visits))
+                current = renumber(move_nodes(here, score, logs, current.copy(), order, least, most, effort))
             parts = current
             if effort.divide:
                 parts = renumber(refine(here, score, logs, current[:0] if alone else current, order, least))
@@ -332,7 +338,7 @@ def ascend(
             smaller = np.empty(parts.max() + 1, np.int32)
             for i in range(len(current)):
                 smaller[parts[i]] = current[i]
-            here = aggregate(here, parts)
+            here = _aggregate(here, parts)
             whole, current = parts[whole], renumber(smaller)
         labels = renumber(current[whole]).astype(np.int64)
         if np.array_equal(labels, before):
@@ -385,5 +391,6 @@ def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count
             links[level.indices[p], target] += weight(level, p)
         if total > highest + 1e-9 * abs(highest) + 1e-12:
             highest, idle = total, 0
-            best[:] = current
+            for i in range(n):
+                best[i] = current[i]
     return best, highest

@@ -12,7 +12,7 @@ import numpy as np
 
 from cvxnmf.graphs.block_model import Clusters, PlantedPartition, RateModel, Report, Stopping
 from cvxnmf.graphs.description_length import LEAST_GAIN, DescribedGraph
-from cvxnmf.graphs.moves import Labels, kernighan_lin_pass, move_nodes, visiting_order
+from cvxnmf.graphs.moves import KEEP, Labels, kernighan_lin_pass, move_nodes, visiting_order
 from cvxnmf.graphs.score import Score
 from cvxnmf.graphs.seeds import quick_seed, seeds
 from cvxnmf.linalg.arrays import FloatArray
@@ -92,7 +92,7 @@ def move_between(graph: DescribedGraph, labels: Labels, k: int, rates: RateModel
     """Labels after moves of single nodes between k clusters, none of which is emptied."""
     score, level = likelihood_score(graph.model, labels, k, rates), graph.level
     start = np.array(labels, dtype=np.int32)
-    moved = move_nodes(level, score, graph.logs, start, visiting_order(level, False), LEAST_GAIN, k, True)
+    moved = move_nodes(level, score, graph.logs, start, visiting_order(level, False), LEAST_GAIN, k, KEEP)
     return np.asarray(moved, dtype=np.int64)
 
 

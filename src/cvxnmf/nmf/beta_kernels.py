@@ -73,7 +73,8 @@ def slope_parts(A: Any, weights: Any, powers: Any, E: Any, N: Any, beta: float) 
     for i in range(m):
         e, a, w = E[i], A[i], weights[i] if weighted else p
         if len(powers) > 0:
-            p[:] = powers[i]
+            for j in range(n):
+                p[j] = powers[i, j]
         else:
             model_powers(e, inverse, p, beta, n)
         if weighted:

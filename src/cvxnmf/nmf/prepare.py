@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, with_short_indices
 from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.nmf.data import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
@@ -93,7 +93,7 @@ def _check_sparse(A: Any) -> Checked:
     if len(places) or not values.all():
         matrix.data[missing] = 1.0
         matrix.eliminate_zeros()
-    return Checked(matrix, rows, columns, single)
+    return Checked(with_short_indices(matrix), rows, columns, single)
 
 
 def _symmetric_part(checked: Checked) -> Any:

@@ -121,9 +121,11 @@ def newton_sweep_dense(
     bits = wide.view(np.int64)
     total = 0.0
     for i in range(first, last):
-        u[:k] = result[i]
+        for r in range(k):
+            u[r] = result[i, r]
         _newton_row(A[i], H, w, u, S, extra, n, floor)
-        result[i] = u[:k]
+        for r in range(k):
+            result[i, r] = u[r]
         if count:
             total += _weighted_logarithms(A[i], w, wide, bits, logs, n)
     return total
@@ -159,9 +161,11 @@ def newton_sweep_csr(
             v = V[indices[first + j]]
             for r in range(len(u)):
                 H[r, j] = v[r]
-        u[:k] = result[i]
+        for r in range(k):
+            u[r] = result[i, r]
         _newton_row(a, H, w, u, S, extra, size, floor)
-        result[i] = u[:k]
+        for r in range(k):
+            result[i, r] = u[r]
         if count:
             total += _weighted_logarithms(a, w, wide, bits, logs, size)
     return total
