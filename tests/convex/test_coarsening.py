@@ -9,7 +9,7 @@ from builders import planted_graph
 from cvxnmf.convex import coarsening
 from cvxnmf.convex.noise import degree_metric
 from cvxnmf.linalg.leading import pairs_above
-from cvxnmf.linalg.sparse import RankOneDowndate, csr_times
+from cvxnmf.linalg.sparse_products import RankOneDowndate, csr_times
 
 
 def planted(n=300, k=4, degree=12, mixing=0.2, seed=0, weights=False):

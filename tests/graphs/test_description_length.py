@@ -12,7 +12,7 @@ from builders import planted_graph
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.candidates import best_candidates, split_clusters
 from cvxnmf.graphs.description_length import describe_graph
-from cvxnmf.graphs.divisions import divisions
+from cvxnmf.graphs.given_number import divisions
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.score import Score

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, eigenpairs_between
 from cvxnmf.linalg.leading import FULL_GRAM, Pairs, lanczos_pairs, pairs_above
-from cvxnmf.linalg.sparse import RankOneDowndate
+from cvxnmf.linalg.sparse_products import RankOneDowndate
 
 #: Graphs with more nodes have their leading directions found by filtering.
 LARGE = 5000

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from cvxnmf.graphs.moves import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
-from cvxnmf.linalg.sparse import csr_times, over_rows
+from cvxnmf.linalg.sparse_products import csr_times, over_rows
 
 #: Told the share of a work that is done; a true answer asks for its end.
 Report = Callable[[float], bool]

@@ -19,8 +19,8 @@ from cvxnmf.graphs.block_model import Clusters, RateModel
 from cvxnmf.graphs.candidates import affordable, best_candidates
 from cvxnmf.graphs.components import separate_parts
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
-from cvxnmf.graphs.divisions import divisions
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
+from cvxnmf.graphs.given_number import divisions
 from cvxnmf.graphs.moves import Labels, renumber
 from cvxnmf.graphs.multilevel import common_parts
 from cvxnmf.graphs.order import canonical_order, in_order

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cvxnmf.io.source import FileError, Source
+from cvxnmf.io.tables import MatrixFile
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.symmetry import mirror_upper
 
@@ -59,6 +61,19 @@ def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
     if repeated := len(tails) - (upper.nnz + zeros if upper.nnz else different):
         notes.append(f"{_say_repeated(repeated, len(tails), 'weighted edges')}; their weights add up.")
     return mirror_upper(upper), notes
+
+
+def graph_of_matrix(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
+    """A matrix as the adjacency matrix of a graph."""
+    A = matrix.A
+    if A.shape[0] != A.shape[1]:
+        source.refuse(f"holds a matrix of {A.shape[0]} by {A.shape[1]}; the adjacency matrix of a graph is square.")
+    if not weights and A.dtype.kind in "fiub":
+        A = sp.csr_array(A != 0, dtype=np.float64)
+    nodes = matrix.rows or matrix.columns or tuple(map(str, range(A.shape[0])))
+    if len(set(nodes)) != len(nodes):
+        raise FileError(f"{source.name} names two nodes alike; names must be different.")
+    return GraphFile(nodes, A, matrix.notes, "an adjacency matrix")
 
 
 def _say_repeated(number: int, of: int, noun: str) -> str:

@@ -10,11 +10,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.io import arrays, edge_lists, networks, results, tables
-from cvxnmf.io.adjacency import GraphFile
+from cvxnmf.io.adjacency import GraphFile, graph_of_matrix
 from cvxnmf.io.formats import ENDINGS, WORDS, recognise_format
 from cvxnmf.io.matrix_market import read_mtx
 from cvxnmf.io.parquet import text_of_parquet
@@ -76,8 +75,8 @@ def read_graph(
             sure = bool(format) or source.ending in ENDINGS
             return edge_lists.read_edges(source, cut, header, weights, sure=sure)._replace(origin=WORDS[kind])
         note = f"The table is read as an adjacency matrix of {len(square.A)} nodes; --format edges reads it as an edge list."
-        return _as_graph(source, square._replace(notes=(*square.notes, note)), weights)
-    return _as_graph(source, _matrix(source, kind, cut, header), weights)
+        return graph_of_matrix(source, square._replace(notes=(*square.notes, note)), weights)
+    return graph_of_matrix(source, _matrix(source, kind, cut, header), weights)
 
 
 def read_matrix(
@@ -199,16 +198,3 @@ def _square_table(source: Source, separator: str | None, header: bool | None) ->
         return tables.read_table(source, separator, header)
     except (FileError, csv.Error, IndexError):  # no table, so that it is read as an edge list, which explains itself
         return None
-
-
-def _as_graph(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
-    """A matrix as the adjacency matrix of a graph."""
-    A = matrix.A
-    if A.shape[0] != A.shape[1]:
-        source.refuse(f"holds a matrix of {A.shape[0]} by {A.shape[1]}; the adjacency matrix of a graph is square.")
-    if not weights and A.dtype.kind in "fiub":
-        A = sp.csr_array(A != 0, dtype=np.float64)
-    nodes = matrix.rows or matrix.columns or tuple(map(str, range(A.shape[0])))
-    if len(set(nodes)) != len(nodes):
-        raise FileError(f"{source.name} names two nodes alike; names must be different.")
-    return GraphFile(nodes, A, matrix.notes, "an adjacency matrix")

@@ -22,7 +22,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
 from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
-from cvxnmf.linalg.sparse import csr_times, csr_transposed_times
+from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
 from cvxnmf.results import Solution
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cvxnmf.certificates.krylov import random_source
 from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
-from cvxnmf.linalg.sparse import csr_product_entries
+from cvxnmf.linalg.sparse_products import csr_product_entries
 from cvxnmf.nmf.bound_goal import Found, Goal
 from cvxnmf.nmf.divergence_bounds import capped, entries_maximised
 

@@ -13,7 +13,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
 from cvxnmf.linalg.row_chunks import row_chunks
-from cvxnmf.linalg.sparse import csr_product_entries, csr_times, csr_transposed_times, ratio_product, row_shares
+from cvxnmf.linalg.sparse_products import csr_product_entries, csr_times, csr_transposed_times, ratio_product, row_shares
 
 #: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
 BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from cvxnmf.display.certificate_text import describe, loss_name
 from cvxnmf.display.formatting import count, lower_bound, number
 from cvxnmf.display.page import figures, payload
+from cvxnmf.display.page.step_table import step_rows
 from cvxnmf.results import ComponentTop, Factorization, RankChoice
 from cvxnmf.results.top import Item
 
@@ -52,7 +53,7 @@ def context(result: Factorization, choice: RankChoice | None = None) -> dict[str
         "factors_note": _factors_note(result),
         "ending": result.message,
         "gap_figure": figures.gap_figure(result.history, bound),
-        "steps": figures.step_rows(result.history, bound) if len(result.history) > 1 else [],
+        "steps": step_rows(result.history, bound) if len(result.history) > 1 else [],
         "rank_reason": "" if choice is None else choice.reason,
         "rank_figure": "" if choice is None else figures.rank_figure(choice),
     }

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from cvxnmf.display import charts, palette, plots
-from cvxnmf.display.formatting import count, lower_bound, number
+from cvxnmf.display.formatting import count
 from cvxnmf.results import Iterate, Partition, RankChoice
 
 if TYPE_CHECKING:
@@ -62,21 +60,6 @@ def spectrum_figure(partition: Partition, penalty: float, label: str) -> str:
 def rank_figure(choice: RankChoice) -> str:
     """Return held-out error, stability, loss and bound over the number of components."""
     return inline_svg(plots.ranks(choice), "ranks", choice.reason)
-
-
-def step_rows(history: Sequence[Iterate], final_bound: float) -> list[list[str]]:
-    """Return a table of the steps, of a few of them where they are many: step, value, bound, relative gap and seconds."""
-    steps, bounds = charts.drawable_steps(history, final_bound)
-    chosen: Iterable[int] = range(len(steps))
-    if len(steps) > charts.FEW:
-        chosen = np.unique(np.geomspace(1, len(steps), charts.FEW).astype(int)) - 1
-    return [_step_row(steps[place], bounds[place]) for place in chosen]
-
-
-def _step_row(step: Iterate, bound: float) -> list[str]:
-    """Return the numbers of one step as text."""
-    gap = charts.relative_gap(step.value, bound)
-    return [str(step.iteration), number(step.value, 8), lower_bound(bound, 8), number(gap, 2), number(step.seconds, 2)]
 
 
 def inline_svg(figure: Figure, name: str, label: str) -> str:
