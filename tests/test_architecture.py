@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,11 @@ LARGEST_MODULE, LARGEST_FUNCTION = 400, 50
 SHOWING = re.compile("__str__|_repr_html_|to_[a-z]+|history_frame")
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf8"))
+
+
 def files(room):
     """The files of a room: one module, or all modules of a package."""
     return sorted((SOURCE / room).rglob("*.py")) or [SOURCE / f"{room}.py"]
@@ -46,7 +52,7 @@ def imports(room):
     Results and certificates may show themselves: ``__str__``, ``_repr_html_`` and ``to_...`` import display when they are called.
     """
     for path in files(room):
-        tree = ast.parse(path.read_text(encoding="utf8"))
+        tree = parsed(path)
         skipped = {
             id(node)
             for block in ast.walk(tree)
@@ -94,7 +100,7 @@ def code_lines(function):
 def test_modules_and_functions_are_short_and_named_for_what_they_do():
     for path in MODULES:
         text = path.read_text(encoding="utf8")
-        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
         assert len(text.splitlines()) <= LARGEST_MODULE, path
         assert [function.name for function in functions if code_lines(function) > LARGEST_FUNCTION] == [], path
         assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
@@ -103,7 +109,7 @@ def test_modules_and_functions_are_short_and_named_for_what_they_do():
 def test_losses_are_compared_by_name_nowhere():
     """What differs between losses is known by the loss; a name is looked up in a table."""
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Compare) and ast.unparse(node.left).split(".")[-1] == "loss":
                 assert not any(isinstance(other, ast.Constant) and isinstance(other.value, str) for other in node.comparators), (
                     path
@@ -116,7 +122,7 @@ def test_the_check_shares_nothing_with_the_rest():
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room != "cli"])
 def test_only_the_command_line_prints(room):
-    trees = [ast.parse(path.read_text(encoding="utf8")) for path in files(room)]
+    trees = [parsed(path) for path in files(room)]
     assert not [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "print"]
 
 
