@@ -26,12 +26,13 @@ def test_isolated_nodes_do_not_make_a_graph_large():
     assert not matrix_free.is_large(np.ones(500), 420)
 
 
-def certified_without_matrices(A, trace="auto", tol=1e-4):
-    """The statement, the solution, and the dual point of its positions that needs no dense matrices."""
+def certified_without_matrices(A, trace="auto", tol=1e-4, most_pivots=0):
+    """The statement, the solution, and the dual point of its positions that needs no dense matrices; probable without pivots."""
     problem = cvxnmf.symmetric(A, trace=trace)
     solution = cvxnmf.solve(problem, tol=tol)
     (component,) = problem.components
-    return problem, solution, dataclasses.replace(component, largest_dense=100).certify(solution.point)
+    component = dataclasses.replace(component, largest_dense=100, most_pivots=most_pivots)
+    return problem, solution, component.certify(solution.point)
 
 
 def test_large_graphs_are_proved_without_dense_matrices():

@@ -2,19 +2,22 @@
 
 Of moderate size, Z is formed and proved like any other. Of a large graph it is not: rows of E are formed a few at a time. Then
 ``Y = trace N + share (E - A)`` is in the dual cone if share times the largest eigenvalue of ``S^-1 (A - E) S^-1`` is at most the
-trace, S being the metric, and that is bounded with a probability (see `krylov`).
+trace, S being the metric. That is bounded with a probability (see `krylov`), or proved (see `elimination`) if the witness names
+pivots, nodes whose columns of E are nearly all of it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import sparse_graph, witness_arrays
+from cvxnmf.certificates.elimination import Model, eliminated_nodes, is_psd_with_model
 from cvxnmf.certificates.krylov import leading_eigenvalues, random_source, spaces_in_turn
 from cvxnmf.certificates.losses import KL, LOSSES, log
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, row_slices, safe_proof
@@ -29,6 +32,8 @@ LARGEST_DENSE = 8000
 ENTRIES_AT_ONCE = 1 << 22
 #: Random vectors, and products with them in turn while nothing is proved.
 WIDTH, DEPTHS = 32, (14, 42)
+#: Exponents of the model in a rigorous proof.
+LARGEST_EXPONENT = 300.0
 #: Row sums of the dual point may be off by this share of the data's before they are put right on the diagonal.
 BALANCED = 1e-8
 
@@ -52,14 +57,23 @@ def factor_arrays(witness: Witness, n: int) -> tuple[Array, Array, Array, float,
     return metric, v, W, float(share[0]), diagonal
 
 
+def room_for_errors(share: float, trace: float) -> float:
+    """What a rigorous proof leaves for errors: part of the distance from the edge of the cone that the share leaves."""
+    return min(0.25 * (1.0 - share), 1e-4) * trace
+
+
 def prove_matrix_free(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
-    """The bound of a large graph, probable, or else unproved; the diagonal of the witness is found anew."""
+    """The bound of a large graph: rigorous with pivots, else probable, or else unproved; the diagonal is found anew."""
     data = sparse_graph(A)
     metric, v, W, share, _ = factor_arrays(witness, data.shape[0])
     known = LOSSES[statement.loss] is KL and statement.has_free_effects and statement.fits_diagonal and statement.trace > 0
     if not known:
         raise CertificateError("Factors of a large graph prove bounds for KL on the conditional cone with a penalty only.")
     point = MatrixFreeDual(data, v, W, statement.true_metric(np.asarray(data.sum(axis=1)).ravel(), metric))
+    if "pivots" in witness:
+        if not point.is_in_cone(share, statement.trace, *witness_arrays(witness, "pivots")):
+            raise CertificateError("The dual point could not be proved to be positive semidefinite.")
+        return point.rigorous_proof(share)
     proved = False
     for upper, found in point.largest_eigenvalues():
         if not share * found <= statement.trace:
@@ -110,14 +124,66 @@ class MatrixFreeDual:
         for upper, found in leading_eigenvalues(product, Q, source, spaces, 1, lambda values: values[0]):
             yield float(upper[0]), float(found[0])
 
+    @cached_property
+    def eliminated(self) -> list[int]:
+        """Nodes that are eliminated when the cone is proved, in order."""
+        return eliminated_nodes(self.A)
+
+    @cached_property
+    def model(self) -> Model:
+        """The model in the metric, and a bound on the relative error of its computed entries."""
+        largest = float((2 * np.abs(self.v) + np.sum(self.W * self.W, axis=1)).max())  # exponent
+        if not largest <= LARGEST_EXPONENT:
+            raise CertificateError("The factors of the witness are too large.")
+        return Model(self.v, self.W, self.s, 2 * UNIT * ((self.W.shape[1] + 8) * largest + 16))
+
+    @property
+    def excess_error(self) -> Array:
+        """Bounds the error of the computed excess."""
+        return 2 * (self.model.accuracy + 2 * (len(self.v) + 16) * UNIT) * self.degrees
+
+    def is_in_cone(self, share: float, trace: float, pivots: Array) -> bool:
+        """Whether Y is proved to be positive semidefinite.
+
+        Beside its kernel, Y is ``trace I - share S^-1 (A + Diag excess) S^-1 + share S^-1 E S^-1`` in the metric.
+        """
+        n, s = len(self.v), self.s
+        if not (pivots.ndim == 1 and np.isin(pivots, np.arange(n)).all() and 0 < len(np.unique(pivots)) == len(pivots)):
+            raise CertificateError("The pivots of the witness are not different nodes of the data.")
+        scaling = sp.diags_array(1.0 / s)
+        scaled, diagonal = share * (scaling @ self.A @ scaling), share * self.excess / s**2
+        size = trace + np.asarray(scaled.sum(axis=1)) + np.abs(diagonal)
+        error = float((8 * UNIT * size + share * self.excess_error / s**2).max())
+        B = sp.csr_array(sp.diags_array(trace - diagonal) - scaled)
+        return is_psd_with_model(
+            B, error, room_for_errors(share, trace), self.eliminated, self.model, share, pivots.astype(np.intp)
+        )
+
+    def rigorous_proof(self, share: float) -> Proof:
+        """The bound of a dual point that is proved to be in the cone, less all rounding."""
+        total, size, diagonal = self._total(share)
+        error = share * self.excess_error  # of the diagonal
+        if not np.all(diagonal > 2 * error):
+            raise CertificateError("The dual point leaves its domain on the diagonal.")
+        shifted = 2 * float(error @ (np.abs(log(diagonal)) + 1.0))
+        rounding = (UNITS_PER_TERM * UNIT + 2 * self.model.accuracy) * size
+        return safe_proof(total, rounding, float(self.degrees.sum()), shifted=shifted)
+
     def proof(self, share: float, probable: bool) -> Proof:
-        """``sum A log A - A + Z - Z log Z``, less what rounding may have added: not rigorous, since the eigenvalue is not."""
+        """The bound less what rounding of sums may have added: not rigorous, since the eigenvalue is not."""
+        total, size, _ = self._total(share)
+        proof = safe_proof(total, UNITS_PER_TERM * UNIT * size, float(self.degrees.sum()), rigorous=False)
+        return proof._replace(probable=probable, estimate=proof.bound)
+
+    def _total(self, share: float) -> tuple[float, float, Array]:
+        """``sum A log A - A + Z - Z log Z``, the sum of the absolute values of its terms, and the diagonal of Z."""
         constants = self.A.data * np.log(self.A.data)
         totals = [float(np.sum(constants - self.A.data))]
-        size = float(np.sum(np.abs(constants) + self.A.data))
+        size, diagonals = float(np.sum(np.abs(constants) + self.A.data)), []
         for rows, E in self._model_rows():
             Z = share * E + (1.0 - share) * self.A[rows].toarray()[:, rows.start :]
             Z[np.arange(len(Z)), np.arange(len(Z))] -= share * self.excess[rows]
+            diagonals.append(Z.diagonal().copy())
             if not Z.min() >= 0:
                 raise CertificateError(f"The dual point leaves its domain in the rows from {rows.start} on.")
             logs = Z * log(Z)
@@ -125,5 +191,4 @@ class MatrixFreeDual:
             logs[:, len(logs) :] *= 2
             totals.append(float((Z - logs).sum()))
             size += float((Z + np.abs(logs)).sum())
-        proof = safe_proof(math.fsum(totals), UNITS_PER_TERM * UNIT * size, float(self.degrees.sum()), rigorous=False)
-        return proof._replace(probable=probable, estimate=proof.bound)
+        return math.fsum(totals), size, np.concatenate(diagonals)

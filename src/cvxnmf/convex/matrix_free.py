@@ -17,13 +17,13 @@ import scipy.sparse.linalg as spl
 
 from cvxnmf.certificates import CertificateError, Statement
 from cvxnmf.certificates.data import sparse_graph
-from cvxnmf.certificates.matrix_free import LARGEST_DENSE, MatrixFreeDual
+from cvxnmf.certificates.matrix_free import LARGEST_DENSE, MatrixFreeDual, room_for_errors
 from cvxnmf.convex.component import Certified, FactorComponent, Index
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
 from cvxnmf.convex.losses import kl_constant
 from cvxnmf.convex.methods import MatrixFreeDescent
-from cvxnmf.convex.model_operator import Model
+from cvxnmf.convex.model_operator import Model, leading_pivots
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.leading import operator_pairs
 from cvxnmf.results import AnyPoint, Point
@@ -43,6 +43,10 @@ FIRST_PAD, RELATIVE_PAD = 1e-9, 0.05
 #: Bounds of large graphs are probable where that costs at most this share of the value; else eigenvalues that iterations found
 #: are trusted, up to so much.
 LITTLE, LARGE_PAD = 1e-4, 1e-3
+#: Decreases of the share with which a rigorous proof is tried, and the columns of the model that it may take.
+RIGOROUS_PADS, MOST_PIVOTS = (1e-3, 1e-4, 1e-5), 1000
+#: Penalties below count as none.
+TINY = 1e-300
 #: From this many nodes on the check, which forms the model, gains by several threads; products have threads of their own.
 THREADS_FROM = 2500
 
@@ -52,7 +56,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     """The nodes that carry data, A in compressed rows on them, with products in place of matrices.
 
     With `first_single` the first descent works in single precision; nothing else does. With more than `largest_dense` nodes no
-    dense matrices are formed in proofs.
+    dense matrices are formed in proofs, which are rigorous if at most `most_pivots` columns of the model are nearly all of it.
     """
 
     nodes: Index
@@ -62,6 +66,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     statement: Statement
     first_single: bool = False
     largest_dense: int = LARGEST_DENSE
+    most_pivots: int = MOST_PIVOTS
 
     certifies_start = False  # a certificate costs as much as a step, which is needed anyway
     matrix_free = True
@@ -171,10 +176,12 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         At an optimum it is the trace, once for every direction of the positions: a cluster that iterations resolve badly, so
         that the best value is taken over the positions and what the iterations find, by exact products.
         """
+        return self._ritz_value(point, np.column_stack([point.W, self.directions(point, 1)[1]]))
+
+    def _ritz_value(self, point: Point, Y: FloatArray) -> float:
+        """The largest eigenvalue of ``S^-1 (A - E) S^-1`` in the span of SY."""
         s = self.cone.s
-        _, Y = self.directions(point, 1)
-        Q = np.linalg.qr(s[:, None] * np.column_stack([point.W, Y]))[0]
-        B = Q / s[:, None]
+        B = np.linalg.qr(s[:, None] * Y)[0] / s[:, None]
         small = B.T @ (self.A @ B - Model(*point) @ B)
         return float(np.linalg.eigvalsh((small + small.T) / 2)[-1])
 
@@ -222,10 +229,15 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return Certified(point, loss + penalty, dual)
 
     def _large_dual(self, point: Point, witness: Callable[[float], Witness], penalty: float, little: float) -> Dual | None:
-        """A dual point of a large graph: probable if the bound is lower by little for that."""
+        """A dual point of a large graph: rigorous, or else probable, if the bound is lower by little for that."""
         share, probable = 0.0, False
         try:
             dual = MatrixFreeDual(sparse_graph(self.A), point.v, point.W, self.cone.s)
+            proved = self._proved_share(dual, point, little / max(penalty, TINY))
+            if proved is not None:
+                share, pivots = proved
+                proof = dual.rigorous_proof(share)
+                return Dual({**witness(share), "pivots": pivots}, proof.bound, proof.rigorous)
             for upper, found in dual.largest_eigenvalues():
                 safe, share = (min(1.0, self.trace / max(value, self.trace)) for value in (upper, found))
                 probable = (share - safe) * penalty <= little
@@ -237,6 +249,21 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         except CertificateError:
             return None
         return Dual(witness(share), proof.bound, proof.rigorous, proof.probable)
+
+    def _proved_share(self, dual: MatrixFreeDual, point: Point, largest_pad: float) -> tuple[float, FloatArray] | None:
+        """The largest share of a few that is proved with all rounding, and its pivots; the smallest one first."""
+        edge = self._ritz_value(point, point.W) if point.W.size else 0.0
+        best, model = None, dual.model
+        for pad in (pad for pad in RIGOROUS_PADS if pad <= largest_pad):
+            share = min(1.0, self.trace / max(edge, self.trace)) * (1.0 - pad)
+            pivots = leading_pivots(model.columns, model.diagonal(), room_for_errors(share, self.trace), self.most_pivots)
+            try:
+                if pivots is None or not dual.is_in_cone(share, self.trace, pivots):
+                    break
+            except CertificateError:
+                break
+            best = share, pivots
+        return best
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Return a dual point, accepted by the check, for the point with balanced effects."""

@@ -7,6 +7,7 @@ gives the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,3 +101,23 @@ class Model:
             pool = thread_pool(threads)
             shares = [pool.submit(_share_of_products, self.v, self.W, R, first, threads) for first in range(threads)]
             return [share.result() for share in shares]
+
+
+def leading_pivots(columns: Callable[[Any], FloatArray], diagonal: FloatArray, room: float, most: int) -> FloatArray | None:
+    """Nodes whose columns of a positive semidefinite matrix leave at most `room` of its trace; None if it takes too many.
+
+    Cholesky's factorisation, the largest entry left on the diagonal as the next pivot.
+    """
+    left = diagonal.copy()
+    pivots: list[int] = []
+    factor = np.empty((len(left), min(most, len(left))), order="F")
+    while left.sum() > room:
+        if len(pivots) == factor.shape[1]:
+            return None
+        pivot, count = int(np.argmax(left)), len(pivots)
+        column = columns([pivot])[:, 0] - factor[:, :count] @ factor[pivot, :count]
+        factor[:, count] = column / np.sqrt(left[pivot])
+        left = np.maximum(left - factor[:, count] ** 2, 0.0)
+        left[pivot] = 0.0
+        pivots.append(pivot)
+    return np.array(pivots or [int(np.argmax(diagonal))], dtype=np.float64)
