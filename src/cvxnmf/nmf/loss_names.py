@@ -42,6 +42,8 @@ def _named(name: str) -> NMFLoss:
         return LOSSES[name]
     if name.startswith(WEIGHTED):
         plain = find_loss(name.removeprefix(WEIGHTED))
+        if math.isnan(plain.beta):
+            validation.refuse(f"loss={plain.name!r} takes no weights; only beta divergences, such as 'mse' and 'kl', do.")
         return BetaDivergence(name, plain.beta, plain.unit)
     try:
         beta = float(name.removeprefix(BETA))

@@ -8,6 +8,7 @@ point: every descent on the former is one on the latter (expectation maximisatio
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -171,9 +172,9 @@ class NMFLoss(ABC):
     name: str
     #: Which rules, bounds and encoders it has: its own name, or "beta".
     kind: str
-    #: Of the beta divergence that, times the unit, is the loss.
-    beta: float
-    unit: float
+    #: Of the beta divergence that, times the unit, is the loss; without one the loss takes no weights.
+    beta: float = math.nan
+    unit: float = 1.0
     #: Of the multiplicative update that never lets it rise.
     exponent = 1.0
     #: Whether data may not have zeros.

@@ -134,9 +134,8 @@ def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, i
     if symmetric and loss.kind not in method.symmetric_rules:
         validation.refuse(f"loss={loss.name!r} has no symmetric form; use 'mse' or 'kl', or symmetric=False.")
     if not symmetric and loss.kind not in method.make:
-        validation.refuse(
-            f"method={name!r} is for loss='mse' only; use 'hals', 'multiplicative' or 'gradient' for {loss.name!r}."
-        )
+        known = ", ".join(repr(other) for other, kind in METHODS.items() if loss.kind in kind.make)
+        validation.refuse(f"method={name!r} does not lower loss={loss.name!r}; use one of {known}.")
     if sparseness is not None and not method.constrained:
         validation.refuse(f"sparseness is a constraint of method='sparse', not of {name!r}; l1 works with every method.")
     if symmetric and not in_memory:
