@@ -15,6 +15,7 @@ ROOMS = [
     "certificates",
     "linalg",
     "results",
+    "typing",
     "validation",
     "convex",
     "cp",

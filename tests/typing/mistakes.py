@@ -10,4 +10,6 @@ def mistaken() -> None:
     cvxnmf.factorise(np.eye(3))  # type: ignore[attr-defined]
     cvxnmf.partition(np.eye(3), n_clusters="three")  # type: ignore[arg-type]
     cvxnmf.solve(np.eye(3))  # type: ignore[arg-type]
+    cvxnmf.factorize("counts.csv", 3)  # type: ignore[arg-type]
+    cvxnmf.partition("graph.gml")  # type: ignore[arg-type]
     cvxnmf.factorize(np.eye(3)).certificate.bonud  # type: ignore[attr-defined]  # noqa: B018

@@ -24,6 +24,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import smaller_definite_part, smallest_eigenvalue
 from cvxnmf.linalg.row_chunks import cached_rows
 from cvxnmf.results import AnyPoint, MatrixPoint, Solution
+from cvxnmf.typing import MatrixLike
 
 #: A matrix counts as positive semidefinite if no eigenvalue is below minus this share of its norm, per row.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
@@ -242,7 +243,7 @@ class DoublyNonnegativeProblem(Problem):
         return points[0], None
 
 
-def sparse(A: Any, l1: float = 0.0, trace: float = 0.0) -> DoublyNonnegativeProblem:
+def sparse(A: MatrixLike, l1: float = 0.0, trace: float = 0.0) -> DoublyNonnegativeProblem:
     """State the sparse doubly nonnegative problem.
 
     ``min ||A - X||^2 + l1 sum |X| + trace Tr X`` over X that are positive semidefinite and nonnegative: every ``UU'`` with

@@ -22,6 +22,7 @@ from cvxnmf.convex.rectangular_component import NuclearComponent, PairedComponen
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import singular_triples_above, spectral_norm
 from cvxnmf.results import PairedPoint, Point, Solution
+from cvxnmf.typing import MatrixLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
 
 
 def nonsymmetric(
-    A: Any, loss: str = "kl", trace: float | Literal["auto"] = 1.0, effects: bool = True, penalty: str = "nuclear"
+    A: MatrixLike, loss: str = "kl", trace: float | Literal["auto"] = 1.0, effects: bool = True, penalty: str = "nuclear"
 ) -> NonsymmetricProblem:
     """State the convex restriction of nonsymmetric NMF.
 

@@ -24,6 +24,7 @@ from cvxnmf.convex.problem import Problem, refuse_auto
 from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent, laplacian_dual
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Point, Solution
+from cvxnmf.typing import MatrixLike
 
 #: From this many nodes on, sparse data stay sparse and the model is not formed.
 MATRIX_FREE_FROM = 400
@@ -136,7 +137,7 @@ class SymmetricProblem(Problem):
 
 
 def symmetric(
-    A: Any,
+    A: MatrixLike,
     loss: str = "kl",
     cone: str = "conditional",
     metric: str | ArrayLike = "degree",
@@ -188,8 +189,7 @@ def symmetric(
     validation.choice("diagonal", diagonal, ("fit", "ignore"))
     if isinstance(metric, str):
         validation.choice("metric", metric, ("degree", "uniform"))
-    keep_sparse = sp.issparse(A) and A.ndim == 2 and A.shape[0] >= MATRIX_FREE_FROM
-    checked = validation.sparse_symmetric_matrix(A) if keep_sparse else validation.symmetric_matrix(A)
+    checked = validation.sparse_symmetric_matrix(A) if _stays_sparse(A) else validation.symmetric_matrix(A)
     validation.magnitude(checked, loss)
     if diagonal == "ignore":
         checked = validation.as_dense(checked)
@@ -198,6 +198,11 @@ def symmetric(
             validation.refuse("A has no entries off the diagonal, so nothing is left to fit; use diagonal='fit'.")
     weights = metric if isinstance(metric, str) else validation.metric_vector(metric, checked.shape[0])
     return state_problem(checked, loss, cone, weights, trace, diagonal)
+
+
+def _stays_sparse(A: Any) -> bool:
+    """Whether the data are worked on as they are stored, by products."""
+    return bool(sp.issparse(A) and A.ndim == 2 and A.shape[0] >= MATRIX_FREE_FROM)
 
 
 def state_problem(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from cvxnmf.cp.lattice import lattice_features
 from cvxnmf.cp.series import multiply_features
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import CPFactor, Point
+from cvxnmf.typing import MatrixLike
 
 #: The pieces of the rank-two method are approximated from features of this accuracy.
 RANK_TWO_PRECISION = 1e-10
@@ -55,7 +55,7 @@ def rotate_into_orthant(half: FloatArray) -> FloatArray | None:
     return np.asarray(np.maximum(0.0, np.column_stack([length * np.cos(rotated), length * np.sin(rotated)])))
 
 
-def factor_rank_two(A: Any) -> CPFactor:
+def factor_rank_two(A: MatrixLike) -> CPFactor:
     """Factor a doubly nonnegative matrix of rank at most two exactly: its rows are rotated into the quadrant.
 
     Parameters

@@ -6,7 +6,6 @@ import dataclasses
 import time
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,19 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Factorization, Iterate, Status
 from cvxnmf.results.status import keep_best
+from cvxnmf.typing import MatrixLike
 
 #: Steps that are spent on the bound.
 BOUND_STEPS = 60
 
 
 def recursive(
-    A: Any, n_stages: int = 3, loss: str = "mse", form: str = "cliques", diagonal: str | None = None, trace: float | None = None
+    A: MatrixLike,
+    n_stages: int = 3,
+    loss: str = "mse",
+    form: str = "cliques",
+    diagonal: str | None = None,
+    trace: float | None = None,
 ) -> Factorization:
     """Take a symmetric matrix apart stage by stage: ``A_{k+1} = A_k - U_k U_k'`` with ``U_k U_k' <= A_k``, ``U_k >= 0``.
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.typing import Seed
 
 
-def block_graph(n: int, alpha: float, beta: float, rng: Any = 0) -> tuple[FloatArray, NDArray[np.intp]]:
+def block_graph(n: int, alpha: float, beta: float, rng: Seed = 0) -> tuple[FloatArray, NDArray[np.intp]]:
     """Draw one of the paper's test graphs: two halves, randomly permuted.
 
     Symmetric uniform entries become edges where they reach `alpha` inside a half and `beta` across,

@@ -18,12 +18,13 @@ from cvxnmf.graphs.clusters import Division, divide_into, find_clusters, in_any_
 from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
 from cvxnmf.results import Solution
 from cvxnmf.results.coclusters import CoClusters
+from cvxnmf.typing import GraphLike
 
 #: Entries up to which the spectrum of a table is asked whether it differs from noise.
 SPECTRUM = 4_000_000
 
 
-def cocluster(table: Any, n_clusters: int | None = None, *, weight: str | None = "weight", tol: float = 1e-4) -> CoClusters:
+def cocluster(table: GraphLike, n_clusters: int | None = None, *, weight: str | None = "weight", tol: float = 1e-4) -> CoClusters:
     """Divide rows and columns of a table into clusters together: the same ones every time, with a proof of the model.
 
     The table is the graph that joins its rows with its columns, whose clusters are those of :func:`partition`; the convex model

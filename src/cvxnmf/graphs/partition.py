@@ -27,13 +27,14 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.factorize import normalised_factors
 from cvxnmf.results import Factorization, Iterate, Partition, Solution
 from cvxnmf.results.status import keep_best
+from cvxnmf.typing import GraphLike
 
 #: Arrays of a number per node and cluster that are held at once.
 MEMBERSHIP_ARRAYS = 6
 
 
 def partition(
-    graph: Any,
+    graph: GraphLike,
     n_clusters: int | None = None,
     trace: float | Literal["auto"] = "auto",
     *,

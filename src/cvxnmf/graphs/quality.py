@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cvxnmf import validation
+from cvxnmf.typing import MatrixLike
 
 
-def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
+def performance(A: MatrixLike, labels: ArrayLike, diagonal: bool = True) -> float:
     """The share of pairs of nodes that a partition gets right: joined inside a cluster, not joined across.
 
     ``1 - #{(i, j) : A_ij != [same cluster]} / n^2`` over ordered pairs, the diagonal counted, as the paper has it; with
@@ -51,7 +52,7 @@ def performance(A: Any, labels: Any, diagonal: bool = True) -> float:
     return 1.0 - wrong / pairs if pairs else 1.0
 
 
-def modularity(A: Any, labels: Any) -> float:
+def modularity(A: MatrixLike, labels: ArrayLike) -> float:
     """Newman's modularity, ``sum_ij (A_ij - d_i d_j / 2m) [same cluster] / 2m``; a self-loop counts once in its degree.
 
     The adjacency matrix is symmetric with nonnegative weights; clusters may have any names.

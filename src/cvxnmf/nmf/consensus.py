@@ -22,6 +22,7 @@ from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.rank_choice import data_digest
 from cvxnmf.results import Consensus
+from cvxnmf.typing import MatrixLike, Names
 
 #: Share of the starts that are the neighbours of a component, as in cNMF.
 NEIGHBOURS = 0.3
@@ -30,14 +31,14 @@ START = Stopping(200, 1e-4)
 
 
 def consensus(
-    A: Any,
+    A: MatrixLike,
     n_components: int,
     loss: str | float = "mse",
     *,
     n_starts: int = 20,
     density: float = 0.5,
-    row_names: Any = None,
-    column_names: Any = None,
+    row_names: Names = None,
+    column_names: Names = None,
 ) -> Consensus:
     """Factor ``A ≈ UV'`` from many random starts, and report how far they agree, as cNMF does.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
@@ -26,6 +27,7 @@ from cvxnmf.nmf.updates.volume import Volume
 from cvxnmf.nmf.weights import weighted_matrix
 from cvxnmf.results import Factorization, Iterate, Status
 from cvxnmf.results.status import keep_best
+from cvxnmf.typing import MatrixLike, MemoryLimit, Names, Seed
 
 #: A volume is weighed against at least this share of the data's size.
 LEAST_LOSS = 1e-6
@@ -83,7 +85,7 @@ DEFAULT_STOPPING = Stopping()
 
 
 def classical_nmf(
-    A: Any,
+    A: MatrixLike,
     n_components: int,
     method: str = "hals",
     loss: str | float = "mse",
@@ -97,14 +99,14 @@ def classical_nmf(
     sparseness: Any = None,
     volume: float = 0.2,
     sum_to_one: bool = False,
-    rng: Any = 0,
-    weights: Any = None,
+    rng: Seed = 0,
+    weights: ArrayLike | None = None,
     verbose: int = 0,
     callback: Callable[[Iterate], Any] | None = None,
-    memory_limit: Any = None,
+    memory_limit: MemoryLimit = None,
     client: Any = None,
-    row_names: Any = None,
-    column_names: Any = None,
+    row_names: Names = None,
+    column_names: Names = None,
 ) -> Factorization:
     """Factor a nonnegative matrix, ``A ≈ UV'`` or ``A ≈ UU'``, by a classical local method.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
@@ -33,6 +34,7 @@ from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization, Iterate
+from cvxnmf.typing import MatrixLike, MemoryLimit, Names
 
 #: Kinds of losses for which symmetric data are factored as ``UU'``.
 SYMMETRIC = METHODS["hals"].symmetric_rules
@@ -45,7 +47,7 @@ NEARLY_NONNEGATIVE = 1e-3
 
 
 def factorize(
-    A: Any,
+    A: MatrixLike,
     n_components: int | None = None,
     loss: str | float = "mse",
     symmetric: bool | None = None,
@@ -55,13 +57,13 @@ def factorize(
     max_iter: int = 1000,
     effort: int | None = None,
     certificate: str = "later",
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     verbose: int = 0,
     callback: Callable[[Iterate], Any] | None = None,
-    memory_limit: Any = None,
+    memory_limit: MemoryLimit = None,
     client: Any = None,
-    row_names: Any = None,
-    column_names: Any = None,
+    row_names: Names = None,
+    column_names: Names = None,
 ) -> Factorization:
     """Factor nonnegative data, ``A ≈ UV'`` or ``A ≈ UU'``: the same good answer every time, with a bound on what is possible.
 

@@ -33,6 +33,7 @@ from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.names import Named, separate_names
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
 from cvxnmf.results import Factorization, Iterate, RankChoice
+from cvxnmf.typing import MatrixLike, Names
 
 #: Steps of a descent under a mask and its tolerance; those of one on all data.
 MASKED, WHOLE = Stopping(150, 1e-3), Stopping(200, 1e-4)
@@ -45,14 +46,14 @@ CLEARLY = 1.0
 
 
 def choose_rank(
-    A: Any,
+    A: MatrixLike,
     ranks: Iterable[int] = range(2, 21),
     loss: str | float = "mse",
     *,
     n_masks: int = 4,
     callback: Callable[[Iterate], Any] | None = None,
-    row_names: Any = None,
-    column_names: Any = None,
+    row_names: Names = None,
+    column_names: Names = None,
 ) -> RankChoice:
     """Choose the number of components of ``A ≈ UV'``: the smallest that predicts hidden entries as well as the best does.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
@@ -17,17 +18,18 @@ from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.storage import stored
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization
+from cvxnmf.typing import MatrixLike, MemoryLimit
 
 
 def verify(
-    A: Any,
+    A: MatrixLike,
     U: Any,
     V: Any = None,
     loss: str | float = "mse",
     effort: int | None = None,
     *,
-    weights: Any = None,
-    memory_limit: Any = None,
+    weights: ArrayLike | None = None,
+    memory_limit: MemoryLimit = None,
     client: Any = None,
 ) -> Certificate:
     """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.

@@ -23,6 +23,7 @@ from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
 from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels
 from cvxnmf.results import Iterate
 from cvxnmf.results.status import keep_best
+from cvxnmf.typing import GraphLike, LabelsLike
 
 #: Up to so many nodes the linear program, and the semidefinite one, are tried.
 LINEAR, SEMIDEFINITE = 700, 2000
@@ -36,8 +37,8 @@ WHOLE = 1e8
 
 
 def verify_labels(
-    graph: Any,
-    labels: Any,
+    graph: GraphLike,
+    labels: LabelsLike,
     objective: str = "modularity",
     resolution: float = 1.0,
     n_clusters: int | None = None,

@@ -1,0 +1,43 @@
+"""Types of what people pass to this package, for annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["GraphLike", "LabelsLike", "MatrixLike", "MemoryLimit", "Names", "Seed"]
+
+
+class _Array(Protocol):
+    """What numpy can make an array of: arrays, data frames, dask arrays."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+class _Sparse(Protocol):
+    """A matrix or array of scipy.sparse."""
+
+    def tocsr(self) -> Any: ...
+
+
+class _Graph(Protocol):
+    """A graph of networkx or igraph."""
+
+    def is_directed(self) -> bool: ...
+
+
+#: Numbers in two dimensions: an array, rows of numbers, a data frame, a dask array, or a sparse matrix.
+MatrixLike: TypeAlias = _Array | _Sparse | Sequence[_Array | Sequence[float]]
+#: A graph of networkx or igraph, an adjacency matrix, a data frame of edges, or pairs of nodes, perhaps with a weight.
+GraphLike: TypeAlias = _Graph | MatrixLike | Iterable[tuple[Any, ...] | list[Any]]
+#: The cluster of every node: in the order of the nodes, by name, or as sets of nodes.
+LabelsLike: TypeAlias = ArrayLike | Mapping[Any, Any] | Iterable[Set[Any]]
+#: Names of rows or columns.
+Names: TypeAlias = Iterable[Any] | None
+#: Bytes, or words such as "2 GB".
+MemoryLimit: TypeAlias = int | float | str | None
+#: What random numbers come from.
+Seed: TypeAlias = int | np.random.Generator | None
