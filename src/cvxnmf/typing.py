@@ -23,14 +23,21 @@ class _Sparse(Protocol):
     def tocsr(self) -> Any: ...
 
 
+class _AnnData(Protocol):
+    """A table of cells and genes with their names."""
+
+    X: Any
+    var_names: Any
+
+
 class _Graph(Protocol):
     """A graph of networkx or igraph."""
 
     def is_directed(self) -> bool: ...
 
 
-#: Numbers in two dimensions: an array, rows of numbers, a data frame, a dask array, or a sparse matrix.
-MatrixLike: TypeAlias = _Array | _Sparse | Sequence[_Array | Sequence[float]]
+#: Numbers in two dimensions: an array, rows of numbers, a data frame, a dask array, a sparse matrix, or AnnData.
+MatrixLike: TypeAlias = _Array | _Sparse | _AnnData | Sequence[_Array | Sequence[float]]
 #: A graph of networkx or igraph, an adjacency matrix, a data frame of edges, or pairs of nodes, perhaps with a weight.
 GraphLike: TypeAlias = _Graph | MatrixLike | Iterable[tuple[Any, ...] | list[Any]]
 #: The cluster of every node: in the order of the nodes, by name, or as sets of nodes.

@@ -91,6 +91,14 @@ class Certificate:
         it.
     digest : str
         SHA-256 over everything above.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.1, 0.9)
+    >>> certificate = cvxnmf.solve(cvxnmf.symmetric(A)).certificate
+    >>> certificate.scope, certificate.relative_gap < 1e-5, certificate.check(A) == certificate.bound
+    ('model', True, True)
     """
 
     value: float

@@ -34,6 +34,13 @@ class CoClusters:
         The solved convex problem :func:`nonsymmetric`, solved when it, or the certificate, is first looked at.
     alternatives : tuple of (int, float)
         Numbers of clusters of the candidates and their description lengths in nats, less that of one cluster, shortest first.
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> found = cvxnmf.cocluster(np.kron(np.eye(2), np.ones((2, 3))) + 0.01)
+    >>> found.row_labels, found.column_labels
+    (array([0, 0, 1, 1]), array([0, 0, 0, 1, 1, 1]))
     """
 
     rows: tuple[Any, ...]

@@ -58,6 +58,13 @@ class CPFactor:
         ``||UV' - E|| / ||E||``, measured.
     V : ndarray of shape (n, columns)
         Nonnegative; U itself for a symmetric E.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> factor = cvxnmf.exp_factor([[0.0, -1.0], [-1.0, 0.0]], tol=1e-2)
+    >>> bool(factor.U.min() >= 0), factor.max_relative_error <= 1e-2
+    (True, True)
     """
 
     U: FloatArray
@@ -125,6 +132,13 @@ class Factorization:
         Of a large graph, what is proved on groups of its nodes and on the whole; else empty.
     row_names, column_names : tuple or None
         Names of the rows and columns of the data, where these came with names; tables, cards and pages show them.
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> result = cvxnmf.factorize(np.kron([[2.0, 0.0], [1.0, 3.0]], np.ones((2, 3))), 2)
+    >>> result.U.shape, result.V.shape, result.value < 1e-9
+    ((4, 2), (6, 2), True)
     """
 
     U: FloatArray

@@ -32,6 +32,14 @@ class Hierarchy:
         Description length in nats, less that of a single cluster, before the first merge and after each.
     savings : ndarray of shape (n_clusters,)
         By how many nats the description grows when a cluster is merged with the one nearest to it; NaN for a single one.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.1, 0.9)
+    >>> hierarchy = cvxnmf.partition(A).hierarchy
+    >>> hierarchy.n_clusters, set(hierarchy.at(1).tolist())
+    (2, {0})
     """
 
     labels: NDArray[np.int64]

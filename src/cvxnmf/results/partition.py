@@ -86,6 +86,14 @@ class Partition:
     Notes
     -----
     All from the memberships to the hierarchy is computed when it is first looked at.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.1, 0.9)
+    >>> found = cvxnmf.partition(A)
+    >>> found.n_clusters, found.performance > 0.8, found.certificate.rigorous
+    (2, True, True)
     """
 
     nodes: tuple[Any, ...]

@@ -44,6 +44,14 @@ class Solution:
     groups : ndarray of shape (n,) or None
         With trace 0 on the conditional cone, the component of each node if there are several (-1: no data);
         X is ``-inf`` across groups.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.1, 0.9)
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A))
+    >>> solution.status.name, solution.certificate.bound <= solution.value, solution.history[-1].iteration == solution.n_iter
+    ('OPTIMAL', True, True)
     """
 
     point: AnyPoint
