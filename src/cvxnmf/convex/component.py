@@ -240,6 +240,15 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
             X = self.cone.with_effects(X, balancing_effects(self.loss, self.cone, X))
         return self.loss.value_and_gradient(X, out=X)[1]
 
+    @property
+    def splitting_weight(self) -> float:
+        """The first weight rho of alternating directions: that of a multiplier and an X of one size."""
+        return float(self.cone.typical_multiplier(self.trace))
+
+    def admissible(self, point: FactorPoint) -> FactorPoint:
+        """The point of the cone moved to what else the problem asks for; the same if that is nothing."""
+        return point
+
     def admits(self, point: FactorPoint) -> bool:
         """Whether effects are free, or there are none."""
         return self.cone.free_effects or not point.v.any()

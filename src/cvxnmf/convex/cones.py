@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.geometry import RELATIVE_ZERO, Geometry, log_row_sums
+from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, eigenpairs_above, smallest_eigenvalue
 from cvxnmf.results import Point
@@ -47,6 +47,18 @@ class Cone(Geometry[Point]):
     def total_weight(self) -> float:
         """``sum_ij s_i^2 s_j^2``."""
         return float(np.sum(self.s**2) ** 2)
+
+    def penalised_part(self, X: FloatArray) -> FloatArray:
+        """``P S X S P``, in place."""
+        return self._split(self.scale(X))[1]
+
+    def entry_weights(self, rho: float) -> FloatArray:
+        """``rho s_i^2 s_j^2``."""
+        return np.asarray(np.sqrt(rho) * self.s**2)
+
+    def typical_multiplier(self, trace: float) -> float:
+        """Of eigenvalues of the size of the trace, to either side."""
+        return trace * float(np.sqrt(2.0 / len(self.s))) / float(np.mean(self.s**2))
 
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
         """Return the projection of ``S^-1 B S^-1``; B is overwritten.
@@ -98,6 +110,23 @@ class Cone(Geometry[Point]):
     def log_margins(self, X: FloatArray) -> FloatArray:
         """Logarithms of the row sums of ``exp(X)``."""
         return log_row_sums(X)
+
+    def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
+        """Rows and columns alike."""
+        scaling = np.ones(len(Z))
+        for _ in range(SCALING_ROUNDS):
+            scaling = np.sqrt(scaling * margins / (Z @ scaling))
+        Z *= scaling[:, None]
+        Z *= scaling
+
+    def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
+        """Eigenvalues in the metric are feasible down to minus the trace."""
+        B = self._split(self.unscaled_copy(g))[1]
+        values, vectors = eigenpairs_above(np.negative(B, out=B), trace)
+        if not len(values):
+            return 1.0, None
+        lack = (vectors * (values - trace)) @ vectors.T
+        return float(trace / values[0]), self.scale(lack)
 
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
         """Solve ``(H + Diag(H1)) step = -residual``."""

@@ -12,6 +12,8 @@ from cvxnmf.results import PairedPoint, Point
 
 #: Eigenvalues below this share of the largest entry are rounding.
 RELATIVE_ZERO = 1e-14
+#: Rounds in which rows and columns are scaled to their margins.
+SCALING_ROUNDS = 30
 
 P = TypeVar("P", Point, PairedPoint)
 
@@ -45,6 +47,18 @@ class Geometry(ABC, Generic[P]):
     @abstractmethod
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> P:
         """Return argmin ``||SYS - B||^2 / 2 + threshold penalty(Y)``; B is overwritten."""
+
+    @abstractmethod
+    def penalised_part(self, X: FloatArray) -> FloatArray:
+        """The part of X, in the metric, that the penalty sees; X is overwritten."""
+
+    @abstractmethod
+    def entry_weights(self, rho: float) -> FloatArray | float:
+        """Weights of the entries in ``rho |S(Y - X)S|^2``: one for all, or a vector w that stands for ``w_i w_j``."""
+
+    @abstractmethod
+    def typical_multiplier(self, trace: float) -> float:
+        """The size of a dual matrix over that of X, both in the metric, for logarithms of the size of 1."""
 
     @abstractmethod
     def inner(self, X: FloatArray) -> float:
@@ -81,6 +95,17 @@ class Geometry(ABC, Generic[P]):
     @abstractmethod
     def log_margins(self, X: FloatArray) -> FloatArray:
         """Logarithms of the margins of ``exp(X)``, overflow or not."""
+
+    @abstractmethod
+    def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
+        """Scale the rows and columns of a nonnegative Z, in place, until it nearly has these margins."""
+
+    @abstractmethod
+    def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
+        """The largest share of g that is dual feasible under the penalty, and what all of g lacks: None if nothing.
+
+        What is lacking raises every eigenvalue, or lowers every singular value, to the last one that is feasible.
+        """
 
     @abstractmethod
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:

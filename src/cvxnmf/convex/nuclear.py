@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.geometry import RELATIVE_ZERO, Geometry, log_row_sums
+from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import singular_triples_above
 from cvxnmf.results import PairedPoint
@@ -37,7 +37,15 @@ class NuclearNorm(Geometry[PairedPoint]):
         """Number of entries."""
         return float(self.shape[0] * self.shape[1])
 
-    def centre(self, X: FloatArray) -> FloatArray:
+    def entry_weights(self, rho: float) -> float:
+        """The same for all entries."""
+        return rho
+
+    def typical_multiplier(self, trace: float) -> float:
+        """Of singular values of twice the trace."""
+        return 2.0 * trace / float(np.sqrt(max(self.shape)))
+
+    def penalised_part(self, X: FloatArray) -> FloatArray:
         """``J X J``, in place: row and column means are taken off where effects are free."""
         if self.free_effects:
             X -= X.mean(axis=1)[:, None]
@@ -51,7 +59,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         if self.free_effects:
             mean = float(B.mean())
             v[:m], v[m:] = B.mean(axis=1) - 0.5 * mean, B.mean(axis=0) - 0.5 * mean
-        left, values, right = singular_triples_above(self.centre(B), 2.0 * threshold)
+        left, values, right = singular_triples_above(self.penalised_part(B), 2.0 * threshold)
         root, W = np.sqrt(values - 2.0 * threshold), np.empty((sum(self.shape), len(values)))
         np.multiply(left, root, out=W[:m])
         np.multiply(right, root, out=W[m:])
@@ -59,7 +67,7 @@ class NuclearNorm(Geometry[PairedPoint]):
 
     def inner(self, X: FloatArray) -> float:
         """Twice the nuclear norm of the centred X."""
-        return 2.0 * float(np.linalg.svd(self.centre(X.copy()), compute_uv=False).sum())
+        return 2.0 * float(np.linalg.svd(self.penalised_part(X.copy()), compute_uv=False).sum())
 
     def _halves(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Positions of rows and columns, centred where effects are free."""
@@ -101,6 +109,25 @@ class NuclearNorm(Geometry[PairedPoint]):
     def log_margins(self, X: FloatArray) -> FloatArray:
         """Logarithms of the row sums, then of the column sums, of ``exp(X)``."""
         return np.concatenate([log_row_sums(X), log_row_sums(X.T)])
+
+    def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
+        """Rows and columns in turns."""
+        rows, columns = margins[: self.shape[0]], margins[self.shape[0] :]
+        across = np.ones(len(columns))
+        for _ in range(SCALING_ROUNDS):
+            down = rows / (Z @ across)
+            across = columns / (down @ Z)
+        Z *= down[:, None]
+        Z *= across
+
+    def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
+        """Singular values are feasible up to twice the trace."""
+        limit = 2.0 * trace
+        left, values, right = singular_triples_above(g, limit)
+        if not len(values):
+            return 1.0, None
+        left *= limit - values
+        return float(limit / values.max()), left @ right.T
 
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
         """Solve ``[[Diag(H1), H], [H', Diag(H'1)]] step = -residual`` by the smaller side's Schur complement.

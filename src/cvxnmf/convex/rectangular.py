@@ -71,7 +71,7 @@ class NonsymmetricProblem(Problem):
         part = whole[component.entries]
         if not np.abs(part).max() < 1e100:
             validation.refuse("X has entries beyond 1e100 where there are data; the penalty has no gradient there.")
-        left, _, right = singular_triples_above(component.cone.centre(part), 0.0)
+        left, _, right = singular_triples_above(component.cone.penalised_part(part), 0.0)
         G[component.entries] += 2.0 * self.trace * (left @ right.T)
         return G
 

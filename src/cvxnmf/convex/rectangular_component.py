@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxnmf.convex.clipping import clip_spectrum
 from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
@@ -20,24 +21,20 @@ from cvxnmf.convex.losses import PairedKullbackLeibler
 from cvxnmf.convex.methods import (
     Accelerated,
     Factored,
+    LossSplitting,
     Method,
-    NuclearSplitting,
     PairedAdaptive,
     ProjectedGradient,
     RectangularAdaptive,
 )
 from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import add_outer, singular_triples_above, spectral_norm
+from cvxnmf.linalg.eigen import add_outer, spectral_norm
 from cvxnmf.linalg.row_chunks import cached_rows
 from cvxnmf.results import AnyPoint
 
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
-#: Rounds of clipping the singular values of a dual point.
-CLIPPING_ROUNDS = 3
-#: A clipped dual point keeps at least this share of its distance to the edge of the domain.
-INSIDE = 0.02
 #: Methods of every rectangular problem beside its own.
 PLAIN_METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
     "accelerated": Accelerated,
@@ -52,7 +49,7 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
     rows: Index
     columns: Index
-    methods = {"adaptive": RectangularAdaptive, "splitting": NuclearSplitting, **PLAIN_METHODS}
+    methods = {"adaptive": RectangularAdaptive, "splitting": LossSplitting, **PLAIN_METHODS}
 
     @property
     def entries(self) -> Any:
@@ -70,7 +67,7 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
             return None
         limit = 2.0 * self.trace
         if limit:
-            self._clip_spectrum(g, limit)
+            clip_spectrum(loss, cone, g, self.trace)
         norm = spectral_norm(g)
         if not norm < np.inf:
             return None
@@ -87,35 +84,6 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
             return {"Z": Z}
 
         return prove_least_shift(loss.A, self.statement, least, family, max(4 * ROUNDOFF * size, FIRST_PAD), largest=10.0)
-
-    def _clip_spectrum(self, g: FloatArray, limit: float) -> None:
-        """The best of some rounds of clipping singular values, in place of g, staying in the domain of the dual, margins mended.
-
-        Shrinking all of g because of one singular value would be ruinous where the data span a wide range.
-        """
-        best, here = -np.inf, g
-        for remaining in reversed(range(CLIPPING_ROUNDS + 1)):
-            left, values, right = singular_triples_above(here, limit)
-            bound = self.loss.dual_value(here, min(1.0, limit / values.max(initial=limit)))
-            if bound > best:
-                best, g[:] = bound, here
-            if not len(values) or not remaining:
-                break
-            left *= limit - values
-            clipped = left @ right.T
-            del left, right
-            clipped += here
-            here = self._return_to_domain(clipped, here)
-
-    def _return_to_domain(self, clipped: FloatArray, before: FloatArray) -> FloatArray:
-        """No nearer to the edge of the domain than a share of the distance before, and with margins of zero; overwritten."""
-        floor = self.loss.floor()
-        for rows in cached_rows(clipped):
-            clipped[rows] = np.maximum(clipped[rows] + floor[rows], INSIDE * (before[rows] + floor[rows]))
-        if self.cone.free_effects:
-            _scale_to_margins(clipped, *_margins(floor))
-        clipped -= floor
-        return clipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +119,6 @@ def _margins(M: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _column_sums(M: FloatArray) -> FloatArray:
     return np.concatenate([np.ascontiguousarray(M.T[columns]).sum(axis=1) for columns in cached_rows(M.T)])
-
-
-def _scale_to_margins(Z: FloatArray, rows: FloatArray, columns: FloatArray, rounds: int = 30) -> None:
-    """Scale rows and columns of Z in turns until they have these sums, in place."""
-    for _ in range(rounds):
-        Z *= (rows / Z.sum(axis=1))[:, None]
-        Z *= columns / Z.sum(axis=0)
 
 
 def _mend_margins(Z: FloatArray, rows: FloatArray, columns: FloatArray, rounds: int = 2) -> None:

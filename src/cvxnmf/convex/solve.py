@@ -196,7 +196,7 @@ class _Run:
 
     def _loop(self, search: _Search) -> Status:
         """The one loop: step, certify now and then, record, stop."""
-        due, iteration = search.method.check_every, 0
+        due, iteration, certified = search.method.check_every, 0, 0
         while search.relative_gap > self.tol:
             if iteration == self.max_iter:
                 return Status.MAX_ITER
@@ -209,7 +209,7 @@ class _Run:
             if iteration >= due or iteration == self.max_iter or search.expected_gap <= self.tol:
                 gap = search.relative_gap
                 search.certify()
-                due = iteration + self._wait(search, iteration, gap)
+                due, certified = iteration + self._wait(search, iteration, iteration - certified, gap), iteration
             if self._record(search):
                 search.certify()
                 return Status.INTERRUPTED
@@ -217,13 +217,13 @@ class _Run:
                 return Status.STALLED
         return Status.OPTIMAL
 
-    def _wait(self, search: _Search, iteration: int, gap_before: float) -> int:
+    def _wait(self, search: _Search, iteration: int, waited: int, gap_before: float) -> int:
         """Steps until the next certificate: as many as the rate since the last one foretells, at most twice as usual."""
         usual = max(search.method.check_every, search.method.check_every * iteration // 80)
         gap = search.relative_gap
         if not self.tol < gap < gap_before:
             return usual
-        predicted = usual * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
+        predicted = waited * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
         return int(np.clip(np.ceil(predicted), 1, 2 * usual))
 
     def _record(self, search: _Search) -> bool:

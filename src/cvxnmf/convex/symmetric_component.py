@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
+from cvxnmf.convex.clipping import clip_spectrum
 from cvxnmf.convex.component import Certified, Component, DenseComponent
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.distances import laplacian_pencil
@@ -28,10 +29,13 @@ from cvxnmf.convex.methods import (
     Accelerated,
     AugmentedDescent,
     Factored,
-    LimitSplitting,
+    FreeDiagonalAdaptive,
+    LimitedAdaptive,
+    LossSplitting,
     Method,
     PairedAdaptive,
     ProjectedGradient,
+    SteadySplitting,
     SymmetricAdaptive,
 )
 from cvxnmf.linalg.arrays import FloatArray, add_effects
@@ -57,9 +61,18 @@ class SymmetricComponent(DenseComponent[Cone]):
         """On the psd cone, where solutions have a high rank, factors do not pay."""
         plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
         plain["projected-gradient"] = ProjectedGradient
+        if self.loss.ignore_diagonal:
+            plain["splitting"] = LossSplitting if self.cone.free_effects else SteadySplitting
+            adaptive = FreeDiagonalAdaptive if self.cone.free_effects else SteadySplitting
+            return {"adaptive": adaptive} | plain
         if self.cone.free_effects:
             return {"adaptive": SymmetricAdaptive} | plain
         return plain | {"adaptive": PairedAdaptive}
+
+    @property
+    def splitting_weight(self) -> float:
+        """The diagonal leaves all of X to the penalty where it is ignored; else the loss says more."""
+        return super().splitting_weight if self.loss.ignore_diagonal else 0.3 * self.average_curvature
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Shift the candidate, or else the gradient at balanced effects, into the dual cone."""
@@ -91,8 +104,10 @@ class LimitedComponent(SymmetricComponent):
     @property
     def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
         """Descents over distances need free effects."""
-        splitting: dict[str, Callable[[Any, Any], Method]] = {"splitting": LimitSplitting}
-        return {"factored": AugmentedDescent} | splitting if self.cone.free_effects else splitting
+        if not self.cone.free_effects:
+            return {"splitting": SteadySplitting if self.loss.ignore_diagonal else LossSplitting}
+        methods: dict[str, Callable[[Any, Any], Method]] = {"factored": AugmentedDescent, "splitting": LossSplitting}
+        return {"adaptive": LimitedAdaptive} | methods if self.loss.ignore_diagonal else methods
 
     def with_loss(self, loss: Loss) -> SymmetricComponent:
         """The component without its limit, under another loss."""
@@ -103,20 +118,17 @@ class LimitedComponent(SymmetricComponent):
         return Component.certify(self, point, value, candidate)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """Lower the gradient where the limit on X allows it, where A > 0, to the multiplier, and shift it into the dual cone.
+        """Shift the candidate, the slope of the loss less the limit's multiplier, into the dual cone.
 
         A multiplier that is not given is estimated from X.
         """
-        return self._prove_shifted(self._lowered_gradient(point.dense(), candidate))
+        return self._prove_shifted(self._lowered_gradient(point.dense()) if candidate is None else candidate)
 
-    def _lowered_gradient(self, X: FloatArray, candidate: FloatArray | None) -> FloatArray:
-        """The gradient at X, no higher than the multiplier where A > 0; both are overwritten."""
-        multiplier = constraint_multiplier(self, X) if candidate is None else candidate
+    def _lowered_gradient(self, X: FloatArray) -> FloatArray:
+        """The gradient at X, which is overwritten, lowered to the multiplier of the dual cone where A > 0."""
+        multiplier = constraint_multiplier(self, X)
         g = self.loss.value_and_gradient(X, out=X)[1]
-        if multiplier is None:
-            return g
-        np.copyto(multiplier, g, where=self.loss.A == 0)
-        return np.minimum(multiplier, g, out=multiplier)
+        return g if multiplier is None else np.minimum(multiplier, g, out=g, where=self.loss.A > 0)
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
         """A projected step does not know the limit."""
@@ -141,7 +153,7 @@ class LimitedComponent(SymmetricComponent):
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
         return add_effects(X.copy(), lift, lift), restored or float(lift.max()) > tolerance
 
-    def raise_to_limit(self, point: FactorPoint) -> Point:
+    def admissible(self, point: FactorPoint) -> Point:
         """Return the point raised until it respects the lower limit: by effects, or by a constant where they are not free."""
         if self.cone.free_effects:
             return Point(point.v + self.loss.lifting_effects(point.dense()), point.W)
@@ -174,7 +186,9 @@ def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_roundi
 
 
 def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
-    """Shrink the gradient: ``Y = trace N + (1 - shift) g``."""
+    """Shrink the gradient, its spectrum clipped: ``Y = trace N + (1 - shift) g``."""
+    if not component.loss.limited:  # else the domain has no edge
+        clip_spectrum(component.loss, component.cone, g, component.trace)
     lowest = component.cone.smallest_eigenvalue(g)
     if component.cone.free_effects:
         _make_rows_sum_to_zero(g)

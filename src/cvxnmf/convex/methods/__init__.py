@@ -11,13 +11,20 @@ Which of them can solve a component, the component knows.
 
 from __future__ import annotations
 
-from cvxnmf.convex.methods.adaptive import PairedAdaptive, ProjectionAdaptive, RectangularAdaptive, SymmetricAdaptive
+from cvxnmf.convex.methods.adaptive import (
+    FreeDiagonalAdaptive,
+    LimitedAdaptive,
+    PairedAdaptive,
+    ProjectionAdaptive,
+    RectangularAdaptive,
+    SymmetricAdaptive,
+)
 from cvxnmf.convex.methods.augmented import AugmentedDescent
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored, MatrixFreeDescent
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
-from cvxnmf.convex.methods.splitting import LimitSplitting, NuclearSplitting, ProjectionSplitting
+from cvxnmf.convex.methods.splitting import LossSplitting, ProjectionSplitting, SteadySplitting
 
 __all__ = [
     "METHODS",
@@ -25,15 +32,17 @@ __all__ = [
     "AugmentedDescent",
     "DualAscent",
     "Factored",
-    "LimitSplitting",
+    "FreeDiagonalAdaptive",
+    "LimitedAdaptive",
+    "LossSplitting",
     "MatrixFreeDescent",
     "Method",
-    "NuclearSplitting",
     "PairedAdaptive",
     "ProjectedGradient",
     "ProjectionAdaptive",
     "ProjectionSplitting",
     "RectangularAdaptive",
+    "SteadySplitting",
     "SymmetricAdaptive",
 ]
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cvxnmf.convex.methods.augmented import AugmentedDescent
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
-from cvxnmf.convex.methods.splitting import NuclearSplitting, ProjectionSplitting
+from cvxnmf.convex.methods.splitting import LossSplitting, ProjectionSplitting
 from cvxnmf.linalg.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from cvxnmf.convex.doubly_nonnegative import ProjectionComponent
     from cvxnmf.convex.rectangular_component import NuclearComponent
     from cvxnmf.results import MatrixPoint
+
+#: Columns of W per row or column of X, whichever is fewer, up to which descents over factors are faster.
+LOW_RANK = 0.125
 
 
 class Adaptive(Method):
@@ -85,7 +89,6 @@ class SymmetricAdaptive(Adaptive):
         super().__init__(component, Factored(component, point) if component.trace else Accelerated(component, point))
         if component.trace:
             self.check_every = Factored.check_every
-
     def _following(self) -> Method | None:
         work = self.at_work
         if isinstance(work, Accelerated):
@@ -131,16 +134,49 @@ class ProjectionAdaptive(Adaptive):
         return None if soon else ProjectionSplitting(self.component, work.point)
 
 
+class FreeDiagonalAdaptive(SymmetricAdaptive):
+    """Where the diagonal is ignored alternating directions while the rank is high; descents over factors where it is low.
+
+    A free diagonal makes room for high ranks, and the residual of a projection, which has one, is no dual point.
+    """
+
+    trial = 10
+    descent: type[Any] = Factored  # where the first projection shows a low rank
+    later: type[Any] = LaplacianDescent  # where the first rounds do
+
+    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+        first = ProjectedGradient(component, point)
+        first.step()
+        point = first.point
+        del first  # its room is needed
+        Adaptive.__init__(self, component, (self.descent if _has_low_rank(component, point) else LossSplitting)(component, point))
+        self.check_every = self.at_work.check_every
+
+    def _following(self) -> Method | None:
+        if not isinstance(self.at_work, LossSplitting):
+            return super()._following()
+        judged = self.taken == self.trial and _has_low_rank(self.component, self.point)
+        return self.later(self.component, self.point) if judged else None
+
+
+class LimitedAdaptive(FreeDiagonalAdaptive):
+    """The same under the paper's lower limit on X."""
+
+    descent = later = AugmentedDescent
+
+
 class RectangularAdaptive(Adaptive):
     """Alternating directions; where their first steps show a low rank, descents over factors instead."""
 
     trial = 10
-    low_rank = 0.125  # columns of W per row or column of X, whichever is fewer
 
     def __init__(self, component: NuclearComponent, point: Any) -> None:
-        super().__init__(component, NuclearSplitting(component, point))
+        super().__init__(component, LossSplitting(component, point))
 
     def _following(self) -> Method | None:
-        judged = self.taken == self.trial and isinstance(self.at_work, NuclearSplitting)
-        low = self.component.rank(self.point) <= self.low_rank * min(self.component.loss.A.shape)
-        return Factored(self.component, self.point) if judged and low else None
+        judged = self.taken == self.trial and isinstance(self.at_work, LossSplitting)
+        return Factored(self.component, self.point) if judged and _has_low_rank(self.component, self.point) else None
+
+
+def _has_low_rank(component: DenseComponent[Any], point: Any) -> bool:
+    return bool(component.rank(point) <= LOW_RANK * min(component.loss.A.shape))

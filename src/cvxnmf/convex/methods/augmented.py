@@ -102,7 +102,7 @@ class AugmentedDescent(Method):
             first.step()
             point = first.point
         self.descent = LimitedDescent(free, Point(point.v, point.W))
-        self.point = component.raise_to_limit(point)
+        self.point = component.admissible(point)
         self.value = component.value(self.point)
 
     def step(self) -> None:
@@ -116,7 +116,7 @@ class AugmentedDescent(Method):
     def settle(self) -> None:
         """Let directions enter, and raise the point of the descent to the limit."""
         self.descent.settle()
-        self.point = self.component.raise_to_limit(self.descent.point)
+        self.point = self.component.admissible(self.descent.point)
         self.value = self.component.value(self.point)
 
     def dual_candidate(self) -> FloatArray | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cvxnmf.convex.clipping import return_to_domain
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import smaller_definite_part
@@ -14,101 +15,72 @@ from cvxnmf.linalg.splitting import AlternatingDirections
 from cvxnmf.results import FactorPoint, MatrixPoint
 
 if TYPE_CHECKING:
+    from cvxnmf.convex.component import DenseComponent
     from cvxnmf.convex.doubly_nonnegative import ProjectionComponent
-    from cvxnmf.convex.rectangular_component import NuclearComponent
-    from cvxnmf.convex.symmetric_component import LimitedComponent
 
 
-class LimitSplitting(Method):
-    """Alternating directions between the cone and the entrywise loss with its lower limit on X.
+class LossSplitting(Method):
+    """Alternating directions between the set of X with its penalty and the entrywise loss with its limit, if it has one.
 
-    ``X = P(Y - U)``, ``Y = argmin loss + rho/2 |S(Y - X - U)S|^2``; the residual of the projection is a matrix of the dual cone.
+    ``X = argmin penalty + rho/2 |X - (Y - U)|^2``, ``Y = argmin loss + rho/2 |Y - X - U|^2``, lengths in the metric. At some
+    early steps rho is set so that its multiplier and X are of one size.
     """
 
     check_every = 10
     patience = 20
-
-    def __init__(self, component: LimitedComponent, point: FactorPoint) -> None:
-        self.component = component
-        self.rho = 0.3 * component.average_curvature
-        X = point.dense()
-        self.state = AlternatingDirections(X + component.loss.lift(X))
-        self.residual = np.zeros_like(X)
-        self._arrive(point)
-
-    def _arrive(self, point: FactorPoint) -> None:
-        self.point = self.component.raise_to_limit(point)
-        self.value = self.component.value(self.point)
-
-    def dual_candidate(self) -> FloatArray | None:
-        """Residual of the last projection: with the penalty it lies in the dual cone by construction."""
-        W = self.component.cone.scale(self.component.cone.scaled_copy(self.residual))
-        W *= self.rho
-        return W
-
-    def step(self) -> None:
-        """One round over cone, loss and multiplier."""
-        component, state = self.component, self.state
-        self.residual, before = state.target, state.Y
-        nearest = component.cone.project(self.residual, component.trace / self.rho)
-        X = nearest.dense()
-        np.subtract(X, self.residual, out=self.residual)
-        weights = np.sqrt(self.rho) * component.cone.s**2
-        state.update(X, lambda B: component.loss.proximal(B, weights, before))
-        self._balance(self._length(X - state.Y), self.rho * self._length(state.Y - before))
-        self._arrive(nearest)
-
-    def _length(self, D: FloatArray) -> float:
-        return float(np.linalg.norm(self.component.cone.scale(D)))
-
-    def _balance(self, primal: float, dual: float) -> None:
-        """Keep the two residuals within a factor of ten of each other."""
-        factor = 2.0 if primal > 10.0 * dual else 0.5 if dual > 10.0 * primal else 1.0
-        self.rho *= factor
-        self.state.rescale(factor)
-        self.residual /= factor
-
-
-class NuclearSplitting(Method):
-    """Alternating directions between the nuclear norm and the entrywise loss of a rectangle.
-
-    ``X = argmin penalty + rho/2 |X - (Y - U)|^2``, ``Y = argmin loss + rho/2 |Y - X - U|^2``. The gradient at Y is nearly a dual
-    point. At some early steps rho is set so that its multiplier and X are of one size.
-    """
-
-    check_every = 10
-    patience = 20
-    renewals = (3, 6, 10, 15, 22, 30, 45, 60)  # steps after which rho is set anew
+    renewals: tuple[int, ...] = (3, 6, 10, 15, 22, 30, 45, 60)  # steps after which rho is set anew
     largest_change = 10.0
 
-    def __init__(self, component: NuclearComponent, point: FactorPoint) -> None:
-        self.component, self.taken = component, 0
-        X = point.dense()
-        self.rho = 2.0 * component.trace / float(np.sqrt(max(X.shape)))
+    def __init__(self, component: DenseComponent[Any], point: FactorPoint) -> None:
+        self.component, self.taken, self.rho = component, 0, component.splitting_weight
+        self.point = component.admissible(point)
+        X = self.point.dense()
         self.state = AlternatingDirections(X)
-        self.point, self.value = point, component.value(point, X)
+        self.value = component.value(self.point, X)
 
     def dual_candidate(self) -> FloatArray | None:
-        """The gradient at Y, its effects balanced."""
-        return self.component.balanced_gradient(MatrixPoint(self.state.Y))
+        """``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual; the gradient before the first step.
+
+        As the residual of a projection it is in the dual cone; the multiplier, in the domain, leaves the cone by more.
+        """
+        component, cone = self.component, self.component.cone
+        if not self.taken:
+            return component.balanced_gradient(self.point)
+        residual = self.state.target
+        np.subtract(self._next_point().dense(), residual, out=residual)
+        cone.scale(cone.scale(residual))
+        residual *= self.rho
+        return return_to_domain(component.loss, cone, residual, component.loss.value_and_gradient(self.state.Y)[1])
+
+    def _next_point(self) -> Any:
+        """The proximal point of the penalty."""
+        cone = self.component.cone
+        return cone.project_scaled(cone.scale(self.state.target), self.component.trace / self.rho)
 
     def step(self) -> None:
         """One round over penalty, loss and multiplier."""
         component, state, near = self.component, self.state, self.state.Y
-        self.point = component.cone.project_scaled(component.cone.scale(state.target), component.trace / self.rho)
-        X = self.point.dense()
-        self.value = component.value(self.point, X)
-        state.update(X, lambda B: component.loss.proximal(B, self.rho, near))
+        nearest = self._next_point()
+        X = nearest.dense()
+        self.point = component.admissible(nearest)
+        self.value = component.value(self.point, X if self.point is nearest else None)
+        state.update(X, lambda B: component.loss.proximal(B, component.cone.entry_weights(self.rho), near))
         self.taken += 1
         if self.taken in self.renewals:
             self._renew_rho(X)
 
     def _renew_rho(self, X: FloatArray) -> None:
-        """Make ``rho |U| = rho |X|``, centred, within a factor of ten."""
-        multiplier, size = (float(np.linalg.norm(self.component.cone.centre(M))) for M in (self.state.U.copy(), X))
+        """Make ``rho |U| = rho |X|``, as the penalty sees them, within a factor of ten; X is overwritten."""
+        multiplier, size = (float(np.linalg.norm(self.component.cone.penalised_part(M))) for M in (self.state.U.copy(), X))
         factor = float(np.clip(multiplier / max(size, 1e-300), 1.0 / self.largest_change, self.largest_change))
         self.rho *= factor
         self.state.rescale(factor)
+
+
+class SteadySplitting(LossSplitting):
+    """The same with one rho throughout, where X grows for dozens of steps: on the psd cone with an ignored diagonal."""
+
+    renewals = ()
 
 
 class ProjectionSplitting(Method):
