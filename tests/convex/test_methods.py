@@ -9,7 +9,7 @@ import cvxnmf
 from builders import count_table, random_counts, random_graph
 from cvxnmf.convex import distances
 from cvxnmf.convex.losses import LimitedSquaredError
-from cvxnmf.convex.methods import Accelerated, DualAscent, LossSplitting, SymmetricAdaptive
+from cvxnmf.convex.methods import Accelerated, DualAscent, Factored, FreeDiagonalAdaptive, LossSplitting, SymmetricAdaptive
 from cvxnmf.convex.methods.augmented import AugmentedSquaredError
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
 from cvxnmf.results import MatrixPoint, Point
@@ -103,6 +103,41 @@ def test_splitting_solves_rectangles_of_a_wide_range(loss, effects):
     solution = cvxnmf.solve(problem, method="splitting", tol=1e-3, max_iter=200)
     assert solution.status is cvxnmf.Status.OPTIMAL
     assert solution.certificate.check(A) == solution.certificate.bound
+
+
+@pytest.mark.parametrize(
+    ("loss", "cone", "trace", "most"),
+    [
+        ("kl", "conditional", 0.2, 60),
+        ("kl", "conditional", 5.0, 30),
+        ("mse", "conditional", 0.2, 60),
+        ("mse-paper", "conditional", 0.2, 100),
+        ("kl", "psd", 0.2, 150),
+        ("mse", "psd", 1.0, 150),
+        ("mse-paper", "psd", 1.0, 150),
+    ],
+)
+def test_an_ignored_diagonal_under_a_small_trace_takes_few_steps(loss, cone, trace, most):
+    A = cvxnmf.block_graph(60, 0.3, 0.7)[0].astype(float)
+    problem = cvxnmf.symmetric(A, loss=loss, cone=cone, trace=trace, diagonal="ignore")
+    solution = cvxnmf.solve(problem, max_iter=most)
+    assert solution.status is cvxnmf.Status.OPTIMAL
+    assert solution.certificate.check(problem.A) <= solution.value
+    assert cvxnmf.solve(problem, start=solution, max_iter=most).n_iter < solution.n_iter
+
+
+def test_alternating_directions_find_the_optimum_of_other_methods_without_a_diagonal():
+    problem = cvxnmf.symmetric(random_graph(20, seed=3), trace=0.5, diagonal="ignore")
+    values = [cvxnmf.solve(problem, method=method, tol=1e-7, max_iter=3000).value for method in ("splitting", "accelerated")]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_a_low_rank_without_a_diagonal_is_left_to_descents_over_factors():
+    A = cvxnmf.block_graph(60, 0.1, 0.9)[0].astype(float)
+    (component,) = cvxnmf.symmetric(A, trace=20.0, diagonal="ignore").components
+    assert isinstance(FreeDiagonalAdaptive(component, component.start()).at_work, Factored)
+    (component,) = cvxnmf.symmetric(A, trace=0.1, diagonal="ignore").components
+    assert isinstance(FreeDiagonalAdaptive(component, component.start()).at_work, LossSplitting)
 
 
 def test_clipping_the_spectrum_proves_more_than_shrinking():

@@ -89,6 +89,7 @@ class SymmetricAdaptive(Adaptive):
         super().__init__(component, Factored(component, point) if component.trace else Accelerated(component, point))
         if component.trace:
             self.check_every = Factored.check_every
+
     def _following(self) -> Method | None:
         work = self.at_work
         if isinstance(work, Accelerated):

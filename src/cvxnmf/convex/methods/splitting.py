@@ -37,15 +37,14 @@ class LossSplitting(Method):
         X = self.point.dense()
         self.state = AlternatingDirections(X)
         self.value = component.value(self.point, X)
+        self._take_multiplier()
 
     def dual_candidate(self) -> FloatArray | None:
-        """``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual; the gradient before the first step.
+        """``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual.
 
         As the residual of a projection it is in the dual cone; the multiplier, in the domain, leaves the cone by more.
         """
         component, cone = self.component, self.component.cone
-        if not self.taken:
-            return component.balanced_gradient(self.point)
         residual = self.state.target
         np.subtract(self._next_point().dense(), residual, out=residual)
         cone.scale(cone.scale(residual))
@@ -69,10 +68,23 @@ class LossSplitting(Method):
         if self.taken in self.renewals:
             self._renew_rho(X)
 
+    def _take_multiplier(self) -> None:
+        """Start from the slope at X, as at a solution, if it is of the size of X; from none elsewhere."""
+        cone, X = self.component.cone, self.state.Y
+        U = self.component.loss.value_and_gradient(X)[1]
+        cone.unscale(cone.unscale(U))
+        U /= self.rho
+        if 0.0 < self._size(U.copy()) <= self.largest_change * self._size(X.copy()):
+            self.state.U = U
+
+    def _size(self, M: FloatArray) -> float:
+        """The length of what the penalty sees of M, which is overwritten."""
+        return float(np.linalg.norm(self.component.cone.penalised_part(M)))
+
     def _renew_rho(self, X: FloatArray) -> None:
         """Make ``rho |U| = rho |X|``, as the penalty sees them, within a factor of ten; X is overwritten."""
-        multiplier, size = (float(np.linalg.norm(self.component.cone.penalised_part(M))) for M in (self.state.U.copy(), X))
-        factor = float(np.clip(multiplier / max(size, 1e-300), 1.0 / self.largest_change, self.largest_change))
+        ratio = self._size(self.state.U.copy()) / max(self._size(X), 1e-300)
+        factor = float(np.clip(ratio, 1.0 / self.largest_change, self.largest_change))
         self.rho *= factor
         self.state.rescale(factor)
 
