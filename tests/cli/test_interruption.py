@@ -77,8 +77,8 @@ from cvxnmf.cli.interruption import supervise
 
 def work():
     Path(sys.argv[1]).write_text("done")
-    from cvxnmf.io.writing import _temporary_file
-    _temporary_file(sys.argv[2]).close()
+    from cvxnmf.certificates.files import temporary_file
+    temporary_file(sys.argv[2]).close()
     Path(sys.argv[2] + ".part").write_text("of somebody else")
     while True:
         try:

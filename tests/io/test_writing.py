@@ -1,10 +1,12 @@
 """Files take their place when they are complete, and nothing else is touched."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from files import written
 
+import cvxnmf
 from cvxnmf.io import FileError
 from cvxnmf.io.writing import check_writable, whole_file, write_with
 
@@ -64,3 +66,34 @@ def test_paths_that_cannot_be_written_are_refused_before_the_work(tmp_path):
             check_writable(str(path), () if path == tmp_path else (".csv", ".npz"))
     check_writable("/dev/null")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_results_and_certificates_replace_a_file_when_they_are_complete(tmp_path):
+    A, _ = cvxnmf.block_graph(12, 0.2, 0.8)
+    solution = cvxnmf.solve(cvxnmf.symmetric(A, trace=1.0))
+    for write, read in ((solution.certificate.save, cvxnmf.Certificate.load), (lambda p: cvxnmf.save(solution, p), cvxnmf.load)):
+        path = written(tmp_path, "kept.npz", "of before")
+        path.chmod(0o640)
+        write(path)
+        assert path.stat().st_mode & 0o777 == 0o640
+        assert read(path) is not None
+        assert list(tmp_path.iterdir()) == [path]
+        with pytest.raises(FileNotFoundError):
+            write(tmp_path / "none" / "kept.npz")
+
+
+def test_a_certificate_that_cannot_be_written_leaves_the_file_of_before(tmp_path):
+    A, _ = cvxnmf.block_graph(12, 0.2, 0.8)
+    certificate = cvxnmf.solve(cvxnmf.symmetric(A, trace=1.0)).certificate
+    broken = dataclasses.replace(certificate, witness={"Z": object()}, digest="none")
+    path = written(tmp_path, "kept.npz", "of before")
+
+    class Refusing:
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("no array")
+
+    broken.witness["Z"] = Refusing()
+    with pytest.raises(RuntimeError, match="no array"):
+        broken.save(path)
+    assert path.read_text() == "of before"
+    assert list(tmp_path.iterdir()) == [path]

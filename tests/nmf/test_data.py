@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import cvxnmf
 from builders import random_factors
 from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
@@ -111,3 +112,17 @@ def test_missing_entries_hold_the_model(kind, loss):
     at_V = data.transposed.A if kind == "dense" and not data.storage.sparse else data.transposed.A.toarray()
     np.testing.assert_allclose(at_V.T[hidden], E[hidden], rtol=1e-12)
     assert data.energy == pytest.approx(np.sum(A[~hidden] ** 2), rel=1e-13)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rounding_of_single_precision_is_said_once_everywhere(form):
+    A = np.random.default_rng(0).random((12, 12))
+    A = A + A.T
+    A[0, 1] *= 1 + 1e-7
+    for call in (cvxnmf.classical_nmf, cvxnmf.factorize):
+        with pytest.warns(UserWarning, match="single precision; their mean is taken") as said:
+            call(form(A), 2, symmetric=True)
+        assert len(said) == 1
+    A[0, 1] *= 1.1
+    with pytest.raises(ValueError, match="use symmetric=False, or pass"):
+        cvxnmf.classical_nmf(form(A), 2, symmetric=True)

@@ -4,6 +4,9 @@ One module per form of problem holds its statement and says what its witness pro
 `losses` how a loss enters a proof, `data` what the check accepts, `rounding` what makes the proofs safe.
 """
 
+from importlib import import_module
+from typing import Any
+
 from cvxnmf.certificates.certificate import NEGLIGIBLE, Certificate, parse_statement, relative_gap
 from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
 from cvxnmf.certificates.grouped import GroupedStatement
@@ -12,7 +15,6 @@ from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement
 from cvxnmf.certificates.symmetric import SymmetricStatement, metric_digest
-from cvxnmf.certificates.uniqueness import Uniqueness, factor_uniqueness
 from cvxnmf.certificates.weighted import WeightedRankStatement, weights_digest
 
 __all__ = [
@@ -27,11 +29,16 @@ __all__ = [
     "RankStatement",
     "Statement",
     "SymmetricStatement",
-    "Uniqueness",
     "WeightedRankStatement",
-    "factor_uniqueness",
     "metric_digest",
     "parse_statement",
     "relative_gap",
     "weights_digest",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What decides about other factors of a product is no part of a check, but was called from here."""
+    if name in ("Uniqueness", "factor_uniqueness"):
+        return getattr(import_module("cvxnmf.linalg.uniqueness"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
+from cvxnmf.certificates.files import whole_file
 from cvxnmf.certificates.grouped import GroupedStatement
 from cvxnmf.certificates.labels import LabelStatement
 from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
@@ -247,7 +248,7 @@ class Certificate:
             raise CertificateError(f"A path is needed to save a certificate, not of type {type(path).__name__}.")
         meta = self.facts() | {"digest": self.digest}
         text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-        with open(path, "wb") as file:
+        with whole_file(path) as name, open(name, "wb") as file:
             arrays: dict[str, Any] = {"meta": text, **self.witness}
             np.savez_compressed(file, **arrays)
 

@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, certify, write and print."""
-    from cvxnmf.certificates import factor_uniqueness
+    from cvxnmf.linalg.uniqueness import factor_uniqueness
     from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})

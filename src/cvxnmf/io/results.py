@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement, RankStatement, parse_statement
+from cvxnmf.certificates.files import whole_file
 from cvxnmf.graphs import quality
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.partition import factors_of, label_certificate_of
@@ -86,7 +87,7 @@ def save(result: Result, path: str | PathLike[str]) -> None:
     parts.facts.update(format=FORMAT, kind=kind)
     parts.facts["digest"] = parts.digest()
     text: Any = np.frombuffer(json.dumps(parts.facts).encode(), dtype=np.uint8)
-    with open(path, "wb") as file:
+    with whole_file(path) as name, open(name, "wb") as file:
         np.savez_compressed(file, meta=text, **parts.arrays)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
-import secrets
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from cvxnmf.certificates import files
 from cvxnmf.io import results
 from cvxnmf.io.source import FileError
 
@@ -36,43 +35,22 @@ def check_writable(path: str, endings: Sequence[str] = ()) -> None:
     if not folder.is_dir():
         raise FileError(f"{path} cannot be written: there is no folder {folder}; make it first.")
     try:
-        with open(path, "ab") if not _is_plain(path) else _temporary_file(path) as file:  # only writing tells
+        with open(path, "ab") if not files.is_plain(path) else files.temporary_file(path) as file:  # only writing tells
             pass
-        if _is_plain(path):
+        if files.is_plain(path):
             os.unlink(file.name)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}; choose another place.") from None
 
 
-def _is_plain(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is or will be a file, not a pipe or a device."""
-    return os.path.isfile(path) or not os.path.exists(path)
-
-
-def _temporary_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """A new file in the folder of `path`, under a name that nobody else has."""
-    return open(os.path.join(os.path.dirname(os.path.realpath(path)), f".cvxnmf-{os.getpid()}-{secrets.token_hex(8)}.part"), "xb")
-
-
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A name to write under; the file takes its place under `path` when it is complete, with the mode of the one before."""
-    if not _is_plain(path):
-        yield os.fspath(path)
-        return
-    name, target = None, os.path.realpath(path)
+    """A name to write under, as :func:`cvxnmf.certificates.files.whole_file` gives it; what goes wrong is said in a sentence."""
     try:
-        with _temporary_file(path) as file:
-            name = file.name
-        yield name
-        if os.path.exists(target):
-            shutil.copymode(target, name)
-        os.replace(name, target)
+        with files.whole_file(path) as name:
+            yield name
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
-    finally:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
 
 
 def write_partition(partition: Partition, path: str) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray, with_short_indices
-from cvxnmf.linalg.symmetry import asymmetry, rounding_asymmetry
 from cvxnmf.nmf.data import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.storage import stored
@@ -33,7 +32,7 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
         if (count == other).any():
             validation.refuse(f"{name} {int(np.argmax(count == other))} of A has only NaN; drop it before factoring.")
     if symmetric:
-        checked = checked._replace(A=_symmetric_part(checked))
+        checked = checked._replace(A=_symmetric_part(checked, said=checked.single))
     data = _fill_missing(checked, symmetric, loss)
     validation.magnitude(data.observed if len(data.observed) else np.zeros(1), loss.name)
     return data
@@ -48,7 +47,7 @@ def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss, single: bool = False)
     rows, columns = np.nonzero(missing)
     checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, single)
     if symmetric:
-        checked = checked._replace(A=_symmetric_part(checked))
+        checked = checked._replace(A=_symmetric_part(checked, said=True))
     return _fill_missing(checked, symmetric, loss, keep_dense=True)
 
 
@@ -96,20 +95,15 @@ def _check_sparse(A: Any) -> Checked:
     return Checked(with_short_indices(matrix), rows, columns, single)
 
 
-def _symmetric_part(checked: Checked) -> Any:
-    """The data without differences of mirrored entries by rounding; refused if there are others."""
+def _symmetric_part(checked: Checked, said: bool) -> Any:
+    """The data without differences of mirrored entries by rounding, of which nothing need be said; refused if there are others."""
     A, (m, n) = checked.A, checked.A.shape
     if m != n:
         validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
     places, mirrored = checked.rows * n + checked.columns, checked.columns * n + checked.rows
     if len(places) and not np.array_equal(np.sort(places), np.sort(mirrored)):
         validation.refuse("A has NaN at an entry but not at its mirror image; make both missing or give both.")
-    largest = asymmetry(A)
-    if not largest:
-        return A
-    if largest > rounding_asymmetry(A):
-        validation.refuse(f"A is not symmetric: mirrored entries differ by up to {largest:g}; pass (A + A.T) / 2.")
-    return sp.csr_array((A + A.T) / 2) if sp.issparse(A) else (A + A.T) / 2
+    return validation.symmetrise(A, hint="use symmetric=False", dtype=np.float32 if said else np.float64)
 
 
 def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: bool = False) -> MemoryMatrix:

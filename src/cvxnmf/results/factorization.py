@@ -14,7 +14,8 @@ from cvxnmf.results.status import Iterate, Status
 from cvxnmf.results.top import Top, checked_terms, top_of
 
 if TYPE_CHECKING:
-    from cvxnmf.certificates import Certificate, Uniqueness
+    from cvxnmf.certificates import Certificate
+    from cvxnmf.linalg.uniqueness import Uniqueness
 
 Value = TypeVar("Value")
 #: Rows and columns of a component that are printed with a result, where they have names.
@@ -175,7 +176,7 @@ class Factorization:
         >>> cvxnmf.factorize(A, n_components=3).uniqueness.status
         'proved'
         """
-        from cvxnmf.certificates import factor_uniqueness
+        from cvxnmf.linalg.uniqueness import factor_uniqueness
 
         return factor_uniqueness(self.U, self.V)
 

@@ -7,8 +7,7 @@ import pytest
 from scipy.spatial import ConvexHull
 
 import cvxnmf
-from cvxnmf.certificates import factor_uniqueness
-from cvxnmf.certificates.uniqueness import Cone, whole_numbers
+from cvxnmf.linalg.uniqueness import Cone, factor_uniqueness, whole_numbers
 from exact_rays import exactly_scattered, extreme_rays
 
 
@@ -162,3 +161,9 @@ def test_of_a_result():
     assert result.uniqueness.status == "proved"
     assert str(result.uniqueness).startswith("proved: no other 3 nonnegative components")
     assert cvxnmf.factorize(np.ones((5, 4)) + np.eye(5, 4), n_components=2).uniqueness.status in {"proved", "refuted"}
+
+
+def test_the_earlier_place_of_the_name_is_known():
+    assert cvxnmf.certificates.factor_uniqueness is factor_uniqueness
+    with pytest.raises(AttributeError, match="no attribute 'unique'"):
+        cvxnmf.certificates.unique  # noqa: B018

@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from cvxnmf.linalg.arrays import FloatArray
+
 Ray = list[int]
 
 #: An entry below this share of the largest of its column is taken for zero.
