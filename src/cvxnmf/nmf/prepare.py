@@ -96,7 +96,7 @@ def _check_sparse(A: Any) -> Checked:
 
 
 def _symmetric_part(checked: Checked, said: bool) -> Any:
-    """The data without differences of mirrored entries by rounding, of which nothing need be said; refused if there are others."""
+    """The data without differences of mirrored entries by rounding, said or not; refused if there are others."""
     A, (m, n) = checked.A, checked.A.shape
     if m != n:
         validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
