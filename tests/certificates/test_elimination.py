@@ -14,6 +14,7 @@ from cvxnmf.certificates.elimination import Model, eliminate, eliminated_nodes, 
 from cvxnmf.convex.model_operator import leading_pivots
 
 mp.mp.dps = 40
+EPS = float(np.finfo(float).eps)
 
 
 def grid(height, width):
@@ -131,6 +132,40 @@ def test_too_large_exponents_and_a_diagonal_near_its_edge_are_refused():
         point.rigorous_proof(0.5)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_rounding_of_the_dual_point_is_allowed_for(share):
+    n, rng = 30, np.random.default_rng(0)
+    A = random_graph(n, 0) * 3.0
+    W = 0.4 * rng.standard_normal((n, 2))
+    v, s = balanced(A, W), 1.0 + rng.random(n)
+    point = matrix_free.MatrixFreeDual(sp.csr_array(A), v, W, s)
+    accuracy = 2 * EPS * (10 * (2 * np.abs(v) + (W * W).sum(axis=1)).max() + 16)
+    assert point.model.accuracy == pytest.approx(accuracy)
+    error = 2 * (accuracy + 2 * (n + 16) * EPS) * A.sum(axis=1)
+    assert point.excess_error == pytest.approx(error)
+    B, uncertain = point.cone_matrix(share, 7.0)
+    scaled, diagonal = share * A / np.outer(s, s), share * point.excess / s**2
+    assert B.toarray() == pytest.approx(np.diag(7.0 - diagonal) - scaled, abs=1e-14)
+    wanted = 8 * EPS * (7.0 + scaled.sum(axis=1) + np.abs(diagonal)) + share * error / s**2
+    assert uncertain == pytest.approx(wanted.max())
+    Z = (1 - share) * A + share * np.exp(v[:, None] + v + W @ W.T)
+    Z[np.arange(n), np.arange(n)] -= share * point.excess
+    logs, data = Z * np.log(Z), A[A > 0]
+    size = (Z + np.abs(logs)).sum() + (np.abs(data * np.log(data)) + data).sum()
+    proof = point.rigorous_proof(share)
+    assert proof.spare == pytest.approx(0.5 * (64 * EPS + 2 * accuracy) * size, rel=1e-6)
+    total = point.proof(share, probable=True).bound + 64 * EPS * size
+    shifted = 2 * share * error @ (np.abs(np.log(np.diag(Z))) + 1)
+    assert total - proof.bound == pytest.approx(2 * proof.spare + shifted, rel=1e-2)
+    assert proof.scale == pytest.approx(A.sum())
+
+
+def test_what_is_left_for_errors():
+    assert matrix_free.room_for_errors(1.0, 3.0) == 0.0
+    assert matrix_free.room_for_errors(1 - 1e-6, 2.0) == pytest.approx(5e-7)
+    assert matrix_free.room_for_errors(0.5, 2.0) == pytest.approx(2e-4)
+
+
 # Elimination ------------------------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +198,13 @@ def test_elimination_is_what_it_says():
     assert np.abs(whole @ middle @ whole.T - ordered).max() < 1e-13
     assert 1e-15 < parts.error < 1e-11
     G = np.random.default_rng(0).standard_normal((n, 3))
-    assert whole @ parts.solve(G) == pytest.approx(G, abs=1e-12)
+    Y, apart = parts.solve(G)
+    assert whole @ Y == pytest.approx(G, abs=1e-12)
+    units = 2 * (np.count_nonzero(parts.L.toarray(), axis=1).max() + 16) * EPS
+    sizes = np.linalg.norm(np.abs(whole) @ np.abs(Y)) + np.linalg.norm(G)
+    assert units * sizes <= apart <= units * sizes + 1e-13
+    sizes = np.abs(parts.L.toarray()) @ np.diag(parts.D) @ np.abs(parts.L.toarray()).T + np.abs(ordered)
+    assert (units * sizes.sum(axis=1)).max() <= parts.error <= (units * sizes.sum(axis=1)).max() + 1e-13
 
 
 def test_factors_that_are_off_are_paid_for():
@@ -219,6 +260,57 @@ def test_columns_of_the_model_are_below_it():
         assert lower_factor(model._replace(accuracy=1e-3), pivots)[1] > 1e-3
     with pytest.raises(cvxnmf.CertificateError, match="not independent"):
         lower_factor(model._replace(v=np.zeros(40), W=np.zeros((40, 1)), s=np.ones(40)), [1, 2])
+
+
+def test_errors_of_the_model_are_allowed_for():
+    model = random_model(40, np.random.default_rng(0), accuracy=1e-9)
+    pivots = np.argsort(-model.diagonal())[:6]
+    F, error = lower_factor(model, pivots)
+    C, norm = model.columns(pivots), np.linalg.norm
+    K = C[pivots]
+    R, T, units = np.linalg.cholesky(K).T, np.linalg.solve(K, C.T), 2 * (6 + 16) * EPS
+    solved = units * (norm(R) * norm(T) + norm(F))
+    shared = units * (norm(R) * norm(F) + norm(C)) + 1e-9 * norm(C)
+    rooted = units * (norm(R) ** 2 + norm(K)) + 1e-9 * norm(K)
+    wanted = 2 * shared * norm(T) + solved**2 + rooted * norm(T) ** 2
+    assert error == pytest.approx(wanted, rel=1e-5)
+    exact = model._replace(accuracy=0.0)
+    shared, rooted = units * (norm(R) * norm(F) + norm(C)), units * (norm(R) ** 2 + norm(K))
+    wanted = 2 * shared * norm(T) + rooted * norm(T) ** 2
+    assert wanted * (1 - 1e-6) <= lower_factor(exact, pivots)[1] <= 1.2 * wanted
+
+
+def test_the_core_is_what_elimination_of_the_rest_leaves():
+    B = definite(top=3.5)
+    parts = eliminate(B, eliminated_nodes(B, core=20))
+    kept, rng = len(parts.D), np.random.default_rng(0)
+    Y = rng.standard_normal((90, 4))
+    whole = Y @ Y.T
+    whole[np.arange(kept), np.arange(kept)] += parts.D
+    whole[kept:, kept:] += parts.S
+    left = whole[kept:, kept:] - whole[kept:, :kept] @ np.linalg.solve(whole[:kept, :kept], whole[:kept, kept:])
+    K = np.eye(4) + (Y[:kept].T / parts.D) @ Y[:kept]
+    X, norm = np.linalg.solve(K, Y[kept:].T), np.linalg.norm
+    size = norm(X) * (2 * norm(Y[kept:]) + norm(X) * norm(K)) + norm(parts.S)
+    wanted = 2 * EPS * ((2 * 4 + 16) * size + (kept + 4 + 16) * np.trace(K) * norm(X) ** 2)
+    M, error = elimination.core_matrix(parts, Y)
+    assert M == pytest.approx(left, abs=1e-9)
+    assert error == pytest.approx(wanted, rel=1e-9)
+
+
+def test_errors_together_may_not_exceed_the_room():
+    A, model = grid(6, 10), random_model(60, np.random.default_rng(0), accuracy=0.0)
+    nodes, share, pivots = eliminated_nodes(A, core=15), 0.7, np.argsort(-model.diagonal())[:8]
+    B = sp.csr_array(5.0 * sp.eye_array(60) - A)
+    F, lost = lower_factor(model, pivots)
+    room = 1e-9
+    parts = eliminate(B - room * sp.eye_array(60), nodes)
+    G = np.sqrt(share) * F[parts.order]
+    apart, size = parts.solve(G)[1], np.linalg.norm(G)
+    needed = parts.error + share * lost + 2 * size * apart + apart**2 + 8 * EPS * size**2
+    for more in (-1e-4, 1e-4):  # of what is needed
+        error = room / (1 + 1e-6) - (1 - more) * needed
+        assert is_psd_with_model(B, error, room, nodes, model, share, pivots) is (more < 0)
 
 
 def test_pivots_leave_little():

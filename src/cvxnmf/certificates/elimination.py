@@ -32,6 +32,8 @@ MOST_WORK = 1 << 25
 LARGEST_CORE, SMALLEST_CORE = 8000, 500
 #: How often nodes whose pivot is not positive join the core.
 ROUNDS = 8
+#: What rounding of norms and of sums of errors may add.
+GENEROUS = 1 + 1e-6
 #: Columns that are solved for at once.
 COLUMNS = 256
 
@@ -87,11 +89,15 @@ class Eliminated(NamedTuple):
     S: Array
     error: float
 
-    def solve(self, G: Array) -> Array:
-        """The solution of ``LY = G``, nearly; L is the unit matrix on the core."""
-        kept = len(self.D)
+    def solve(self, G: Array) -> tuple[Array, float]:
+        """Y with ``LY = G`` up to an error in norm; L is the unit matrix on the core."""
+        kept, size = len(self.D), abs(self.L)
         above = spsolve_triangular(self.L[:kept], G[:kept], lower=True, unit_diagonal=True)
-        return np.vstack([above, G[kept:] - self.L[kept:] @ above])
+        Y = np.vstack([above, G[kept:] - self.L[kept:] @ above])
+        product, sizes = self.L @ above, size @ np.abs(above)
+        product[kept:] += Y[kept:]
+        sizes[kept:] += np.abs(Y[kept:])
+        return Y, _norm(product - G) + _units(self.L) * (_norm(sizes) + _norm(G))
 
 
 def eliminate(B: Any, nodes: list[int], largest: int = LARGEST_CORE) -> Eliminated:
@@ -121,8 +127,7 @@ def _with_core(B: Any, order: Array, L: Any, D: Array) -> Eliminated:
     full = sp.csr_array(sp.vstack([L, sp.hstack(sides).T]))
     scaled = sp.csr_array((full @ sp.diags_array(D)).T)
     apart = abs(B[:, :kept] - full @ scaled[:, :kept])
-    terms = 2 * (int(np.diff(full.indptr).max()) + 16) * UNIT
-    formed = terms * (abs(full) @ (abs(scaled) @ np.ones(n)) + abs(B) @ np.ones(n))
+    formed = _units(full) * (abs(full) @ (abs(scaled) @ np.ones(n)) + abs(B) @ np.ones(n))
     residual = np.asarray(apart.sum(axis=1))
     residual[:kept] += apart[kept:].sum(axis=0)
     S, core = np.empty((n - kept, n - kept)), full[kept:]
@@ -153,35 +158,37 @@ def is_psd_with_model(B: Any, error: float, room: float, nodes: list[int], model
     """Whether ``B + share E`` is positive semidefinite, B known up to an error in norm and lowered by `room` for all errors."""
     F, lost = lower_factor(model, pivots)
     parts = eliminate(B - room * sp.eye_array(B.shape[0]), nodes)
-    kept, G = len(parts.D), np.sqrt(share) * F[parts.order]
-    Y = parts.solve(G)
-    terms = 2 * (int(np.diff(parts.L.indptr).max()) + 16) * UNIT
-    product, size = parts.L @ Y[:kept], abs(parts.L) @ np.abs(Y[:kept])
-    product[kept:] += Y[kept:]
-    size[kept:] += np.abs(Y[kept:])
-    apart = _norm(product - G) + terms * (_norm(size) + _norm(G))
-    taken = error + parts.error + share * lost + 2 * _norm(G) * apart + apart**2 + 8 * UNIT * _norm(G) ** 2
-    return taken * (1 + 1e-6) <= room and _core_is_psd(parts, Y)
+    G = np.sqrt(share) * F[parts.order]
+    Y, apart = parts.solve(G)
+    changed = (2 * _norm(G) + apart) * apart + 8 * UNIT * _norm(G) ** 2  # between GG', LYY'L' and share FF'
+    if not GENEROUS * (error + parts.error + share * lost + changed) <= room:
+        return False
+    M, uncertain = core_matrix(parts, Y)
+    M.flat[:: len(M) + 1] -= GENEROUS * uncertain
+    return is_psd(M, np.abs(M).sum(axis=1))
 
 
-def _core_is_psd(parts: Eliminated, Y: Array) -> bool:
-    """Whether ``Diag(D, S) + YY'`` is positive semidefinite: ``S + ZX + X'Z' - X'KX`` is for some X, Z being Y on the core.
+def core_matrix(parts: Eliminated, Y: Array) -> tuple[Array, float]:
+    """M, up to an error in norm: ``Diag(D, S) + YY'`` is positive semidefinite if ``M = S + ZX + X'Z' - X'KX`` is, for any X.
 
-    K is ``I + Y'inv(D) Y`` of the eliminated nodes.
+    Z is Y on the core, and K is ``I + Y'inv(D) Y`` of the eliminated nodes. S is overwritten.
     """
     kept, p = len(parts.D), Y.shape[1]
     above, Z = Y[:kept], Y[kept:]
     K = np.eye(p) + (above / parts.D[:, None]).T @ above
     X = np.linalg.solve(K, Z.T)
-    half = Z - 0.5 * X.T @ K
-    H = half @ X
-    size = _norm(X) * (2 * _norm(Z) + _norm(X) * _norm(K))
+    H = (Z - 0.5 * X.T @ K) @ X
+    size = _norm(X) * (2 * _norm(Z) + _norm(X) * _norm(K)) + _norm(parts.S)
     error = 2 * UNIT * ((2 * p + 16) * size + (kept + p + 16) * float(np.trace(K)) * _norm(X) ** 2)
     M = parts.S
     M += H
     M += H.T
-    M.flat[:: len(M) + 1] -= error * (1 + 1e-6)
-    return is_psd(M, np.abs(M).sum(axis=1) + np.abs(H).sum(axis=1))
+    return M, error
+
+
+def _units(L: Any) -> float:
+    """Bounds the relative rounding of products with the rows of L."""
+    return 2 * (int(np.diff(L.indptr).max()) + 16) * UNIT
 
 
 def _norm(M: Any) -> float:

@@ -147,17 +147,20 @@ class MatrixFreeDual:
 
         Beside its kernel, Y is ``trace I - share S^-1 (A + Diag excess) S^-1 + share S^-1 E S^-1`` in the metric.
         """
-        n, s = len(self.v), self.s
-        if not (pivots.ndim == 1 and np.isin(pivots, np.arange(n)).all() and 0 < len(np.unique(pivots)) == len(pivots)):
+        known = pivots.ndim == 1 and np.isin(pivots, np.arange(len(self.v))).all()
+        if not (known and 0 < len(np.unique(pivots)) == len(pivots)):
             raise CertificateError("The pivots of the witness are not different nodes of the data.")
-        scaling = sp.diags_array(1.0 / s)
-        scaled, diagonal = share * (scaling @ self.A @ scaling), share * self.excess / s**2
+        B, error = self.cone_matrix(share, trace)
+        room, chosen = room_for_errors(share, trace), pivots.astype(np.intp)
+        return is_psd_with_model(B, error, room, self.eliminated, self.model, share, chosen)
+
+    def cone_matrix(self, share: float, trace: float) -> tuple[Any, float]:
+        """``trace I - share S^-1 (A + Diag excess) S^-1``, and a bound on its error in norm."""
+        scaling = sp.diags_array(1.0 / self.s)
+        scaled, diagonal = share * (scaling @ self.A @ scaling), share * self.excess / self.s**2
         size = trace + np.asarray(scaled.sum(axis=1)) + np.abs(diagonal)
-        error = float((8 * UNIT * size + share * self.excess_error / s**2).max())
-        B = sp.csr_array(sp.diags_array(trace - diagonal) - scaled)
-        return is_psd_with_model(
-            B, error, room_for_errors(share, trace), self.eliminated, self.model, share, pivots.astype(np.intp)
-        )
+        error = float((8 * UNIT * size + share * self.excess_error / self.s**2).max())
+        return sp.csr_array(sp.diags_array(trace - diagonal) - scaled), error
 
     def rigorous_proof(self, share: float) -> Proof:
         """The bound of a dual point that is proved to be in the cone, less all rounding."""
