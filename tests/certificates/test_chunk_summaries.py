@@ -1,5 +1,7 @@
 """Data that the check reads in row chunks: memory-mapped files and dask arrays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -122,3 +124,27 @@ def test_dask_arrays_of_sparse_chunks():
     assert np.allclose(summary.gram, table.T @ table, rtol=1e-13)
     assert summary.total == pytest.approx((table**2).sum(), rel=1e-13)
     assert summary.largest == table.max()
+
+
+def test_copies_of_maps_and_maps_without_a_file(tmp_path):
+    opened = np.memmap(tmp_path / "a.bin", dtype=float, mode="w+", shape=(4, 3))
+    assert row_chunks.mapped_file(opened[1:]) is opened
+    assert row_chunks.mapped_file(opened.copy()) is None
+
+    class Nameless:
+        def size(self):
+            raise OSError
+
+        def __len__(self):
+            return 96
+
+    class Whole(Nameless):
+        def size(self):
+            return 96
+
+    class Short(Nameless):
+        def size(self):
+            return 95
+
+    for held, verdict in ((Nameless(), True), (Whole(), True), (Short(), False)):
+        assert row_chunks.file_is_complete(SimpleNamespace(offset=0, _mmap=held)) is verdict

@@ -241,3 +241,15 @@ class TestForgeries:
         terms = {"form": "rank", "loss": "mse", "n_components": 1, "symmetric": True, "scaling": "degree"}
         with pytest.raises(cvxnmf.CertificateError, match="not scaled"):
             prove(A, "rectangles", terms, {"sets": np.ones((1, 3)), "weights": np.full((3, 1), 0.5)})
+
+
+def test_weights_are_finite_numbers_of_at_least_zero():
+    A = np.array([[1e100, 1.0], [1.0, 2.0]])
+    for W, words in ((np.array([[1.0, 2.0], [-1.0, 1.0]]), "or are negative"), (np.full((2, 2), 1e299), "not a finite number")):
+        statement = cvxnmf.certificates.WeightedRankStatement("weighted mse", 1, False, cvxnmf.certificates.weights_digest(W))
+        with pytest.raises(cvxnmf.CertificateError, match=words):
+            statement.prove(A, "zero", {"W": W})
+    W = np.array([[1.0, 2.0], [0.0, 1.0]])
+    statement = cvxnmf.certificates.WeightedRankStatement("weighted mse", 1, False, cvxnmf.certificates.weights_digest(W))
+    proof = statement.prove(np.ones((2, 2)), "zero", {"W": W})
+    assert (proof.bound, proof.rigorous, proof.scale) == (0.0, True, 4.0)

@@ -19,6 +19,7 @@ from cvxnmf.certificates import (
     weights_digest,
 )
 from cvxnmf.certificates.certificate import FORMS
+from cvxnmf.certificates.losses import is_unbounded_loss
 
 STATEMENTS = [
     SymmetricStatement("kl", "conditional", "fit", 1.5, "degree"),
@@ -114,3 +115,11 @@ def test_a_certificate_takes_its_statement_as_a_dictionary(karate):
     assert isinstance(again.statement, SymmetricStatement)
     with pytest.raises(cvxnmf.CertificateError, match="not understood"):
         forged(certificate, statement={"form": "symmetric"})
+
+
+def test_losses_without_a_bound():
+    known = {"itakura-saito": True, "beta=0.5": True, "beta=x": False, "beta=inf": False, "kl": False, "weighted kl": True}
+    assert {name: is_unbounded_loss(name) for name in known} == known
+    assert not is_unbounded_loss(3)
+    assert is_unbounded_loss("weighted itakura-saito")
+    assert not is_unbounded_loss("weighted other")

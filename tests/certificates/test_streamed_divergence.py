@@ -7,8 +7,8 @@ import scipy.sparse as sp
 import cvxnmf
 from builders import prove
 from campaigns import exact
-from cvxnmf.certificates import RankStatement
-from cvxnmf.certificates.divergence import singular_bound
+from cvxnmf.certificates import RankStatement, rounding, streamed_divergence
+from cvxnmf.certificates.divergence import PROJECTION_UNITS, singular_bound
 from cvxnmf.certificates.streamed_divergence import Rule
 
 
@@ -110,3 +110,66 @@ def test_every_entry_of_the_rule_counts():
             if abs(proof.bound - certificate.bound) > 1e-9 * certificate.scale:
                 with pytest.raises(cvxnmf.CertificateError, match="not the stated"):
                     changed.check(A)
+
+
+# Twins of its formulas ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0.0, 0.1, 3.0])
+def test_the_rule_takes_forty_proximal_steps(size):
+    """From the mean of the row's and the column's shares; each step solves ``L q - p / q = L z - v`` for q > 0."""
+    rng = np.random.default_rng(0)
+    A = rng.poisson(2.0, (7, 5)) + 0.0
+    v, centre, D = np.sqrt(A.sum(axis=0) / A.sum()), rng.random(5), size * rng.standard_normal((5, 2))
+    rows = A.sum(axis=1)
+    found = Rule(v, centre, D).point(A, rows)
+    p, stiffness = A / rows[:, None], np.linalg.norm(D, 2) ** 2
+    q = (p / v + v) / 2 if size else p / v
+    for _ in range(40 if size else 0):
+        b = q - (v + (q - centre) @ D @ D.T) / stiffness
+        q = (b + np.sqrt(b * b + 4 * p / stiffness)) / 2
+    assert found == pytest.approx(q / v, rel=1e-9, abs=1e-12)
+
+
+def test_entries_that_vanish_beside_others_have_some_y():
+    A = np.array([[1e-300, 1e100], [1.0, 1.0]])
+    found = Rule(np.sqrt([0.5, 0.5]), np.zeros(2), np.zeros((2, 1))).point(A, A.sum(axis=1))
+    assert found[0, 0] == 1.0
+    assert found[1] == pytest.approx([1.0, 1.0])
+
+
+def test_data_too_small_or_too_far_apart_are_refused():
+    good = {"centre": np.zeros(2), "directions": np.zeros((2, 1))}
+    assert prove(np.array([[1.0, 2.0], [2.0, 1.0]]), "ky-fan", terms(1), good).bound >= 0
+    with pytest.raises(cvxnmf.CertificateError, match="no bound is safe"):
+        prove(np.full((2, 2), 1e-200), "ky-fan", terms(1), good)
+    with pytest.raises(cvxnmf.CertificateError, match="must not be negative"):
+        prove(np.array([[1e10, 0.0], [0.0, 1e-300]]), "ky-fan", terms(1), good)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("scale", [0.03, 5.0])
+def test_the_bound_is_its_formula_with_all_allowances(k, scale):
+    rng = np.random.default_rng(k)
+    u, v = (part / np.linalg.norm(part) for part in (rng.random(9), rng.random(4)))
+    G = scale * rng.random((9, 4))
+    sums = streamed_divergence.Sums(50.0, 70.0, G.T @ G, G.T @ u)
+    found = streamed_divergence._bound(sums, v, 11.0, (9, 4), k)
+    M = (G - np.outer(u, u @ G)) @ (np.eye(4) - np.outer(v, v))
+    eps, units, norm = np.finfo(float).eps, 13 + PROJECTION_UNITS, np.linalg.norm(G)
+    values = rounding.singular_value_bounds(M.T @ M, k - 1, 2 * units, norm) if k > 1 else np.zeros(0)
+    leading, mass = np.sum(values + 2 * units * eps * norm), u @ G @ v
+    assert found.total == pytest.approx(50.0 + 11.0 * (1 - mass - leading), rel=1e-13)
+    size = 70.0 + 11.0 * (2 + leading)
+    assert found.rounding == pytest.approx(64 * eps * size + units * eps * 11.0 * mass, rel=1e-9)
+
+
+def test_what_is_taken_off_is_no_less_than_the_allowances():
+    """Of equal rows nothing is left beside u and v, so that the leading values are the allowances themselves."""
+    v = np.full(4, 0.5)
+    u, G = np.full(9, 1 / 3), np.full((9, 4), 0.1)
+    sums = streamed_divergence.Sums(0.0, 0.0, G.T @ G, G.T @ u)
+    found = streamed_divergence._bound(sums, v, 1.0, (9, 4), 3)
+    eps, units, norm = np.finfo(float).eps, 13 + PROJECTION_UNITS, np.linalg.norm(G)
+    least = 2 * (np.sqrt(2 * (2 * units + 16) * eps) * norm + 2 * eps * norm + 2 * units * eps * norm)
+    assert least * (1 - 1e-9) <= 1 - u @ G @ v - found.total <= 1.01 * least
