@@ -313,7 +313,7 @@ EMPTY_ROW = np.where(np.arange(23)[:, None] == 2, np.nan, COUNTS)
         ({"A": NOT_A_NUMBER[:17], "symmetric": True}, "mirror image"),
         ({"A": SQUARE, "symmetric": True, "method": "als"}, "has no symmetric form"),
         ({"symmetric": "yes"}, "symmetric must be True or False"),
-        ({"loss": "kl", "method": "als"}, "for loss='mse' only"),
+        ({"loss": "kl", "method": "als"}, "does not lower loss='kl'; use one of 'hals', 'multiplicative', 'gradient'"),
         ({"sparseness": (0.5, 0.5)}, "constraint of method='sparse'"),
         ({"method": "sparse", "sparseness": 0.5}, "sparseness must be a pair"),
         ({"method": "sparse", "sparseness": (1.5, None)}, "from 0 to 1"),

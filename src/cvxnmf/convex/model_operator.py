@@ -27,6 +27,14 @@ STORED_ENTRIES = 70_000_000
 
 
 @compile_with(error_model="numpy", nogil=True)
+def _add(rows: Any, more: Any) -> None:
+    """Add in place; written as a loop, it is compiled in a moment."""
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            rows[i, j] += more[i, j]
+
+
+@compile_with(error_model="numpy", nogil=True)
 def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
     """Products of the rows of tiles ``first, first + every, ...`` and of their mirror images with R."""
     n = len(v)
@@ -40,9 +48,9 @@ def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
                 for j in range(end - column):
                     E[i, j] += v[row + i] + v[column + j]
             exponentiate(E.reshape(-1), scratch[: E.size])
-            product[row:last] += np.dot(E, R[column:end])
+            _add(product[row:last], np.dot(E, R[column:end]))
             if column > row:
-                product[column:end] += np.dot(E.T, R[row:last])
+                _add(product[column:end], np.dot(E.T, R[row:last]))
     return product
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, with_short_indices
 
 #: Differences of mirrored entries up to this share of the largest entry are rounding, perhaps of work in single precision.
 ROUNDING = 1e-6
@@ -54,4 +54,4 @@ def make_symmetric(M: FloatArray) -> FloatArray:
 
 def mirror_upper(upper: Any) -> Any:
     """The symmetric sparse matrix with this upper triangle, diagonal included."""
-    return sp.csr_array(upper + sp.csr_array(sp.triu(upper, 1)).T)
+    return with_short_indices(sp.csr_array(upper + sp.csr_array(sp.triu(upper, 1)).T))
