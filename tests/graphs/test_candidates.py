@@ -1,12 +1,14 @@
-"""Candidates of large graphs: one ascent from merged nodes, or from a start."""
+"""Candidates of large graphs: one ascent from merged nodes, from the leading directions, or from a start."""
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+import cvxnmf
 from builders import planted_graph
-from cvxnmf.graphs.candidates import best_candidates
+from cvxnmf.graphs.candidates import best_candidates, is_large, merged_nodes
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.moves import level_of
 
@@ -20,17 +22,35 @@ def planted():
 def test_the_quick_search_finds_what_the_thorough_one_does(planted):
     graph, truth = planted
     baseline = np.zeros(len(truth), dtype=np.int64)
-    _, quick = best_candidates(graph, baseline, large=0)
+    _, quick = best_candidates(graph, baseline, quick=True)
     _, thorough = best_candidates(graph, baseline)
     assert [candidate.n_clusters for candidate in (quick[0], thorough[0])] == [6, 6]
     assert adjusted_rand_score(truth, quick[0].labels) > 0.95
     assert quick[0].length <= 0.99 * thorough[0].length  # both are negative
 
 
+def test_large_blurred_clusters_that_no_move_finds_come_from_the_directions():
+    A, truth = planted_graph(3000, 5, 14, 0.4, connected=True, seed=3)
+    graph, baseline = describe_graph(sp.csr_array(A)), np.zeros(3000, dtype=np.int64)
+    assert best_candidates(graph, baseline, merged_nodes(graph), quick=True)[1][0].n_clusters == 1
+    found = best_candidates(graph, baseline, quick=True)[1][0]
+    assert found.n_clusters == 5
+    assert adjusted_rand_score(truth, found.labels) > 0.85
+
+
+def test_a_large_graph_is_divided_into_as_many_clusters_as_asked():
+    A = nx.to_scipy_sparse_array(nx.ring_of_cliques(96, 70), dtype=float, format="csr")
+    assert is_large(describe_graph(sp.csr_array(A)))
+    for k, score in ((96, 0.999), (30, 0.8)):
+        labels = cvxnmf.partition(A, k).labels
+        assert len(np.unique(labels)) == k
+        assert normalized_mutual_info_score(np.arange(len(labels)) // 70, labels) > score
+
+
 def test_a_start_is_kept_where_it_is_right_and_no_cluster_crosses_the_baseline(planted):
     graph, truth = planted
     baseline = (truth == 0).astype(np.int64)
-    _, found = best_candidates(graph, baseline, truth.astype(np.int64), large=0)
+    _, found = best_candidates(graph, baseline, truth.astype(np.int64), quick=True)
     assert adjusted_rand_score(truth, found[0].labels) > 0.95
     assert found[0].length <= graph.candidate(truth).length
 

@@ -2,8 +2,9 @@
 
 Ascents of the modularity at several resolutions, and of the description length from single nodes, give first partitions; mean
 field of the planted partition moves many nodes at once where single moves are stuck; then moves shorten the description, and the
-best candidate is recombined with the others. A large graph has one candidate: nodes are merged, a few visits to each move them,
-and one ascent shortens the description, which takes about as long as reading each edge a hundred times.
+best candidate is recombined with the others. On a large graph nodes are merged, a few visits to each move them, and one ascent
+shortens the description, which takes about as long as reading each edge a hundred times; where that finds few clusters, as moves
+do if clusters are large and blurred, the leading directions of the graph are another start.
 """
 
 from __future__ import annotations
@@ -13,41 +14,44 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.convex.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, floored_noise_level, leading_positions
+from cvxnmf.convex.noise import degree_metric
 from cvxnmf.graphs.block_model import RateModel, Stopping
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph, merged_lengths
 from cvxnmf.graphs.merges import join, merge_order
 from cvxnmf.graphs.moves import Effort, Labels, aggregate, level_of, renumber
 from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
+from cvxnmf.graphs.refinement import refine_labels
 from cvxnmf.graphs.score import Score
+from cvxnmf.graphs.seeds import quick_seed
 
-#: Stored entries beyond which a graph is large.
-LARGE = 4_000_000
+#: Stored entries beyond which a graph of many nodes is large, and any graph.
+LARGE, LARGE_AND_DENSE = 400_000, 4_000_000
 
 
 class Search(NamedTuple):
-    """How much is tried on graphs of up to so many stored entries.
+    """How much is tried.
 
-    Resolutions of the modularity of first partitions, and whether the description length is raised from single nodes too; how
-    many of them are improved, of these how many until nothing moves, in at most how many rounds at new rates, and with how many
-    others the best one is recombined.
+    Resolutions of the modularity of first partitions; how many of them are improved, of these how many until nothing moves, in
+    at most how many rounds at new rates, and with how many others the best one is recombined.
     """
 
-    entries: float
     resolutions: tuple[float, ...]
-    from_nodes: bool
     improved: int
     finalists: int
     polishes: int
     recombined: int
 
 
-#: From thorough to quick; graphs of more entries than these are large.
-SEARCHES = (Search(400_000, (1.0, 1.5, 2.5, 4.0), True, 100, 4, 6, 12), Search(LARGE, (1.0, 4.0), True, 2, 4, 6, 12))
+#: What is tried on graphs of up to LARGE entries, and on dense ones.
+THOROUGH, BRIEF = Search((1.0, 1.5, 2.5, 4.0), 100, 4, 6, 12), Search((1.0, 4.0), 2, 4, 6, 12)
 #: What is done with a start.
-CONTINUED = Search(np.inf, (), False, 1, 1, 2, 0)
+CONTINUED = Search((), 1, 1, 2, 0)
 #: On large graphs: the resolution of first clusters; ascents from single nodes, of clusters as they are, with their parts.
 FIRST_RESOLUTION = 4.0
 FROM_NODES, AS_THEY_ARE, WITH_PARTS = Effort(4, largest=50_000), Effort(3, divide=False), Effort(2)
+#: Where moves find at most so many clusters on a large graph, its directions are looked at: there are few, so that costs little.
+FEW = 24
 #: Times that rates are measured anew on large graphs.
 LARGE_POLISHES = 3
 #: Entries times clusters up to which mean field is affordable.
@@ -63,24 +67,29 @@ SAME_DISPERSION = 0.02
 
 
 def search_of(graph: DescribedGraph) -> Search:
-    """How much is tried on a graph of this size."""
-    return next(search for search in SEARCHES if graph.A.nnz <= search.entries)
+    """How much is tried on a graph that is not large."""
+    return THOROUGH if graph.A.nnz <= LARGE else BRIEF
+
+
+def is_large(graph: DescribedGraph) -> bool:
+    """Whether any of these searches would take long."""
+    return bool(graph.A.nnz > (LARGE if graph.A.shape[0] > LARGEST_WHOLE else LARGE_AND_DENSE))
 
 
 def affordable(graph: DescribedGraph, k: int) -> bool:
     """Whether memberships of all nodes in k clusters can be worked with."""
-    return bool(graph.A.nnz * k <= MEAN_FIELD_WORK)
+    return not is_large(graph) and bool(graph.A.nnz * k <= MEAN_FIELD_WORK)
 
 
 def best_candidates(
-    graph: DescribedGraph, baseline: Labels, start: Labels | None = None, large: int = LARGE
+    graph: DescribedGraph, baseline: Labels, start: Labels | None = None, quick: bool | None = None
 ) -> tuple[DescribedGraph, list[Candidate]]:
     """Candidates by rising description length, none longer than the baseline; the graph with the dispersion that they leave.
 
-    With a start only that is improved. Of a graph with more than `large` entries there is one candidate.
+    With a start only that is improved. A large graph is searched quickly, others if `quick` says so.
     """
-    if graph.A.nnz > large:
-        return _of_large_graph(graph, baseline, _merged_nodes(graph) if start is None else start)
+    if is_large(graph) if quick is None else quick:
+        return _quick_search(graph, baseline) if start is None else _shortened_start(graph, baseline, start)
     if start is not None:
         return _from_start(graph, baseline, start)
     first = _first_partitions(graph)
@@ -119,14 +128,33 @@ def _measured(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
     return graph.with_dispersion(max(1.0, graph.tied_edges(labels)) * graph.dispersion)
 
 
-def _merged_nodes(graph: DescribedGraph) -> Labels:
+def _quick_search(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedGraph, list[Candidate]]:
+    """What moves of merged nodes find; where they find few clusters, or what the leading directions lead to if it is shorter."""
+    quick = _shortened_start(graph, baseline, merged_nodes(graph))
+    start = direction_clusters(graph) if quick[1][0].n_clusters <= FEW else None
+    return quick if start is None else min(quick, _shortened_start(graph, baseline, start), key=lambda found: found[1][0].length)
+
+
+def merged_nodes(graph: DescribedGraph) -> Labels:
     """First clusters of a large graph: single nodes merged at a fine resolution, then moved."""
     score = graph.modularity_score(FIRST_RESOLUTION)
     merged = graph.ascent(score, FROM_NODES)(np.arange(graph.A.shape[0]))
     return graph.ascent(score, AS_THEY_ARE)(merged)
 
 
-def _of_large_graph(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
+def direction_clusters(graph: DescribedGraph, k: int | None = None) -> Labels | None:
+    """Clusters of a large graph by mean field from its leading directions, as many as stand above the noise and one more.
+
+    With k there are k clusters; None if nothing stands above the noise.
+    """
+    s = degree_metric(graph.model.degrees)
+    edge = floored_noise_level(graph.A, s).edge
+    values, positions = leading_positions(graph.A, s, edge, k, MOST_DIRECTIONS if k is None else k + 1)
+    count = k or 1 + int(np.count_nonzero(values > edge))
+    return refine_labels(graph, quick_seed(positions, count), count, lambda share: False).labels if count > 1 else None
+
+
+def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
     """The start improved by one ascent, and by moves at the rates, dispersion and degrees that are measured after it."""
     start, rates = common_parts(start, baseline), RateModel.PER_CLUSTER
     found = shorten(graph, start, rates, 1, WITH_PARTS)
@@ -136,9 +164,7 @@ def _of_large_graph(graph: DescribedGraph, baseline: Labels, start: Labels) -> t
 
 
 def _first_partitions(graph: DescribedGraph) -> list[Labels]:
-    search = search_of(graph)
-    scores = [graph.modularity_score(resolution) for resolution in search.resolutions]
-    scores += [graph.first_score()] if search.from_nodes else []
+    scores = [graph.modularity_score(resolution) for resolution in search_of(graph).resolutions] + [graph.first_score()]
     alone = np.arange(graph.A.shape[0])
     return [graph.ascent(score)(alone) for score in scores]
 

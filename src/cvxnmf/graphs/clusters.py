@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
 from cvxnmf.graphs.block_model import Clusters, RateModel
-from cvxnmf.graphs.candidates import affordable, best_candidates
+from cvxnmf.graphs.candidates import FEW, affordable, best_candidates, direction_clusters, is_large
 from cvxnmf.graphs.components import separate_parts
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
@@ -74,7 +74,7 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None,
         graph, found = best_candidates(
             described, renumber(parts[core]), None if start is None else alone_where_new(start[kept[core]])
         )
-        if found[0].n_clusters == 1 and (above := above_noise()):
+        if found[0].n_clusters == 1 and not is_large(graph) and (above := above_noise()):
             return divide_into(A, 1 + above)  # on all nodes with edges: what is beside a giant component counts as well
         best = _settle(graph, found[0])
         if len(np.unique(common_parts(best.labels, parts[core]))) > found[0].n_clusters:  # parts that no edge joins
@@ -101,7 +101,8 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
         )
         code, graph = graph.code, graph.with_dispersion(described.dispersion) if described.simple else graph
         embedding = NodeEmbedding(A, k) if A.shape[0] <= LARGEST_WHOLE and start is None else None
-        given = divisions(graph, found, [] if embedding is None else _seeds(embedding, kept, k), k)
+        starts = _large_seeds(graph, found, k) if embedding is None else _seeds(embedding, kept, k)
+        given = divisions(graph, found, starts, k)
         best = _settle(graph, given[0]) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
             spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
@@ -117,6 +118,12 @@ def _widths(embedding: NodeEmbedding, k: int) -> tuple[int, ...]:
 def _seeds(embedding: NodeEmbedding, kept: Labels, k: int) -> list[Labels]:
     """First clusters of the nodes with edges, by their positions in the leading directions."""
     return [labels for width in _widths(embedding, k) for labels in seeds(embedding.directions[kept, :width], k)]
+
+
+def _large_seeds(graph: DescribedGraph, found: list[Candidate], k: int) -> list[Labels]:
+    """First clusters of a large graph in which moves found none: its directions, where they are not too many."""
+    labels = direction_clusters(graph, k) if found[0].n_clusters == 1 and k <= FEW else None
+    return [] if labels is None else [labels]
 
 
 def _by_directions(A: sp.csr_array, embedding: NodeEmbedding, graph: DescribedGraph, k: int) -> Clusters:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxnmf.graphs.block_model import RateModel
-from cvxnmf.graphs.candidates import POLISHES, distinct, search_of, split_clusters
+from cvxnmf.graphs.candidates import POLISHES, distinct, is_large, merged_nodes, search_of, split_clusters
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.moves import KEEP, Labels, move_nodes, visiting_order
@@ -38,7 +38,10 @@ def _finer_partitions(graph: DescribedGraph, found: list[Candidate], k: int) -> 
     """Partitions with at least k clusters, and not many times as many; if there are none, the coarsest with at least k."""
     alone = np.arange(graph.A.shape[0])
     pool = [candidate.labels for candidate in found[:MERGED]]
-    pool += [graph.ascent(graph.modularity_score(resolution))(alone) for resolution in (*search_of(graph).resolutions, FINE)]
+    if is_large(graph):
+        pool.append(merged_nodes(graph))
+    else:
+        pool += [graph.ascent(graph.modularity_score(resolution))(alone) for resolution in (*search_of(graph).resolutions, FINE)]
     finest = FINE
     while int(pool[-1].max()) + 1 < k and finest < FINEST:
         finest *= 4.0
