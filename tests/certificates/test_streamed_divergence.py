@@ -161,7 +161,7 @@ def test_the_bound_is_its_formula_with_all_allowances(k, scale):
     leading, mass = np.sum(values + 2 * units * eps * norm), u @ G @ v
     assert found.total == pytest.approx(50.0 + 11.0 * (1 - mass - leading), rel=1e-13)
     size = 70.0 + 11.0 * (2 + leading)
-    assert found.rounding == pytest.approx(64 * eps * size + units * eps * 11.0 * mass, rel=1e-9)
+    assert found.rounding == pytest.approx(64 * eps * size + units * eps * 11.0 * mass, rel=1e-9, abs=0.0)
 
 
 def test_what_is_taken_off_is_no_less_than_the_allowances():

@@ -168,3 +168,21 @@ def test_components_are_shown_without_names_and_files_are_named(table, tmp_path,
     shown, said = capsys.readouterr()
     assert "component" in shown
     assert f"wrote {tmp_path / 'f-U.csv'} and {tmp_path / 'f-V.csv'}." in said
+
+
+def test_weights_of_rows_and_entries(table, tmp_path, capsys):
+    A, rng = np.load(table), np.random.default_rng(0)
+    out = tmp_path / "factors.npz"
+    for weights in (rng.integers(1, 4, (12, 1)).astype(float), rng.integers(1, 4, (12, 8)).astype(float)):
+        np.savetxt(tmp_path / "w.csv", weights, delimiter=",")
+        given = ["--loss-weights", str(tmp_path / "w.csv"), "--json", "--quiet"]
+        assert cli.main(["factorize", str(table), "-k", "2", *given, "--output", str(out)]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        wanted = cvxnmf.factorize(A, 2, weights=weights[:, 0] if weights.shape[1] == 1 else weights)
+        assert facts["value"] == pytest.approx(wanted.value)
+        assert facts["certificate"]["bound"] == pytest.approx(wanted.certificate.bound, abs=1e-9)
+        assert cli.main(["verify", str(table), str(out), *given]) == 0
+        assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(facts["value"])
+    np.savetxt(tmp_path / "w.csv", np.ones((3, 3)), delimiter=",")
+    assert cli.main(["factorize", str(table), "-k", "2", *given]) == 1
+    assert "weights have shape (3, 3); give 12 for the rows of A" in one_sentence(capsys)

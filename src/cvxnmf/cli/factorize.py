@@ -71,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     arguments.refuse_two_prints(options)
     data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
+    terms |= {"weights": arguments.weights_from(options)}
     terms |= {"row_names": data.unique_rows, "column_names": data.unique_columns}
     terms |= {"memory_limit": options.memory_limit, "client": options.dask, "effort": options.effort, "certificate": "now"}
     try:

@@ -96,6 +96,8 @@ def add_loss(parser: argparse.ArgumentParser) -> None:
         "mse, kl or itakura-saito, or the number of a beta divergence such as 0.5 (default: mse); bounds are known for mse and kl"
     )
     parser.add_argument("--loss", type=loss, default="mse", metavar="LOSS", help=words)
+    words = "weights in the loss: a matrix of the size of A for its entries, or one column for its rows"
+    parser.add_argument("--loss-weights", metavar="FILE", help=words)
 
 
 def tolerance(text: str) -> float:
@@ -175,6 +177,14 @@ def matrix_from(options: argparse.Namespace, path: str, format: str | None = Non
     matrix = read_matrix(path, format, separator=options.separator, header=options.header)
     _say(matrix.notes, path, options.quiet)
     return matrix
+
+
+def weights_from(options: argparse.Namespace) -> Any:
+    """Read the weights of the loss, if they were given: of entries, or of rows from a single column."""
+    if options.loss_weights is None:
+        return None
+    given = matrix_from(options, options.loss_weights).A
+    return given[:, 0] if given.shape[1] == 1 else given
 
 
 def _say(notes: Any, path: str, quiet: bool) -> None:

@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     A = arguments.matrix_from(options, options.data, options.format).A
     U, V = _factors(options, A.shape)
     progress = Progress(options.quiet)
-    scale = {"memory_limit": options.memory_limit, "client": options.dask}
-    work = lambda: verify(A, U, V, options.loss, options.effort, **scale)  # noqa: E731
+    terms = {"memory_limit": options.memory_limit, "client": options.dask, "weights": arguments.weights_from(options)}
+    work = lambda: verify(A, U, V, options.loss, options.effort, **terms)  # noqa: E731
     certificate = progress.run(options.data, work, options.tol_gap or 0.0)
     _save(certificate, options)
     unique = factor_uniqueness(U, U if V is None else V)
