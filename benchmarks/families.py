@@ -56,10 +56,10 @@ def _noise(seeds: int) -> Family:
             yield name, nx.to_scipy_sparse_array(graph, dtype=float, format="csr"), np.zeros(500)
 
 
-def _cliques() -> Family:
+def _cliques(only_small: bool) -> Family:
     import networkx as nx
 
-    for count, size in ((30, 5), (100, 5), (200, 4)):
+    for count, size in ((30, 5), (100, 5), (200, 4))[: 1 if only_small else 3]:
         graph = nx.ring_of_cliques(count, size)
         yield f"{count} of {size}", nx.to_scipy_sparse_array(graph, dtype=float, format="csr"), np.arange(count * size) // size
 
@@ -84,7 +84,7 @@ def families(scale: Scale) -> list[Table]:
     seeds = scale.pick(1, 1, 3)
     sizes = scale.pick((300,), (1000,), (1000, 5000))
     cases: dict[str, Family] = {
-        "rings of cliques": _cliques(),
+        "rings of cliques": _cliques(scale.tiny),
         "noise": _noise(seeds),
         "real graphs with labels": _real(scale.tiny),
         "nearest neighbours": _neighbours(scale.tiny),

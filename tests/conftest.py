@@ -7,6 +7,11 @@ import pytest
 collect_ignore_glob = ["*conftest.py"]
 
 
+def pytest_collection_modifyitems(items):
+    """Campaigns call everything, so they come last: by then it is compiled, and not by two processes at a time."""
+    items.sort(key=lambda item: "campaigns" in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def karate():
     return nx.to_numpy_array(nx.karate_club_graph(), weight=None)

@@ -181,14 +181,8 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
 
         Parameters
         ----------
-        X : array-like or scipy.sparse matrix of shape (n_samples, n_features)
-            Nonnegative; NaN stands for missing entries.
-        y : ignored
-            Present by convention.
-        W, H : array-like, optional
-            The start for ``init="custom"``, of shapes (n_samples, n_components) and (n_components, n_features).
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples, 0 or more; a weight of 2 is the same as a sample given twice.
+        X, y, W, H, sample_weight
+            As in :meth:`fit`.
 
         Returns
         -------
@@ -282,9 +276,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
 
         Parameters
         ----------
-        n : int
-            How many of each; those whose entry is zero are left out.
-        by : {"weight", "distinct"}
+        n, by
             As in :meth:`cvxnmf.Factorization.top`.
 
         Returns
