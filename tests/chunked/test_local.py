@@ -10,7 +10,7 @@ from cvxnmf.chunked.local import ordered_results
 from cvxnmf.nmf.descent import classical_nmf
 from row_chunk_builders import dask_chunks, in_chunks, mapped_file, planted_rows
 
-SWEEPS = {"max_iter": 15, "tol": 0.0}
+SWEEPS = {"max_iter": 6, "tol": 0.0}
 
 
 def test_results_come_in_order_and_errors_come_through():

@@ -13,7 +13,7 @@ from builders import random_factors
 from cvxnmf.nmf.descent import classical_nmf
 from row_chunk_builders import ENOUGH, mapped_file, planted_rows
 
-SWEEPS = {"max_iter": 15, "tol": 0.0}
+SWEEPS = {"max_iter": 6, "tol": 0.0}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
