@@ -6,6 +6,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_mutual_info_score
+from sklearn.metrics.pairwise import cosine_similarity
 
 import cvxnmf
 from builders import planted_graph
@@ -154,3 +157,13 @@ def test_sides_of_a_bipartite_graph_are_no_clusters(sides):
     graph = nx.complete_bipartite_graph(*sides)
     assert cvxnmf.partition(graph).n_clusters == 1
     assert cvxnmf.partition(graph, 2).modularity >= -1e-12
+
+
+@pytest.mark.parametrize("loops", [0.0, 1.0])
+def test_similarities_have_few_clusters_with_and_without_their_diagonal(loops):
+    data, truth = load_digits(return_X_y=True)
+    A = cosine_similarity(data[::8])
+    np.fill_diagonal(A, loops)
+    found = cvxnmf.partition(A)
+    assert 5 <= found.n_clusters <= 12
+    assert adjusted_mutual_info_score(truth[::8], found.labels) > 0.6

@@ -33,6 +33,10 @@ from cvxnmf.results.hierarchy import Code
 LEAST_RATIO = 1.01
 #: Gains below this many nats are rounding.
 LEAST_GAIN = 1e-9
+#: Share of entries from which a graph is dense; a missing loop of others is nothing to speak of.
+DENSE = 0.1
+#: Rounds in which loops and the degrees that they raise are made to agree.
+DIAGONAL_ROUNDS = 3
 #: Edges that one brings along per neighbour, for every wedge that is closed beyond what degrees explain.
 TIED = 0.5
 #: Nodes at which wedges are looked at, and neighbours of each.
@@ -207,12 +211,26 @@ def merged_lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatA
     return np.array([graph.shortest(inside)[1] for inside in sums])
 
 
+def _with_expected_diagonal(A: sp.csr_array) -> sp.csr_array:
+    """A dense graph whose nodes have no loops with those that degrees explain, so that nobody learns from their absence.
+
+    Of smooth similarities all other entries are about as expected, and a missing one would count for more than any cluster.
+    """
+    if A.nnz <= DENSE * A.shape[0] ** 2 or A.diagonal().any():
+        return A
+    degrees = np.asarray(A.sum(axis=1)).ravel()
+    filled = degrees
+    for _ in range(DIAGONAL_ROUNDS):
+        filled = degrees + filled**2 / filled.sum()
+    return sp.csr_array(A + sp.diags_array(filled - degrees))
+
+
 def describe_graph(A: sp.csr_array) -> DescribedGraph:
     """A graph without empty rows under the code: edges that are all alike as they are, other weights as their square roots."""
     off = A.data[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) != A.indices]
     simple = len(off) > 0 and float(off.min()) == float(off.max())
     view = sp.csr_array((A.data / off[0] if simple else np.sqrt(A.data), A.indices, A.indptr), shape=A.shape)
-    graph = DescribedGraph(view, simple, 1.0)
+    graph = DescribedGraph(view if simple else _with_expected_diagonal(view), simple, 1.0)
     one = np.zeros(A.shape[0], dtype=np.int64)
     return graph if simple else graph.with_dispersion(graph.weight_dispersion(one))
 
