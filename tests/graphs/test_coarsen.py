@@ -60,7 +60,7 @@ def test_names_of_nodes_do_not_matter(graph, coarse):
 
 
 def test_large_graphs_take_groups_by_themselves():
-    A, truth = sparse_degree_corrected(12_000, 5, 12, 0.2, None, seed=1)
+    A, truth = sparse_degree_corrected(6_000, 5, 12, 0.2, None, seed=1)
     found = cvxnmf.partition(A)
     assert found.n_groups is not None
     assert found.n_clusters == 5
@@ -212,7 +212,7 @@ def test_large_symmetric_factorisations_start_from_groups(loss, tmp_path):
 
 
 def test_the_number_of_components_of_a_large_graph_is_found():
-    A, _ = sparse_degree_corrected(12_000, 5, 14, 0.2, None, seed=1)
+    A, _ = sparse_degree_corrected(6_000, 5, 14, 0.2, None, seed=1)
     found = cvxnmf.factorize(A, symmetric=True, max_iter=20)
     assert found.n_components == 5
     assert found.certificate.bound <= found.value
