@@ -135,9 +135,22 @@ def test_alternating_directions_find_the_optimum_of_other_methods_without_a_diag
 def test_a_low_rank_without_a_diagonal_is_left_to_descents_over_factors():
     A = cvxnmf.block_graph(60, 0.1, 0.9)[0].astype(float)
     (component,) = cvxnmf.symmetric(A, trace=20.0, diagonal="ignore").components
-    assert isinstance(FreeDiagonalAdaptive(component, component.start()).at_work, Factored)
+    method = FreeDiagonalAdaptive(component, component.start())
+    method.step()
+    assert isinstance(method.at_work, Factored)
     (component,) = cvxnmf.symmetric(A, trace=0.1, diagonal="ignore").components
-    assert isinstance(FreeDiagonalAdaptive(component, component.start()).at_work, LossSplitting)
+    method = FreeDiagonalAdaptive(component, component.start())
+    method.step()
+    assert isinstance(method.at_work, LossSplitting)
+
+
+def test_dense_data_with_a_small_trace_are_left_to_accelerated_steps():
+    (component,) = cvxnmf.symmetric(cvxnmf.block_graph(60, 0.3, 0.7)[0].astype(float), trace=0.2).components
+    method = SymmetricAdaptive(component, component.start())
+    for _ in range(12):
+        method.step()
+    assert isinstance(method.at_work, Accelerated)
+    assert method.expected_bound > 0
 
 
 def test_clipping_the_spectrum_proves_more_than_shrinking():

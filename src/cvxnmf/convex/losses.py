@@ -8,9 +8,7 @@ diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
           and its tangent at log(a/2) below: convex, C1, never below the true squared error
     paper's MSE   the same on x >= log(a/2) only
 
-What else is known of a loss stands in its class: whether it limits X, whether the edge of the noise is known for it, whether
-products with the model are enough to minimise it. They work on rows in chunks, so that little room is needed beside data and
-result.
+What else is known of a loss stands in its class. They work on rows in chunks: little room is needed beside data and result.
 """
 
 from __future__ import annotations
@@ -43,13 +41,13 @@ class Loss(ABC):
 
     noise_known = False  # whether entries have a variance proportional to their mean, so that ``trace="auto"`` is known
     by_products = False  # whether products with ``exp(X)`` are all that a method needs: large sparse data can stay sparse
+    enters_domain = False  # whether residuals of projected steps soon are in the domain of the dual where few data are zero
     limited = False  # whether ``X >= log(A/2)`` is part of the problem
 
     def __init__(self, A: FloatArray, ignore_diagonal: bool = False) -> None:
         if ignore_diagonal and np.diag(A).any():
             A = A - np.diag(np.diag(A))
-        self.A = A
-        self.ignore_diagonal = ignore_diagonal
+        self.A, self.ignore_diagonal = A, ignore_diagonal
         self.constant = self._constant()
 
     def _constant(self) -> float:
@@ -111,6 +109,12 @@ class Loss(ABC):
             if total == -np.inf:
                 break
         return total
+
+    def share_outside(self, w: FloatArray) -> float:
+        """By how much of the floor w leaves the domain ``w >= -f``."""
+        floor = self.floor()
+        lack = -sum(float(np.minimum(w[rows] + floor[rows], 0.0).sum()) for rows in self._chunks())
+        return lack / max(float(floor.sum()), 1e-300)
 
     def value(self, X: FloatArray) -> float:
         """Loss at X; ``-inf`` entries of X stand for ``exp(X) = 0``."""
@@ -184,8 +188,7 @@ class Loss(ABC):
 class KullbackLeibler(Loss):
     """``KL(A || exp(X)) = sum A log A - A X - A + exp X``, with ``0 log 0 = 0``."""
 
-    noise_known = True
-    by_products = True
+    noise_known = by_products = enters_domain = True
 
     def _constant(self) -> float:
         return kl_constant(self.A)

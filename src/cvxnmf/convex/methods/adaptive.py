@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Columns of W per row or column of X, whichever is fewer, up to which descents over factors are faster.
 LOW_RANK = 0.125
+#: Data of which at least this share is not zero are dense.
+DENSE = 0.3
 
 
 class Adaptive(Method):
@@ -77,25 +79,40 @@ class Adaptive(Method):
 
 
 class SymmetricAdaptive(Adaptive):
-    """Without a penalty accelerated steps while the residuals of their projections soon are dual points, as on dense data.
+    """Accelerated steps while the residuals of their projections soon are dual points, as on dense data.
 
-    Elsewhere one descent over factors, and if that does not reach the end, descents in the metric of the model's Laplacian.
+    Elsewhere, and where a penalty makes for a low rank, one descent over factors, and if that does not reach the end, descents in
+    the metric of the model's Laplacian.
     """
 
-    trial = 7
+    trial = 4
+    patient = 20  # accelerated steps that a residual near the domain is given to enter it
     longest = 60  # accelerated steps in all
+    near = 2.5e-3  # share of the floor by which a residual may be outside
 
     def __init__(self, component: DenseComponent[Any], point: Any) -> None:
-        super().__init__(component, Factored(component, point) if component.trace else Accelerated(component, point))
-        if component.trace:
-            self.check_every = Factored.check_every
+        if not component.trace:
+            super().__init__(component, Accelerated(component, point))
+            return
+        may_accelerate = component.loss.enters_domain and not component.rank(point) and _is_dense(component)
+        super().__init__(component, (ProjectedGradient if may_accelerate else Factored)(component, point))
+        self.check_every = Factored.check_every
 
     def _following(self) -> Method | None:
         work = self.at_work
+        if type(work) is ProjectedGradient:
+            return self._by_rank(work.point)
         if isinstance(work, Accelerated):
-            hopeless = self.taken >= self.trial and work.expected_bound == -np.inf
-            return self._factored(work) if hopeless or self.taken >= self.longest else None
+            return self._factored(work) if self._is_hopeless(work) or self.taken >= self.longest else None
         return self._after_descent() if isinstance(work, Factored) else None
+
+    def _by_rank(self, point: Any) -> Method:
+        """What follows when one projected step has shown the rank."""
+        return (Factored if _has_low_rank(self.component, point) else Accelerated)(self.component, point)
+
+    def _is_hopeless(self, work: Accelerated) -> bool:
+        """Whether the residual is far from the domain of the dual, or does not enter it."""
+        return work.outside > 0 and (self.taken >= self.patient or (self.taken >= self.trial and work.outside > self.near))
 
     def _factored(self, before: ProjectedGradient) -> Method:
         descent = Factored(self.component, before.point)
@@ -115,6 +132,9 @@ class PairedAdaptive(SymmetricAdaptive):
 
     def __init__(self, component: DenseComponent[Any], point: Any) -> None:
         Adaptive.__init__(self, component, Accelerated(component, point))
+
+    def _is_hopeless(self, work: Accelerated) -> bool:
+        return False
 
     def _after_descent(self) -> Method | None:
         return None
@@ -146,12 +166,12 @@ class FreeDiagonalAdaptive(SymmetricAdaptive):
     later: type[Any] = LaplacianDescent  # where the first rounds do
 
     def __init__(self, component: DenseComponent[Any], point: Any) -> None:
-        first = ProjectedGradient(component, point)
-        first.step()
-        point = first.point
-        del first  # its room is needed
-        Adaptive.__init__(self, component, (self.descent if _has_low_rank(component, point) else LossSplitting)(component, point))
-        self.check_every = self.at_work.check_every
+        Adaptive.__init__(self, component, ProjectedGradient(component, point))
+        self.check_every = self.trial
+
+    def _by_rank(self, point: Any) -> Method:
+        following: Method = (self.descent if _has_low_rank(self.component, point) else LossSplitting)(self.component, point)
+        return following
 
     def _following(self) -> Method | None:
         if not isinstance(self.at_work, LossSplitting):
@@ -177,6 +197,10 @@ class RectangularAdaptive(Adaptive):
     def _following(self) -> Method | None:
         judged = self.taken == self.trial and isinstance(self.at_work, LossSplitting)
         return Factored(self.component, self.point) if judged and _has_low_rank(self.component, self.point) else None
+
+
+def _is_dense(component: DenseComponent[Any]) -> bool:
+    return bool(np.count_nonzero(component.loss.A) >= DENSE * component.loss.A.size)
 
 
 def _has_low_rank(component: DenseComponent[Any], point: Any) -> bool:

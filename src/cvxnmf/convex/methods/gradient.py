@@ -25,6 +25,7 @@ class ProjectedGradient(Method):
     shrink = 0.8
     residual: FloatArray | None = None  # the slope of the last projection, a dual point of its own
     residual_bound = -np.inf
+    outside = np.inf  # by how much of the floor the residual leaves the domain
 
     def __init__(self, component: DenseComponent[Any], point: Any) -> None:
         self.component, self.point = component, point
@@ -64,7 +65,8 @@ class ProjectedGradient(Method):
         w += G
         cone.scale(w)
         self.residual_bound = -np.inf if loss.ignore_diagonal else loss.dual_value(w)
-        self.residual = w if self.residual_bound > -np.inf else None
+        is_inside = self.residual_bound > -np.inf
+        self.residual, self.outside = (w, 0.0) if is_inside else (None, loss.share_outside(w))
 
     @property
     def gradient_proves_more(self) -> bool:

@@ -9,7 +9,6 @@ import scipy.linalg as sl
 
 from cvxnmf.convex import distances
 from cvxnmf.convex.methods.base import Method
-from cvxnmf.convex.methods.factored import SMALL_PROBLEM
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.lbfgs import Curvature
 from cvxnmf.results import Point
@@ -42,8 +41,7 @@ class LaplacianDescent(Method):
     entering_rounds = 5
 
     def __init__(self, component: DenseComponent[Cone], point: Point) -> None:
-        most = max(SMALL_PROBLEM, MEMORY_ARRAYS * component.size**2)
-        self.component, self.curvature = component, Curvature(self.memory, most)
+        self.component, self.curvature = component, Curvature(self.memory, MEMORY_ARRAYS * component.size**2)
         self._arrive(distances.from_point(point))
 
     def _arrive(self, x: FloatArray) -> None:
