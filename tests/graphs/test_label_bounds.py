@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.certificates import LabelStatement
+from cvxnmf.certificates.label_cuts import bound_by_cases
 from cvxnmf.graphs.label_bounds.branching import Search, same_partition
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.label_bounds.contraction import Contraction
@@ -102,6 +103,40 @@ def test_at_most_k_clusters_are_bounded_by_their_optimum_at_optimal_duals(object
         assert bounds.found.bound == pytest.approx(optimum, abs=1e-12 * bounds.objective.magnitude()), seed
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_cuts_without_slack_bound_all_partitions_and_prove_most_optima(objective):
+    closed = 0
+    for seed in range(400, 425):
+        A, statement = random_case(seed, objective)
+        pairs, k = statement.objective_of(sp.csr_array(A)), statement.n_clusters
+        optimum = best_by_enumeration(pairs, k)
+        for labels in (optimum, np.zeros(len(A), dtype=np.int64)):
+            search = Search(pairs, labels, k, Budget(0.0))
+            search.weigh_complementary_cuts(Budget(200.0))
+            proved = search.so_far()
+            total = bound_by_cases(pairs, proved.cuts, proved.branches, proved.grain, k)
+            assert float(pairs.quality(total)) >= float(pairs.value(optimum)) - (0.0 if pairs.exact else 1e-12), seed
+            assert pairs.value(proved.labels) >= pairs.value(labels)
+        closed += proved.closed
+    assert closed >= 10
+
+
+def test_planted_groups_are_proved_optimal_without_a_simplex_method():
+    A = nx.to_scipy_sparse_array(nx.planted_partition_graph(6, 20, 0.4, 0.01, seed=3))
+    pairs = LabelStatement("modularity", 1.0).objective_of(A)
+    search = Search(pairs, np.arange(120) // 20, None, Budget(0.0))
+    search.weigh_complementary_cuts(Budget(5000.0))
+    proved = search.so_far()
+    assert proved.closed
+    assert len(proved.branches) == 0
+    assert decide_uniqueness(pairs, proved.labels, None, search).several is False
+    missed = np.where(np.arange(120) == 7, 5, np.arange(120) // 20)
+    search = Search(pairs, missed, None, Budget(0.0))
+    search.weigh_complementary_cuts(Budget(5000.0))
+    assert search.so_far().closed  # a better partition is found on the way
+    assert pairs.value(search.so_far().labels) == pairs.value(proved.labels)
+
+
 def search_of(graph, units, reserve):
     """A search with the linear program from a single cluster, after it ran, and its budget."""
     objective = LabelStatement("modularity", 1.0).objective_of(nx.to_scipy_sparse_array(graph, weight=None))
@@ -160,7 +195,7 @@ def test_all_bounds_together_keep_to_the_effort(effort):
     A = sp.csr_array(nx.to_scipy_sparse_array(nx.gnp_random_graph(60, 0.1, seed=1)))
     bounds = LabelBounds(A, np.zeros(60, dtype=np.int64), LabelStatement("modularity", 1.0), effort, None)
     bounds.run()
-    assert len(bounds.budgets) == 2
+    assert len(bounds.budgets) == 3
     assert not bounds.closed
     assert bounds.spent <= effort * UNITS + 100.0  # a step that has begun is finished
 

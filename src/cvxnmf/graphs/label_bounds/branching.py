@@ -13,6 +13,7 @@ from cvxnmf.certificates.label_cuts import Branch, Cuts, case_bound
 from cvxnmf.certificates.pair_objectives import PairObjective, exact_sum
 from cvxnmf.graphs.label_bounds import separation
 from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.complementary import ComplementaryCuts
 from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.linear_program import CutProgram
 from cvxnmf.graphs.label_bounds.separation import join_cuts, no_cuts
@@ -87,6 +88,7 @@ class Search:
         self.first: Case | None = None
         self.turn, self.few_triangles, self.given_up = 0, False, False
         self.excluded: Labels | None = None
+        self.weighing: ComplementaryCuts | None = None
 
     def run(self) -> ProvedByCuts:
         """Search until the bound meets the best partition or the budget is spent."""
@@ -94,7 +96,31 @@ class Search:
 
     def so_far(self) -> ProvedByCuts:
         """What is proved if the search is stopped now: the bound before any branching."""
-        return self.collect_proof(self.first or self._trivial())
+        cases = [self.first or self._trivial()]
+        if self.weighing is not None:
+            cuts = self.weighing.weighted(self.program.grain)
+            cases.append(Case(self._bound(cuts), cuts))
+        return self.collect_proof(min(cases, key=lambda case: case.bound))
+
+    def weigh_complementary_cuts(self, budget: Budget) -> None:
+        """Weigh cuts without slack at the best partition until they prove that it is optimal, or the budget is spent."""
+        self.weighing = ComplementaryCuts(self.program.L, self.labels, self.n_clusters, budget)
+        self.weighing.run(self._slack(), self._improve)
+        cuts = self.weighing.weighted(self.program.grain)
+        case = Case(self._bound(cuts), cuts)
+        if self._closes(case.bound):
+            self.first = case
+
+    def _slack(self) -> float:
+        """By how much a bound may exceed the best partition, safely, that leaves no room for a better one."""
+        if self.objective.exact:
+            return 0.4 * self.contraction.whole.step()
+        return 0.5 * CLOSE * (abs(self.value) + self.objective.largest_pair())
+
+    def _improve(self, labels: Labels) -> Labels:
+        """Ascend from a partition; the best one known."""
+        self._offer(improved_labels(self.objective, labels, self.n_clusters))
+        return self.labels
 
     def collect_proof(self, tree: Case | Split) -> ProvedByCuts:
         """The tree of cases as a list of branches, and all cuts with the case they belong to."""

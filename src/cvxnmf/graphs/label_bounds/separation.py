@@ -56,9 +56,12 @@ def fast_triangles(X: FloatArray, most: int, violation: float) -> tuple[Cuts, fl
     return make_cuts(nodes[order].ravel(), signs, np.full(len(order), 3)), float(amounts.max(initial=0.0))
 
 
-def few_stars(X: FloatArray, most: int, turn: int) -> Cuts:
-    """Violated stars of at most a dozen leaves, grown from a few first leaves of every centre; `turn` varies which."""
-    amounts, sides = _stars(X, 0.05, 2.0, 0.03, 12, 6, turn)
+def few_stars(X: FloatArray, most: int, turn: int, between: tuple[float, float] = (0.05, 2.0), violation: float = 0.03) -> Cuts:
+    """Violated stars of at most a dozen leaves, grown from a few first leaves of every centre; `turn` varies which.
+
+    Leaves have a co-membership `between` two numbers with the centre.
+    """
+    amounts, sides = _stars(X, *between, violation, 12, 6, turn)
     return _select(amounts, sides, most)
 
 

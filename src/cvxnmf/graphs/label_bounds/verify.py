@@ -30,6 +30,9 @@ LINEAR, SEMIDEFINITE = 700, 2000
 #: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
 #: and in addition once its bound is close. What is left goes to the next bound.
 UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
+#: The linear program is left after so many units for cuts without slack at the best partition, and taken up again after the share
+#: that these may take.
+LINEAR_FIRST, COMPLEMENTARY_SHARE = 6000.0, 0.9
 #: A graph with at most so many edges per node is routed before it is split.
 SPARSE = 3.0
 #: Up to so much work for a tree from every node (nodes times edges), partitions are looked for and demands routed anywhere.
@@ -264,15 +267,23 @@ class LabelBounds:
             self.by_semidefinite()
 
     def by_cuts(self) -> None:
-        """Linear program with cuts, and branching."""
+        """Linear program with cuts, cuts without slack at the best partition, and branching."""
         self.stage = "linear program"
-        search = Search(self.objective, self.better, self.statement.n_clusters, self.budget(LINEAR_SHARE, LINEAR_RESERVE))
+        share, reserve = min(LINEAR_SHARE, LINEAR_FIRST / max(self.effort * UNITS, 1.0)), LINEAR_RESERVE
+        search = self.search = Search(self.objective, self.better, self.statement.n_clusters, self.budget(share, reserve))
         self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
-        proved = search.run()
+        self._take_cuts(search.run())
+        if not self.closed:
+            search.weigh_complementary_cuts(self.budget(COMPLEMENTARY_SHARE))
+            self._take_cuts(search.so_far())
+        if not self.closed and share < LINEAR_SHARE:
+            search.budget = self.budget(LINEAR_SHARE - share, reserve)
+            self._take_cuts(search.run())
+
+    def _take_cuts(self, proved: ProvedByCuts) -> None:
         self.better = proved.labels
-        self.at_work = lambda: iter([("cuts", _cuts_witness(proved))])
-        self.take()
-        self.search = search
+        certificate = self._certificate("cuts", _cuts_witness(proved))
+        self.found = min(self.found, certificate, key=lambda one: one.bound)
 
     def by_semidefinite(self) -> None:
         """Doubly nonnegative program with cuts."""
