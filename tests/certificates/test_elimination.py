@@ -214,11 +214,20 @@ def test_factors_that_are_off_are_paid_for():
     ordered = sp.csc_array(B[order][:, order])
     parts = eliminate(B, nodes)
     L, D = sp.csr_array(parts.L[:70]), parts.D
-    changed = elimination._with_core(ordered, order, L, D * (1 + 1e-6))
-    assert changed.error > 1e-7
     bent = L.toarray()
     bent[69, 3] += 1e-6
-    assert elimination._with_core(ordered, order, sp.csr_array(bent), D).error > 1e-7
+    for factor, pivots in ((L, D * (1 + 1e-6)), (sp.csr_array(bent), D)):
+        for entries in (1, 1 << 22):
+            found = elimination.with_core(ordered, order, factor, pivots, entries)
+            left = ordered.toarray() - found.L.toarray() @ np.diag(pivots) @ found.L.toarray().T
+            assert found.S == pytest.approx(left[70:, 70:], abs=1e-13)
+            left[70:, 70:] = 0.0
+            assert found.error == pytest.approx(np.abs(left).sum(axis=1).max(), rel=1e-4)
+
+
+def test_a_core_that_is_nearly_singular_is_refused():
+    for error, verdict in ((0.0, True), (0.9, True), (1 - 1e-7, False), (2.0, False)):
+        assert elimination.is_psd_up_to(np.eye(3), error) is verdict
 
 
 def test_nodes_without_a_positive_pivot_join_the_core():

@@ -34,8 +34,8 @@ LARGEST_CORE, SMALLEST_CORE = 8000, 500
 ROUNDS = 8
 #: What rounding of norms and of sums of errors may add.
 GENEROUS = 1 + 1e-6
-#: Columns that are solved for at once.
-COLUMNS = 256
+#: Columns that are solved for, and entries of the core that are formed, at once.
+COLUMNS, ENTRIES_AT_ONCE = 256, 1 << 22
 
 
 class Model(NamedTuple):
@@ -112,12 +112,12 @@ def eliminate(B: Any, nodes: list[int], largest: int = LARGEST_CORE) -> Eliminat
         factors = splu(ordered[:kept, :kept], permc_spec="NATURAL", diag_pivot_thresh=0.0, options=options)
         D = factors.U.diagonal()
         if np.array_equal(factors.perm_r, np.arange(kept)) and D.min() > 0:
-            return _with_core(ordered, order, sp.csr_array(factors.L), D)
+            return with_core(ordered, order, sp.csr_array(factors.L), D)
         nodes = [node for node, pivot in zip(nodes, D, strict=True) if pivot > 0]
     raise CertificateError("The graph cannot be eliminated to a core of moderate size.")
 
 
-def _with_core(B: Any, order: Array, L: Any, D: Array) -> Eliminated:
+def with_core(B: Any, order: Array, L: Any, D: Array, entries: int = ENTRIES_AT_ONCE) -> Eliminated:
     """The rows of L for the core, the rest there, and how far all of it is from B."""
     kept, n = len(D), B.shape[0]
     sides = []
@@ -131,7 +131,7 @@ def _with_core(B: Any, order: Array, L: Any, D: Array) -> Eliminated:
     residual = np.asarray(apart.sum(axis=1))
     residual[:kept] += apart[kept:].sum(axis=0)
     S, core = np.empty((n - kept, n - kept)), full[kept:]
-    for rows in row_slices(n - kept, n - kept, 1 << 22):
+    for rows in row_slices(n - kept, n - kept, entries):
         whole = slice(kept + rows.start, kept + rows.stop)
         S[rows] = B[whole, kept:].toarray() - (core[rows] @ scaled[:, kept:]).toarray()
     return Eliminated(order, full, D, S, float((residual + formed).max()))
@@ -163,8 +163,12 @@ def is_psd_with_model(B: Any, error: float, room: float, nodes: list[int], model
     changed = (2 * _norm(G) + apart) * apart + 8 * UNIT * _norm(G) ** 2  # between GG', LYY'L' and share FF'
     if not GENEROUS * (error + parts.error + share * lost + changed) <= room:
         return False
-    M, uncertain = core_matrix(parts, Y)
-    M.flat[:: len(M) + 1] -= GENEROUS * uncertain
+    return is_psd_up_to(*core_matrix(parts, Y))
+
+
+def is_psd_up_to(M: Array, error: float) -> bool:
+    """Whether a symmetric M, which is overwritten, is positive semidefinite even if it is off by an error in norm."""
+    M.flat[:: len(M) + 1] -= GENEROUS * error
     return is_psd(M, np.abs(M).sum(axis=1))
 
 
