@@ -53,7 +53,7 @@ def test_witnesses_that_were_changed_are_refused(certified):
     A, problem, _, (_, _, dual) = certified
     pivots, share = dual.witness["pivots"], dual.witness["share"]
     twice = np.append(pivots, pivots[0])
-    names = [twice, pivots + 0.5, pivots - 1000.0, pivots + 1000.0, pivots[None], pivots[:0]]
+    names = [twice, np.append(pivots, 450.0), pivots + 0.5, pivots - 1000.0, pivots + 1000.0, pivots[None], pivots[:0]]
     changes = [{"pivots": part} for part in names]
     changes += [{"pivots": pivots[:1]}, {"share": share * 0 + 1.0}]
     changes += [{"v": dual.witness["v"] + 0.01}, {"W": 1.2 * dual.witness["W"]}, {"W": 0.8 * dual.witness["W"]}]
@@ -126,6 +126,10 @@ def test_too_large_exponents_and_a_diagonal_near_its_edge_are_refused():
     assert point.rigorous_proof(0.5).bound > 0
     with pytest.raises(cvxnmf.CertificateError, match="on the diagonal"):
         point.rigorous_proof(0.0)  # of no model, the diagonal is that of the data
+    A[0, 0] = 1.0
+    point = matrix_free.MatrixFreeDual(sp.csr_array(A), balanced(A, np.zeros((12, 0))), np.zeros((12, 0)), np.ones(12))
+    with pytest.raises(cvxnmf.CertificateError, match="on the diagonal"):
+        point.rigorous_proof(0.0)  # where one entry is positive
     tiny = A * np.exp(-400.0)
     point = matrix_free.MatrixFreeDual(sp.csr_array(tiny), balanced(tiny, np.zeros((12, 0))), np.zeros((12, 0)), np.ones(12))
     with pytest.raises(cvxnmf.CertificateError, match="too large"):
@@ -143,11 +147,13 @@ def test_rounding_of_the_dual_point_is_allowed_for(share):
     assert point.model.accuracy == pytest.approx(accuracy, abs=0.0)
     error = 2 * (accuracy + 2 * (n + 16) * EPS) * A.sum(axis=1)
     assert point.excess_error == pytest.approx(error, abs=0.0)
+    point.excess = rng.uniform(-0.5, 0.5, n)
     B, uncertain = point.cone_matrix(share, 7.0)
     scaled, diagonal = share * A / np.outer(s, s), share * point.excess / s**2
     assert B.toarray() == pytest.approx(np.diag(7.0 - diagonal) - scaled, abs=1e-14)
     wanted = 8 * EPS * (7.0 + scaled.sum(axis=1) + np.abs(diagonal)) + share * error / s**2
     assert uncertain == pytest.approx(wanted.max(), abs=0.0)
+    point.excess = matrix_free.MatrixFreeDual(sp.csr_array(A), v, W, s).excess
     Z = (1 - share) * A + share * np.exp(v[:, None] + v + W @ W.T)
     Z[np.arange(n), np.arange(n)] -= share * point.excess
     logs, data = Z * np.log(Z), A[A > 0]

@@ -64,13 +64,22 @@ def rectangles(A: FloatArray, limits: FloatArray, k: int, squared_error: bool) -
     A may be anything where the limit is zero.
     """
     turned = A.shape[0] < A.shape[1]
-    A, limits = (np.ascontiguousarray(M.T) if turned else M for M in (A, limits))
+    A, limits = (M.T if turned else M for M in (A, limits))
+    rows, columns = _order_by_content(np.where(limits > 0, A, -1.0), limits)
+    A, limits = (np.ascontiguousarray(M[np.ix_(rows, columns)]) for M in (A, limits))
     with single_thread(A.shape[1]):
         cover = Cover.grown(A, limits, k)
         if not cover.sets:
             return {}
         weights = cover.improved(cover.packed(cover.rows.astype(float)))
-        return cover.witness(weights, squared_error) | ({"transposed": np.ones(1)} if turned else {})
+        found = cover.witness(weights, squared_error, np.argsort(rows), np.argsort(columns))
+        return found | ({"transposed": np.ones(1)} if turned else {})
+
+
+def _order_by_content(A: FloatArray, limits: FloatArray) -> tuple[IndexArray, IndexArray]:
+    """Orders of rows and columns that do not depend on the orders in which they are given, but for columns of equal entries."""
+    columns = np.lexsort(np.vstack([np.sort(M, axis=0) for M in (A, limits)]))
+    return np.lexsort(np.hstack([M[:, columns] for M in (A, limits)]).T), columns
 
 
 class Cover:
@@ -138,20 +147,22 @@ class Cover:
                 break
         return weights
 
-    def witness(self, weights: FloatArray, squared_error: bool) -> dict[str, FloatArray]:
-        """What the check needs: sets, weights, and for KL the dual points of the rectangles side by side."""
+    def witness(self, weights: FloatArray, squared_error: bool, rows: IndexArray, columns: IndexArray) -> dict[str, FloatArray]:
+        """What the check needs, in these orders: sets, weights, and for KL the dual points of the rectangles side by side."""
         weights = np.where(weights > LEAST, weights * (1.0 - MARGIN), 0.0)
         sets = np.zeros((len(self.sets), self.limits.shape[1]))
-        for row, columns in zip(sets, self.sets, strict=True):
-            row[columns] = 1.0
+        for row, inside in zip(sets, self.sets, strict=True):
+            row[inside] = 1.0
+        ordered = {"sets": sets[:, columns], "weights": weights[rows]}
         if squared_error:
-            return {"sets": sets, "weights": weights}
-        points = [np.zeros((len(self.limits), len(columns))) for columns in self.sets]
-        for b, (point, rows) in enumerate(zip(points, self.kept, strict=True)):
-            scaled = self.parts[b] * weights[rows, b, None]
+            return ordered
+        points = []
+        for b, (own, inside) in enumerate(zip(self.kept, self.sets, strict=True)):
+            point, scaled = np.zeros((len(self.limits), len(inside))), self.parts[b] * weights[own, b, None]
             if scaled.any():
-                point[rows] = where_filled(scaled, lambda filled: ky_fan_point(filled, self.k, False, STEPS))
-        return {"sets": sets, "weights": weights, "y": np.hstack(points)}
+                point[own] = where_filled(scaled, lambda filled: ky_fan_point(filled, self.k, False, STEPS))
+            points.append(point[rows][:, np.argsort(np.argsort(columns)[inside])])  # columns of a set as they are given
+        return ordered | {"y": np.hstack(points)}
 
 
 @compiled
