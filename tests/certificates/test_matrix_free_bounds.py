@@ -203,3 +203,16 @@ def test_what_is_large():
         assert [matrix_free.is_large(data, limit) for limit in (3, 4, 5)] == [True, False, False]
     assert not matrix_free.is_large(np.ones(9), 3)
     assert not matrix_free.is_large([[1.0]], 0)
+
+
+def test_factors_of_other_sizes_are_refused():
+    A = random_graph(12, 0)
+    v, trace = balanced(A), 100.0
+    assert prove_small(A, v, 0.5, trace).bound > 0
+    for change in (
+        *({name: np.ones(size)} for name in ("metric", "diagonal") for size in (11, 13)),
+        *({"W": np.zeros(shape)} for shape in ((12,), (11, 1), (13, 1), (12, 1, 1))),
+        *({"share": np.full(shape, 0.5)} for shape in ((2,), (1, 1), ())),
+    ):
+        with pytest.raises(cvxnmf.CertificateError, match="do not match the data, where 12 nodes"):
+            prove_small(A, v, 0.5, trace, **change)
