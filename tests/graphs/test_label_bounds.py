@@ -121,6 +121,20 @@ def test_cuts_without_slack_bound_all_partitions_and_prove_most_optima(objective
     assert closed >= 10
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_semidefinite_program_begins_with_multipliers_of_cuts(objective):
+    for seed in range(500, 508):
+        A, statement = random_case(seed, objective)
+        pairs, k = statement.objective_of(sp.csr_array(A)), statement.n_clusters
+        bounds = LabelBounds(sp.csr_array(A), np.zeros(len(A), dtype=np.int64), statement, 0.001, None)
+        bounds.search = Search(pairs, bounds.labels, k, Budget(0.0))
+        bounds.search.weigh_complementary_cuts(Budget(20.0))
+        bounds.by_semidefinite()
+        optimum = float(pairs.value(best_by_enumeration(pairs, k)))
+        assert bounds.found.bound >= optimum - (0.0 if pairs.exact else 1e-12), seed
+        bounds.found.check(sp.csr_array(A))
+
+
 def test_planted_groups_are_proved_optimal_without_a_simplex_method():
     A = nx.to_scipy_sparse_array(nx.planted_partition_graph(6, 20, 0.4, 0.01, seed=3))
     pairs = LabelStatement("modularity", 1.0).objective_of(A)

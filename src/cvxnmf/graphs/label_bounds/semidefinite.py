@@ -27,6 +27,7 @@ from cvxnmf.certificates.pair_objectives import Integers, PairObjective
 from cvxnmf.certificates.rounding import is_psd
 from cvxnmf.graphs.label_bounds import separation
 from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.complementary import ComplementaryCuts
 from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.negative_part import NegativePart
 from cvxnmf.graphs.label_bounds.separation import cut_rows, join_cuts, no_cuts
@@ -37,6 +38,8 @@ from cvxnmf.linalg.eigen import smallest_eigenvalue
 
 #: Penalty of the first step, its change when residuals differ, over-relaxation, the weight of the newest dual in the average.
 PENALTY, BALANCE, RELAXATION, NEWEST = 1e-3, 0.75, 1.6, 0.1
+#: Penalty of the first step after multipliers of cuts are known.
+PENALTY_THEN = 1e-2
 #: Steps between evaluations of the bound; the first step with cuts, and steps between new ones.
 EVALUATED, FIRST_CUTS, BETWEEN_CUTS = 10, 40, 20
 #: Triangles and stars that are added at once, per node, and the violations that count.
@@ -120,7 +123,7 @@ class DoublyNonnegativeBound:
             return
         for step in range(1, 10**6):
             dual, change = self._step()
-            if step % EVALUATED == 0:
+            if step % EVALUATED == 0 or self.budget.exhausted:
                 self._evaluate(dual)
                 self._balance(change)
                 if self.budget.exhausted or (self.best is not None and self.best.bound <= target()):
@@ -128,6 +131,16 @@ class DoublyNonnegativeBound:
             if step >= FIRST_CUTS and (step - FIRST_CUTS) % BETWEEN_CUTS == 0:
                 self._cut(step)
                 offer(self.near_partition(ROUNDED[step // BETWEEN_CUTS % len(ROUNDED)]))
+
+    def begin_with(self, weighing: ComplementaryCuts) -> None:
+        """Begin at the multipliers of cuts of the same problem; positive reduced weights make a graph's Laplacian matrix."""
+        used = weighing.m > 0
+        self.cuts, self.mu = weighing.cuts.select(used), PENALTY_THEN
+        self.rows = _ScaledRows(self.cuts, self.e, self.n_clusters)
+        self.lam = 2.0 * weighing.m[used] * weighing.unit / (self.rows.factors * self.unit)
+        upper = np.triu(np.maximum(weighing.R, 0.0), 1) * weighing.unit
+        together = upper + upper.T
+        self.S = (np.diag(together.sum(axis=1)) - together) / (self.outer * self.unit)
 
     def near_partition(self, level: float) -> Labels:
         """The partition whose clusters are joined by pairs with a co-membership above a level."""

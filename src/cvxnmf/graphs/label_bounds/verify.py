@@ -291,6 +291,8 @@ class LabelBounds:
         splitting = DoublyNonnegativeBound(
             self.objective, self.better, self.statement.n_clusters, self.budget(1.0 - LINEAR_SHARE)
         )
+        if self.search is not None and self.search.weighing is not None:
+            splitting.begin_with(self.search.weighing)
 
         def witnesses() -> Iterator[tuple[str, dict[str, Any]]]:
             proved = splitting.collect_proof()
