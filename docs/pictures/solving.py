@@ -153,7 +153,8 @@ def row_of_table(row: Row, left, right) -> str:
     left.legend(frameon=False)
     solution = cvxnmf.solve(row.problem, tol=row.tol)
     other = cvxnmf.solve(row.problem, method=row.other, tol=row.tol, max_iter=200)
-    above = shares([it.value - optimum for it in solution.history], optimum)
+    values = [it.value for it in solution.history[:-1]] + [solution.value]  # the last one with its effects balanced
+    above = shares([value - optimum for value in values], optimum)
     below = shares([optimum - it.bound for it in solution.history], optimum)
     steps = np.arange(1, len(above) + 1)
     right.loglog(steps, above, color=palette.LIGHT[0], label="value above the optimum")

@@ -110,6 +110,8 @@ def test_lifting_effects_reach_the_limit_and_touch_only_nodes_below_it():
     X[:3, :3] -= rng.uniform(1.0, 5.0, size=(3, 3)) * (A[:3, :3] > 0)
     X = np.minimum(X, X.T)
     t = loss.lifting_effects(X)
-    assert loss.lift(X + np.add.outer(t, t)) <= 1e-14
+    assert loss.lifting_direction(X + np.add.outer(t, t)).max() <= 1e-7
     assert not t[3:].any()
-    assert t.max() <= 0.5 * loss.lift(X)
+    direction = loss.lifting_direction(X)
+    assert t.max() <= 0.5 * direction.max() ** 2 * (1 + 1e-12)
+    assert loss.lifting_direction(X + np.outer(direction, direction)).max() <= 1e-7

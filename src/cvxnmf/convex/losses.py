@@ -166,8 +166,7 @@ class Loss(ABC):
 
     def _total(self, variable_part: float) -> float:
         """The loss itself; rounding must not take it below zero."""
-        total = variable_part + self.constant
-        return max(0.0, total) if total < np.inf else np.inf  # inf - inf is as bad as inf
+        return max(0.0, total) if (total := variable_part + self.constant) < np.inf else np.inf  # inf - inf is as bad as inf
 
     def _visible(self, X: FloatArray, rows: slice) -> FloatArray:
         """Rows of X with an ignored diagonal set to zero, lest its exponential overflow."""
@@ -340,12 +339,13 @@ class LimitedSquaredError(SquaredError):
     def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
         return _limited_minimiser(A, b, weight, near, _log_half(A))
 
-    def lift(self, X: FloatArray) -> float:
-        """The least t >= 0 for which ``X + t 11'`` respects the lower limit."""
-        return max(0.0, *(float((self.lower(rows) - X[rows]).max()) for rows in self._chunks()))
+    def lifting_direction(self, X: FloatArray) -> FloatArray:
+        """``t >= 0`` for which ``X + tt'`` respects the lower limit: ``t_i^2`` is the largest lack of row i."""
+        lacks: FloatArray = np.concatenate([(self.lower(rows) - X[rows]).max(axis=1) for rows in self._chunks()])
+        return np.sqrt(np.maximum(lacks, 0.0, out=lacks), out=lacks)
 
     def lifting_effects(self, X: FloatArray, sweeps: int = 8) -> FloatArray:
-        """Small t >= 0 for which ``X + t1' + 1t'`` respects the lower limit: only nodes with an entry below it are raised.
+        """Small t >= 0 for which ``X + t1' + 1t'`` respects the limit: only nodes with an entry below it are raised.
 
         From half of the largest lack of every row each sweep goes half of the way to what the others leave to do, which
         keeps ``t_i + t_j`` no less than the lack of (i, j).

@@ -144,21 +144,25 @@ class LimitedComponent(SymmetricComponent):
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether the point has no effects that are not free, and respects the limit."""
-        return super().admits(point) and not self.loss.lift(point.dense())
+        return super().admits(point) and not self.loss.lifting_direction(point.dense()).any()
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
         """Return the nearest matrix of the cone, raised to its limit, and whether X lay outside beyond rounding."""
         X, restored = super().restore(X)
-        lift = self.loss.lifting_effects(X) if self.cone.free_effects else np.full(len(X), 0.5 * self.loss.lift(X))
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
-        return add_effects(X.copy(), lift, lift), restored or float(lift.max()) > tolerance
+        direction = self.loss.lifting_direction(X)
+        restored = restored or 0.5 * float(direction.max()) ** 2 > tolerance
+        if not self.cone.free_effects:
+            return X + np.outer(direction, direction), restored
+        effects = self.loss.lifting_effects(X)
+        return add_effects(X.copy(), effects, effects), restored
 
     def admissible(self, point: FactorPoint) -> Point:
-        """Return the point raised until it respects the lower limit: by effects, or by a constant where they are not free."""
+        """Return the point raised until it respects the lower limit: by effects or, where they are not free, by one column."""
         if self.cone.free_effects:
             return Point(point.v + self.loss.lifting_effects(point.dense()), point.W)
-        t = self.loss.lift(point.dense())
-        return Point(point.v, np.column_stack([point.W, np.full(self.size, np.sqrt(t))]) if t else point.W)
+        t = self.loss.lifting_direction(point.dense())
+        return Point(point.v, np.column_stack([point.W, t]) if t.any() else point.W)
 
 
 def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LONGEST_MOVE = 1.0
 #: Dense n-by-n arrays that steps and changes of the gradient may fill.
 MEMORY_ARRAYS = 2.6
+#: As many numbers are granted to them at any size.
+ALWAYS_GRANTED = 25_000
 
 
 class LaplacianDescent(Method):
@@ -41,7 +43,8 @@ class LaplacianDescent(Method):
     entering_rounds = 5
 
     def __init__(self, component: DenseComponent[Cone], point: Point) -> None:
-        self.component, self.curvature = component, Curvature(self.memory, MEMORY_ARRAYS * component.size**2)
+        self.component = component
+        self.curvature = Curvature(self.memory, max(ALWAYS_GRANTED, MEMORY_ARRAYS * component.size**2))
         self._arrive(distances.from_point(point))
 
     def _arrive(self, x: FloatArray) -> None:
