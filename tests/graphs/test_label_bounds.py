@@ -138,10 +138,12 @@ def test_the_semidefinite_program_begins_with_multipliers_of_cuts(objective):
 def test_planted_groups_are_proved_optimal_without_a_simplex_method():
     A = nx.to_scipy_sparse_array(nx.planted_partition_graph(6, 20, 0.4, 0.01, seed=3))
     pairs = LabelStatement("modularity", 1.0).objective_of(A)
-    search = Search(pairs, np.arange(120) // 20, None, Budget(0.0))
-    search.weigh_complementary_cuts(Budget(5000.0))
+    search, told = Search(pairs, np.arange(120) // 20, None, Budget(0.0)), []
+    search.weigh_complementary_cuts(Budget(5000.0, told.append))
     proved = search.so_far()
     assert proved.closed
+    total = float(pairs.value(proved.labels) * pairs.unit)
+    assert told[0] > told[-1] >= total - 1e-9 * abs(total)  # every bound that is told is one
     assert len(proved.branches) == 0
     assert decide_uniqueness(pairs, proved.labels, None, search).several is False
     missed = np.where(np.arange(120) == 7, 5, np.arange(120) // 20)

@@ -105,7 +105,9 @@ class Search:
     def weigh_complementary_cuts(self, budget: Budget) -> None:
         """Weigh cuts without slack at the best partition until they prove that it is optimal, or the budget is spent."""
         self.weighing = ComplementaryCuts(self.program.L, self.labels, self.n_clusters, budget)
-        self.weighing.run(self._slack(), self._improve)
+        self.weighing.run(
+            self._slack(), self._improve, lambda excess: budget.report(float(self.alone + 2 * self.value) + 2.0 * excess)
+        )
         cuts = self.weighing.weighted(self.program.grain)
         case = Case(self._bound(cuts), cuts)
         if self._closes(case.bound):

@@ -91,15 +91,16 @@ class ComplementaryCuts:
         taken = np.bincount(self.pairs, self.coefficients * np.repeat(self.m, counts), minlength=self.n**2)
         self.R = self.L - taken.reshape(self.n, self.n)
 
-    def run(self, slack: float, improve: Callable[[Labels], Labels]) -> None:
+    def run(self, slack: float, improve: Callable[[Labels], Labels], report: Callable[[float], object]) -> None:
         """Descend until the bound exceeds the partition by at most the slack, or the budget or hope is spent.
 
-        Partitions near by are handed to `improve`, which returns the best one known.
+        Partitions near by are handed to `improve`, which returns the best one known; `report` is told by how much the bound
+        exceeds the partition.
         """
         checked = np.inf, self.budget.spent
         for count in range(1, 10**6):
             excess = self._excess()
-            self.budget.report(2.0 * excess * self.unit)
+            report(excess * self.unit)
             if excess * self.unit <= slack or self.budget.exhausted:
                 return
             if count % BETWEEN_CHECKS == 0:
