@@ -100,7 +100,7 @@ def test_the_penalty_is_above_zero_below_its_tangent_and_its_projection_is_the_n
 @pytest.mark.parametrize(
     ("terms", "sentence"),
     [
-        ({"method": "min-volume", "loss": "kl"}, "for loss='mse' only"),
+        ({"method": "min-volume", "loss": "kl"}, "does not lower loss='kl'; use one of"),
         ({"sum_to_one": True, "loss": "kl"}, "sum_to_one is for"),
         ({"sum_to_one": 1}, "True or False"),
         ({"method": "min-volume", "volume": -1.0}, "volume must be"),
