@@ -340,3 +340,9 @@ def test_products_that_are_not_finite_are_refused():
     for bad in (np.nan, np.inf):
         with pytest.raises(cvxnmf.CertificateError, match="missing entries, or are too large"):
             krylov.finite(np.array([1.0, bad]))
+
+
+def test_residuals_that_overflow_are_refused():
+    image = np.full((4, 2), 1e160)
+    with np.errstate(over="ignore"), pytest.raises(cvxnmf.CertificateError, match="too large"):
+        krylov.eigenvalue_bounds(np.eye(4)[:, :2], image, 1.0, 1, np.sum)

@@ -382,3 +382,8 @@ def test_laplacians_of_matrices_in_any_form_are_read_alike():
         with pytest.raises(CertificateError, match="square matrix"):
             pair_objective(wrong, "modularity", 1.0)
     assert pair_objective(-A, "correlation", 1.0).n == 3
+
+
+def test_currents_of_a_region_in_two_pieces_are_refused():
+    with pytest.raises(CertificateError, match="currents"):
+        label_currents.laplacian_inverse(4, np.array([0, 2]), np.array([1, 3]), np.ones(2))

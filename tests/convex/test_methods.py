@@ -227,3 +227,10 @@ def test_parts_of_a_disconnected_graph_take_as_few_steps_as_alone(loss):
     solution = cvxnmf.solve(both)
     assert solution.n_iter == sum(part.n_iter for part in alone)
     assert solution.certificate.relative_gap <= 1e-4
+
+
+def test_a_metric_that_is_singular_by_rounding_becomes_its_diagonal():
+    M = np.array([[2.9e11, 2.9e11, 0.0], [2.9e11, 2.9e11, 0.0], [0.0, 0.0, 175.0]])
+    np.testing.assert_allclose(distances._inverse(M.copy()), np.diag(1 / M.diagonal()), rtol=1e-6)
+    G = np.random.default_rng(0).standard_normal((6, 6))
+    np.testing.assert_allclose(distances._inverse(G @ G.T + np.eye(6)), np.linalg.inv(G @ G.T + np.eye(6)), rtol=1e-4, atol=1e-6)

@@ -177,7 +177,7 @@ def eigenvalue_bounds(Q: Array, image: Array, top: float, count: int, cost: Call
     scale = max(float(np.abs(T).max(initial=0.0)), abs(top), np.finfo(np.float64).tiny)
     best: Array | None = None
     for g in scale * np.logspace(-DECADES, 0.0, WEIGHTS):
-        values = np.append(np.linalg.eigvalsh(T + R / g), np.full(count, top + g))
+        values = np.append(np.linalg.eigvalsh(finite(T + R / g)), np.full(count, top + g))
         values = np.sort(values)[::-1][:count]
         if best is None or cost(values) < cost(best):
             best = values

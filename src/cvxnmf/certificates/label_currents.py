@@ -160,8 +160,8 @@ def laplacian_inverse(count: int, i: Integers, j: Integers, conductances: Array)
     L = np.zeros((count, count))
     L[i, j] = L[j, i] = -conductances
     L.flat[:: count + 1] = -L.sum(axis=1)
-    try:
-        return np.asarray(sl.inv(L + np.trace(L) / count**2, overwrite_a=True, check_finite=False))
+    try:  # on a copy: SciPy 1.17 does not survive singular matrices that it may overwrite
+        return np.asarray(sl.inv(L + np.trace(L) / count**2, check_finite=False))
     except sl.LinAlgError:
         raise CertificateError("The currents of the certificate could not be computed.") from None
 

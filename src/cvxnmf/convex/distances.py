@@ -60,6 +60,16 @@ def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]
     return loss, gradient
 
 
+def _inverse(M: FloatArray) -> FloatArray:
+    """The inverse of a positive definite matrix, which is overwritten, in single precision; of its diagonal if it is singular."""
+    diagonal = M.diagonal().copy()
+    factor, failed = sl.lapack.dpotrf(M.T, lower=True, overwrite_a=True)
+    if failed:
+        return np.diag(1.0 / diagonal).astype(np.float32)
+    lower = sl.lapack.dpotri(factor, lower=True, overwrite_c=True)[0].astype(np.float32)
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+
+
 def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
     """Solve with ``2 (E + Diag(E1))`` over u and ``2 (L_E + ridge Diag(E1) + trace S^2)`` over W, E the loss's weights at x."""
     X = to_point(x).dense()
@@ -68,9 +78,9 @@ def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Ca
     L = -E
     L.flat[:: len(L) + 1] += (1.0 + ridge) * sums + component.trace * component.cone.s**2
     E.flat[:: len(E) + 1] += sums
-    positions = sl.inv(L.T, overwrite_a=True, check_finite=False).astype(np.float32)  # good enough for a metric
+    positions = _inverse(L)
     del L
-    effects = sl.inv(E.T, overwrite_a=True, check_finite=False).astype(np.float32)
+    effects = _inverse(E)
     del E, X
 
     def solve(q: FloatArray) -> FloatArray:
