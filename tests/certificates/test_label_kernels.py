@@ -387,3 +387,8 @@ def test_laplacians_of_matrices_in_any_form_are_read_alike():
 def test_currents_of_a_region_in_two_pieces_are_refused():
     with pytest.raises(CertificateError, match="currents"):
         label_currents.laplacian_inverse(4, np.array([0, 2]), np.array([1, 3]), np.ones(2))
+
+
+def test_a_resolution_of_no_size_is_refused():
+    with pytest.raises(CertificateError, match="resolution"):
+        pair_objective(sp.csr_array(np.array([[0.0, 0.3], [0.3, 0.0]])), "cpm", 5e-324)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from cvxnmf import NMF, classical_nmf, factorize, verify
 from cvxnmf.linalg.threads import single_thread
+from cvxnmf.nmf.beta_encoding import _ScaledRows
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.storage import stored
@@ -145,3 +146,11 @@ def test_factors_of_a_negative_beta_stay_of_the_same_size():
     E = result.U @ result.V.T
     assert result.value == pytest.approx(np.sum(1 / A - 2 / E + A / E**2) / 2)
     assert np.isfinite(NMF(3, solver="cd", beta_loss=-1, tol=0, max_iter=500).fit_transform(A)).all()
+
+
+def test_rows_whose_curvature_overflows_take_that_of_data_like_the_model():
+    G, none = np.random.default_rng(0).random((6, 5)), np.zeros((2, 5))
+    rows = _ScaledRows(np.repeat([[1e300], [1.0]], 6, axis=1), np.ones((2, 6)), G, none, none, 0.0)
+    with np.errstate(all="ignore"):
+        _, curvature = rows.slope_and_curvature(np.repeat([[1e-40], [1.0]], 5, axis=1))
+    assert np.isfinite(curvature).all()

@@ -216,7 +216,10 @@ def _fits(exact: PairObjective) -> bool:
 
 def _round_up(terms: PairObjective) -> PairObjective:
     """The same objective in floating point, with a scale for its integers; some weight is not 0."""
-    numbers: dict[str, Any] = {name: float(getattr(terms, name)) for name in ("alpha", "beta", "offset", "unit")}
+    try:
+        numbers: dict[str, Any] = {name: float(getattr(terms, name)) for name in ("alpha", "beta", "offset", "unit")}
+    except OverflowError:
+        raise CertificateError("The resolution is so small or large that no bound is safe against rounding.") from None
     largest = numbers["alpha"] * np.abs(terms.weights).max(initial=0.0) + numbers["beta"] * float(terms.sizes.max()) ** 2
     scale = 2.0 ** math.floor(math.log2(GRAINS / largest))
     arrays: dict[str, Any] = {"weights": terms.weights.astype(np.float64), "sizes": terms.sizes.astype(np.float64)}

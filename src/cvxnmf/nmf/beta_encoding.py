@@ -111,7 +111,8 @@ class _ScaledRows(NamedTuple):
             diagonal = np.sqrt(np.maximum(np.einsum("rii->ri", curvature), 1e-300))
             free = ((w > BOUND) | (slope <= 0)) / diagonal  # the others are held at zero, or soon will be
             scaled = np.where(np.eye(w.shape[1], dtype=bool), 1.0, curvature * (free[:, :, None] * free[:, None, :]))
-            indefinite = (diagonal.min(axis=1) <= 1e-150) | (np.linalg.eigvalsh(scaled)[:, 0] < POSITIVE)
+            unusable = (diagonal.min(axis=1) <= 1e-150) | ~np.isfinite(scaled).all(axis=(1, 2))
+            indefinite = unusable | (np.linalg.eigvalsh(np.where(unusable[:, None, None], 0.0, scaled))[:, 0] < POSITIVE)
             curvature[indefinite] = (p[indefinite, None, :] * self.G.T) @ self.G
         return np.asarray(slope), curvature + (2.0 * self.square)[:, :, None] * np.eye(w.shape[1])
 
