@@ -161,9 +161,3 @@ def test_of_a_result():
     assert result.uniqueness.status == "proved"
     assert str(result.uniqueness).startswith("proved: no other 3 nonnegative components")
     assert cvxnmf.factorize(np.ones((5, 4)) + np.eye(5, 4), n_components=2).uniqueness.status in {"proved", "refuted"}
-
-
-def test_the_earlier_place_of_the_name_is_known():
-    assert cvxnmf.certificates.factor_uniqueness is factor_uniqueness
-    with pytest.raises(AttributeError, match="no attribute 'unique'"):
-        cvxnmf.certificates.unique  # noqa: B018

@@ -4,9 +4,6 @@ One module per form of problem holds its statement and says what its witness pro
 `losses` how a loss enters a proof, `data` what the check accepts, `rounding` what makes the proofs safe.
 """
 
-from importlib import import_module
-from typing import Any
-
 from cvxnmf.certificates.certificate import NEGLIGIBLE, Certificate, parse_statement, relative_gap
 from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
 from cvxnmf.certificates.grouped import GroupedStatement
@@ -35,10 +32,3 @@ __all__ = [
     "relative_gap",
     "weights_digest",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """What decides about other factors of a product is no part of a check, but was called from here."""
-    if name in ("Uniqueness", "factor_uniqueness"):
-        return getattr(import_module("cvxnmf.linalg.uniqueness"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
 """The clusters of a graph whose nodes are in canonical order, their number found or given.
 
-Left open, the number is that of the candidate with the shortest description; where no division makes it shorter, as many as
-directions stand above the noise, and one more. Given, candidates with that many clusters compete by description length: those of
-the leading directions, in which positions of the convex model grow first, and merged or split ones (`divisions`).
+Left open, the number is that of the candidate with the shortest description; where no division of a graph that is not large makes
+it shorter, as many as directions stand above the noise, and one more. Given, candidates with that many clusters compete by
+description length: those of the leading directions, in which positions of the convex model grow first, and merged or split ones
+(`given_number`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _in_first_order(memberships: Callable[[], FloatArray], order: Labels) -> Flo
 def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None, start: Labels | None = None) -> Division:
     """The division that describes the graph shortest, of those that are found from a start if there is one.
 
-    Where none is shorter than a single cluster, `above_noise` says in how many directions the graph differs from noise.
+    Where none is shorter than a single cluster, `above_noise` says in how many directions the graph differs from noise; of a
+    large graph they have been tried.
     """
     above_noise = above_noise or partial(directions_above_noise, A)
     kept = np.flatnonzero(np.diff(A.indptr))

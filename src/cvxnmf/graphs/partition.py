@@ -72,7 +72,8 @@ def partition(
         Number of clusters, each of which gets at least one node. Left out, it is that of the division with the shortest
         description length. Connected components are clusters of their own, but for small trees beside a giant component that its
         degrees explain. Where no division is shorter than a single cluster, there is one more than directions in which the graph
-        differs from noise (eigenvalues of the modularity matrix above the noise edge).
+        differs from noise (eigenvalues of the modularity matrix above the noise edge); of a large graph, whose directions are
+        among what is tried, there is one cluster.
     trace : float or "auto"
         Weight of the penalty of the convex problem. "auto" is the noise edge; if direction ``n_clusters - 1`` does not stand out
         of the noise, it is 0.9 times the eigenvalue of that direction, so that as many directions enter. Of a graph in groups it
