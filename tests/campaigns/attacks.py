@@ -20,6 +20,7 @@ from campaigns.labels import labels_by_enumeration
 from cvxnmf.certificates import CertificateError
 from cvxnmf.io import FileError
 from cvxnmf.io.writing import write_with
+from cvxnmf.linalg.uniqueness import factor_uniqueness
 from exact_rays import exactly_scattered
 
 
@@ -103,12 +104,12 @@ def unique_factors(rng, folder):
     k = int(rng.integers(2, 5))
     U, V = (rng.integers(0, 4, (int(rng.integers(k, 3 * k + 1)), k)) * (rng.random((1, k)) < 0.95) * 1.0 for _ in range(2))
     V = U if rng.random() < 0.5 else V
-    found = cvxnmf.certificates.factor_uniqueness(U, V)
+    found = factor_uniqueness(U, V)
     if V is U and found.status != "refuted" and np.linalg.matrix_rank(U) == k:
         assert found.status == ("proved" if exactly_scattered(U[U.any(axis=1)]) else "unknown")
     elif V is not U:
         scales = 2.0 ** rng.integers(-3, 4, k)
-        assert cvxnmf.certificates.factor_uniqueness(U * scales, V / scales).status == found.status
+        assert factor_uniqueness(U * scales, V / scales).status == found.status
     if found.alternative is not None:
         other_U, other_V = found.alternative
         assert min(other_U.min(), other_V.min()) >= 0
