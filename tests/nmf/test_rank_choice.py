@@ -26,6 +26,24 @@ def test_a_planted_rank_is_found(kind, k):
     assert choice.stability[choice.place] > 0.95
 
 
+def test_noise_cut_off_at_zero_is_no_component():
+    rng = np.random.default_rng(7)
+    U, V = (rng.gamma(1.0, size=(size, 3)) * (rng.random((size, 3)) < 0.5) for size in (90, 140))
+    A = np.maximum(U @ V.T + 0.3 * (U @ V.T).std() * rng.standard_normal((90, 140)), 0.0)
+    choice = cvxnmf.choose_rank(A, range(2, 7))
+    assert choice.n_components == 3
+    assert np.argmin(choice.held_out.mean(axis=0)) == 2
+    assert "which is little beside what the last of them gained" in choice.reason
+
+
+def test_what_few_entries_leave_open_is_not_predicted_to_be_huge():
+    rng = np.random.default_rng(12)
+    A = rng.poisson(4 * rng.gamma(0.5, size=(60, 8)) @ rng.gamma(0.5, size=(8, 30))).astype(float)
+    for X in (A, sp.csr_array(A)):
+        choice = cvxnmf.choose_rank(X, [4, 8, 12], loss="kl")
+        assert choice.held_out.max() < 3 * choice.held_out.min()
+
+
 def test_the_table_is_monotone_and_proved():
     A, _ = planted("gaussian", 3)
     table = cvxnmf.choose_rank(A, [2, 3, 5]).table

@@ -43,6 +43,8 @@ MOST_ENTRIES, ROWS_PER_COMPONENT, MOST_HIDDEN = 400_000, 20, 200_000
 FLOOR = 0.02
 #: Standard errors by which a larger number of components must be better.
 CLEARLY = 1.0
+#: How little all further components may gain beside the last one for them to be left out, and of the least error itself.
+MINOR, SLIGHT = 0.05, 0.05
 
 
 def choose_rank(
@@ -83,8 +85,9 @@ def choose_rank(
     Notes
     -----
     Data of more than 400,000 stored entries are masked on a sample of their rows. The loss and its bound are those of all data.
-    What is chosen is the rank of the mean that predicts best: noise that was cut off at zero has a mean of its own, which takes
-    one component more.
+    What is chosen is the rank of the mean that predicts best: noise that is only added has a mean of its own, which takes one
+    component more, and of few entries per component fewer can be told apart than there are. Further components that together
+    gain a twentieth of what the last one did are left out: noise cut off at zero leaves such traces.
 
     Examples
     --------
@@ -160,10 +163,10 @@ class Comparison:
             validation.refuse("A has too few entries for some of them to be hidden; choose the number of components yourself.")
         data = memory_matrix(with_missing(self.A, rows, columns), False, self.loss)
         runs = shared_descents(data, self.ranks, self.loss.name, self._report)
-        floor = FLOOR * _product_of_margins(self.A, rows, columns)
+        floor, ceiling = FLOOR * _product_of_margins(self.A, rows, columns), _largest_beside(self.A, rows, columns)
         fits = {}
         for k, run in runs.items():
-            model = np.maximum(product_entries(rows, columns, run.U, run.V), floor)
+            model = np.clip(product_entries(rows, columns, run.U, run.V), floor, np.maximum(floor, ceiling))
             fits[k] = Fit(run, float(self.loss.entrywise(hidden, np.asarray(model)).mean()))
         return fits
 
@@ -316,6 +319,15 @@ def _product_of_margins(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp
     return np.asarray(row[rows] * column[columns] / row.sum())
 
 
+def _largest_beside(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+    """The largest entry of an entry's row and column: what few entries of a row leave open is not made larger."""
+    known = A if sp.issparse(A) else np.nan_to_num(A)
+    row, column = (
+        np.asarray(known.max(axis=axis).todense() if sp.issparse(known) else known.max(axis=axis)).ravel() for axis in (1, 0)
+    )
+    return np.maximum(row[rows], column[columns])
+
+
 def likeness(V: FloatArray, W: FloatArray) -> float:
     """Mean cosine of the columns of two factors, matched one to one."""
     first, second = (side / np.maximum(np.linalg.norm(side, axis=0), np.finfo(np.float64).tiny) for side in (V, W))
@@ -324,18 +336,22 @@ def likeness(V: FloatArray, W: FloatArray) -> float:
 
 
 def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatArray) -> tuple[int, str]:
-    """The smallest rank whose held-out error is not clearly above the least one, and why."""
+    """The smallest rank whose held-out error is not clearly above the least one, or beyond which little is gained, and why."""
     mean = held_out.mean(axis=0)
     best = int(np.argmin(mean))
     excess = held_out - held_out[:, [best]]
     error = excess.std(axis=0, ddof=1) / np.sqrt(len(held_out))
-    place = int(np.argmax(excess.mean(axis=0) <= CLEARLY * error))
+    equal = int(np.argmax(excess.mean(axis=0) <= CLEARLY * error))
+    place = min(equal, _bend(mean))
     alike = f"components of different masks are alike to {stability[place]:.2f}"
     if len(ranks) == 1:
         return ranks[0], f"{ranks[0]} is the only number that was tried; {alike}."
     least = mean[place] or np.finfo(np.float64).tiny
     below = "" if place == 0 else f", with {ranks[place - 1]} it is {mean[place - 1] / least - 1:.1%} higher"
-    if place < best:
+    if place < equal:
+        lowest = f"lower by {1 - mean[best] / least:.1%} with {ranks[best]}, which is little beside what the last of them gained"
+        start = f"With {ranks[place]} components the error of hidden entries is only {lowest}"
+    elif place < best:
         lowest = f"with {ranks[best]}, where it is lowest, up to the spread between masks"
         start = f"With {ranks[place]} components the error of hidden entries is as low as {lowest}"
     else:
@@ -344,3 +360,10 @@ def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatAr
     if place == len(ranks) - 1:
         sentence += " It is the largest number that was tried: try more."
     return ranks[place], sentence
+
+
+def _bend(mean: FloatArray) -> int:
+    """The first place beyond which little is gained, beside the last gain and beside the error: noise has a shape of its own."""
+    left = mean - mean.min()
+    gains = np.append(0.0, -np.diff(mean))
+    return int(np.argmax((left <= MINOR * gains) & (left <= SLIGHT * mean.min()) | (left == 0)))
