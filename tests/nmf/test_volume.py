@@ -70,6 +70,7 @@ def test_rows_sum_to_one_if_asked_for(method):
     A = shares @ rng.random((3, 20))
     result = cvxnmf.classical_nmf(A, 3, method, init="spa", sum_to_one=True, max_iter=500, tol=1e-8)
     np.testing.assert_allclose(result.U.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(result.shares(), result.U)
     assert np.sum((A - result.U @ result.V.T) ** 2) < 1e-3 * np.sum(A**2)
     values = [step.value for step in result.history]
     assert all(later <= earlier for earlier, later in zip(values, values[1:], strict=False))

@@ -229,8 +229,11 @@ class Factorization:
     def shares(self) -> FloatArray:
         """Return how much of each row every component is, as in unmixing: ``U_il |v_l|`` divided by its sum over l.
 
-        Lines without any weight are zero. They do not depend on how bright a row is, nor on the scale of the columns.
+        Rows without any weight are zero. They do not depend on how bright a row is, nor on the scale of the columns.
+        Where all rows of U sum to one, as by ``sum_to_one``, they are U.
         """
+        if np.allclose(self.U.sum(axis=1), 1.0, rtol=0.0, atol=1e-6):
+            return np.asarray(self.U, dtype=np.float64)
         weights = np.asarray(self.U * np.linalg.norm(self.V, axis=0), dtype=np.float64)
         return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
 
