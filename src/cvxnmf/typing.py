@@ -8,7 +8,18 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["GraphLike", "LabelsLike", "MatrixLike", "MemoryLimit", "Names", "Seed"]
+__all__ = [
+    "ClientLike",
+    "FactorsLike",
+    "GraphLike",
+    "LabelsLike",
+    "MatrixLike",
+    "MemoryLimit",
+    "Names",
+    "Pair",
+    "Seed",
+    "StartLabels",
+]
 
 
 class _Array(Protocol):
@@ -36,12 +47,44 @@ class _Graph(Protocol):
     def is_directed(self) -> bool: ...
 
 
+class _Factored(Protocol):
+    """Factors found before: a Factorization."""
+
+    @property
+    def U(self) -> Any: ...
+    @property
+    def V(self) -> Any: ...
+
+
+class _Partitioned(Protocol):
+    """Clusters found before: a Partition."""
+
+    @property
+    def nodes(self) -> Any: ...
+    @property
+    def labels(self) -> Any: ...
+
+
+class _Client(Protocol):
+    """A client of a Dask cluster."""
+
+    def scheduler_info(self) -> Any: ...
+
+
 #: Numbers in two dimensions: an array, rows of numbers, a data frame, a dask array, a sparse matrix, or AnnData.
 MatrixLike: TypeAlias = _Array | _Sparse | _AnnData | Sequence[_Array | Sequence[float]]
 #: A graph of networkx or igraph, an adjacency matrix, a data frame of edges, or pairs of nodes, perhaps with a weight.
 GraphLike: TypeAlias = _Graph | MatrixLike | Iterable[tuple[Any, ...] | list[Any]]
 #: The cluster of every node: in the order of the nodes, by name, or as sets of nodes.
 LabelsLike: TypeAlias = ArrayLike | Mapping[Any, Any] | Iterable[Set[Any]]
+#: Clusters to start from: a Partition, or labels.
+StartLabels: TypeAlias = _Partitioned | LabelsLike
+#: Factors to start from: a Factorization, a pair U, V, or U alone.
+FactorsLike: TypeAlias = _Factored | tuple[MatrixLike, MatrixLike] | MatrixLike
+#: One number, or one for U and one for V.
+Pair: TypeAlias = float | tuple[float, float]
+#: A client of a Dask cluster, or the address of its scheduler.
+ClientLike: TypeAlias = _Client | str
 #: Names of rows or columns.
 Names: TypeAlias = Iterable[Any] | None
 #: Bytes, or words such as "2 GB".

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -21,6 +21,7 @@ from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Interrupted, Iterate, Solution, Status
 from cvxnmf.results.status import keep_best
+from cvxnmf.typing import MatrixLike
 
 Callback = Callable[[Iterate], Any]
 
@@ -33,7 +34,7 @@ def solve(
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callback | None = None,
-    start: Any = None,
+    start: Solution | MatrixLike | None = None,
     precision: str = "double",
 ) -> Solution:
     """Solve a convex problem to a certified relative gap.
@@ -103,7 +104,7 @@ def solve(
     return solution
 
 
-def path(problem: Problem, traces: Sequence[Any], **options: Any) -> list[Solution]:
+def path(problem: Problem, traces: Sequence[float | Literal["auto"]], **options: Any) -> list[Solution]:
     """Solve the problem for each trace weight, each solve started from the last solution.
 
     Parameters

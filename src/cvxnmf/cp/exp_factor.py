@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cvxnmf import validation
 from cvxnmf.convex.cones import ConditionallyPSD
@@ -42,7 +42,7 @@ REDUCTIONS = {"weights": refit_weights, "caratheodory": reduce_exactly}
 
 
 def exp_factor(
-    X: Any, method: str = "lattice", tol: float = 1e-2, reduce: str | None = None, max_columns: int = 20_000
+    X: ArrayLike | Solution, method: str = "lattice", tol: float = 1e-2, reduce: str | None = None, max_columns: int = 20_000
 ) -> CPFactor:
     """Write ``exp(X)``, taken entrywise, as ``UV'`` with explicit ``U, V >= 0``; V is U if X is symmetric.
 

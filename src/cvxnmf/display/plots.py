@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cvxnmf import validation
 from cvxnmf.display import charts, palette
 from cvxnmf.display.edges import EdgeList, grid_counts
 from cvxnmf.display.layout import spring_positions
 from cvxnmf.results import Factorization, Iterate, Partition, RankChoice
+from cvxnmf.typing import MatrixLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,7 @@ CELLS = 1000
 NAMED = 60
 
 
-def figure1(A: Any, order: Any, labels: Any = None) -> Figure:
+def figure1(A: MatrixLike, order: ArrayLike, labels: ArrayLike | None = None) -> Figure:
     """Draw an adjacency matrix as given and cluster by cluster, the paper's figure 1.
 
     Parameters

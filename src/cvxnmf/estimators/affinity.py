@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data  # type: ignore[import-untype
 
 from cvxnmf import validation
 from cvxnmf.estimators.conventions import require_nonnegative
+from cvxnmf.typing import MatrixLike
 
 
 class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -21,7 +22,7 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     gamma: float | None
     n_neighbors: int
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Find the clusters.
 
         Parameters

@@ -6,27 +6,29 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cvxnmf import validation
 from cvxnmf.estimators.nmf import NMF
+from cvxnmf.typing import MatrixLike
 
 
 def non_negative_factorization(
-    X: Any,
-    W: Any = None,
-    H: Any = None,
-    n_components: Any = "auto",
+    X: MatrixLike,
+    W: ArrayLike | None = None,
+    H: ArrayLike | None = None,
+    n_components: int | str | None = "auto",
     *,
     init: str | None = None,
     update_H: bool = True,
     solver: str = "cd",
-    beta_loss: Any = "frobenius",
+    beta_loss: str | float = "frobenius",
     tol: float = 1e-4,
     max_iter: int = 200,
     alpha_W: float = 0.0,
-    alpha_H: Any = "same",
+    alpha_H: float | str = "same",
     l1_ratio: float = 0.0,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
     shuffle: bool = False,
 ) -> tuple[Any, Any, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cvxnmf.estimators.affinity import AffinityEstimator
 from cvxnmf.estimators.conventions import progress_reporter
@@ -74,7 +74,7 @@ class GraphPartitioner(AffinityEstimator):
         affinity: str = "precomputed",
         gamma: float | None = None,
         n_neighbors: int = 10,
-        trace: Any = "auto",
+        trace: float | Literal["auto"] = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
         verbose: int = 0,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state, gen_batches  # type: ignore[import-untyped]
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
@@ -28,6 +30,7 @@ from cvxnmf.nmf.prepare import memory_matrix
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.nmf.streaming import Streaming
 from cvxnmf.results import Iterate
+from cvxnmf.typing import MatrixLike
 
 
 class MiniBatchNMF(NMF):
@@ -102,22 +105,22 @@ class MiniBatchNMF(NMF):
 
     def __init__(
         self,
-        n_components: Any = "auto",
+        n_components: int | str | None = "auto",
         *,
         init: str | None = None,
         batch_size: int = 1024,
-        beta_loss: Any = "frobenius",
+        beta_loss: str | float = "frobenius",
         tol: float = 1e-4,
         max_no_improvement: int | None = 10,
         max_iter: int = 200,
         alpha_W: float = 0.0,
-        alpha_H: Any = "same",
+        alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
         forget_factor: float = 0.7,
         fresh_restarts: bool = False,
         fresh_restarts_max_iter: int = 30,
         transform_max_iter: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -138,7 +141,14 @@ class MiniBatchNMF(NMF):
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike | Iterator[MatrixLike],
+        y: object = None,
+        W: ArrayLike | None = None,
+        H: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Find the components of X, or of a stream of batches.
 
         Parameters
@@ -157,7 +167,7 @@ class MiniBatchNMF(NMF):
         self
             The fitted estimator.
         """
-        if not hasattr(X, "__next__"):
+        if not isinstance(X, Iterator):
             self._fit(X, W, H, sample_weight)
             return self
         if sample_weight is not None:
@@ -169,7 +179,14 @@ class MiniBatchNMF(NMF):
             validation.refuse("The stream has no batches; an iterator can be gone through only once.")
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        W: ArrayLike | None = None,
+        H: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Take in one more batch of a stream.
 
         Parameters
@@ -189,15 +206,15 @@ class MiniBatchNMF(NMF):
             The estimator.
         """
         first = not hasattr(self, "_stream")
-        X = self._data_in_memory(X, reset=first)
-        weights = sample_weights(sample_weight, X.shape[0])
+        data = self._data_in_memory(X, reset=first)
+        weights = sample_weights(sample_weight, data.shape[0])
         if first:
-            if not X.max() > 0:
+            if not data.max() > 0:
                 validation.refuse("The first batch of a stream is all zeros and tells nothing of components; begin with another.")
             self.n_steps_ = 0
-            self._begin(X, make_plan(self, X.shape, W, H, in_memory=True), W, H)
-        self._stream.step(X, self._forget_share(1.0), None, self.fresh_restarts_max_iter, self.tol, weights)
-        self._publish(X.dtype, self.n_steps_ + 1, 1)
+            self._begin(data, make_plan(self, data.shape, W, H, in_memory=True), W, H)
+        self._stream.step(data, self._forget_share(1.0), None, self.fresh_restarts_max_iter, self.tol, weights)
+        self._publish(data.dtype, self.n_steps_ + 1, 1)
         for name in ("reconstruction_err_", "_proof"):
             self.__dict__.pop(name, None)
         return self

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
@@ -37,6 +38,7 @@ from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.results import Factorization, Top
 from cvxnmf.results.top import top_features
+from cvxnmf.typing import MatrixLike, MemoryLimit
 
 
 class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -121,20 +123,20 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
 
     def __init__(
         self,
-        n_components: Any = "auto",
+        n_components: int | str | None = "auto",
         *,
         init: str | None = None,
         solver: str = "auto",
-        beta_loss: Any = "frobenius",
+        beta_loss: str | float = "frobenius",
         tol: float = 1e-4,
         max_iter: int = 200,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         alpha_W: float = 0.0,
-        alpha_H: Any = "same",
+        alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
         verbose: int = 0,
         shuffle: bool = False,
-        memory_limit: Any = None,
+        memory_limit: MemoryLimit = None,
         certificate: str = "later",
     ) -> None:
         self.n_components = n_components
@@ -153,7 +155,14 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         self.certificate = certificate
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        W: ArrayLike | None = None,
+        H: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Find the components of X.
 
         Parameters
@@ -176,7 +185,14 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return self
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        W: ArrayLike | None = None,
+        H: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
         """Find the components of X and return its codes W.
 
         Parameters
@@ -235,7 +251,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         self.components_, self.n_components_ = H, len(H)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Any:
         """Return the codes of data: the best W for the fitted components, each row on its own and over its observed entries.
 
         Parameters
@@ -252,7 +268,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         with self._open_data(X, False) as (data, plan, _):
             return self._encode(data, self.components_, plan)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: MatrixLike) -> Any:
         """Return the data that codes stand for, ``WH``.
 
         Parameters
@@ -266,7 +282,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
             The model of the data.
         """
         check_is_fitted(self)
-        W = X if sp.issparse(X) else np.asarray(X)
+        W: Any = X if sp.issparse(X) else np.asarray(X)
         if W.ndim != 2 or W.shape[1] != self.n_components_:
             validation.refuse(f"X must hold codes in {self.n_components_} columns, one per component, not be of shape {W.shape}.")
         return W @ self.components_

@@ -11,6 +11,7 @@ from cvxnmf.estimators.affinity import AffinityEstimator
 from cvxnmf.estimators.conventions import ProvedLater, progress_reporter, reconstruction_error, warn_if_unfinished
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.verify import factor_loss
+from cvxnmf.typing import MatrixLike
 
 
 class SymmetricNMF(ProvedLater, AffinityEstimator):
@@ -90,7 +91,7 @@ class SymmetricNMF(ProvedLater, AffinityEstimator):
         self.verbose = verbose
         self.certificate = certificate
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: MatrixLike, y: object = None) -> Any:
         """Factor similarities and return U.
 
         Parameters

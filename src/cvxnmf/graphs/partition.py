@@ -27,7 +27,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.factorize import normalised_factors
 from cvxnmf.results import Factorization, Iterate, Partition, Solution
 from cvxnmf.results.status import keep_best
-from cvxnmf.typing import GraphLike
+from cvxnmf.typing import GraphLike, StartLabels
 
 #: Arrays of a number per node and cluster that are held at once.
 MEMBERSHIP_ARRAYS = 6
@@ -49,7 +49,7 @@ def partition(
     resolution: float = 1.0,
     prove: bool = False,
     effort: float = 1.0,
-    start: Any = None,
+    start: StartLabels | None = None,
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callable[[Iterate], Any] | None = None,

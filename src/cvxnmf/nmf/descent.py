@@ -27,7 +27,7 @@ from cvxnmf.nmf.updates.volume import Volume
 from cvxnmf.nmf.weights import weighted_matrix
 from cvxnmf.results import Factorization, Iterate, Status
 from cvxnmf.results.status import keep_best
-from cvxnmf.typing import MatrixLike, MemoryLimit, Names, Seed
+from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit, Names, Pair, Seed
 
 #: A volume is weighed against at least this share of the data's size.
 LEAST_LOSS = 1e-6
@@ -89,14 +89,14 @@ def classical_nmf(
     n_components: int,
     method: str = "hals",
     loss: str | float = "mse",
-    init: Any = None,
+    init: str | FactorsLike | None = None,
     symmetric: bool = False,
     *,
     max_iter: int = 200,
     tol: float = 1e-4,
-    l1: Any = 0.0,
-    l2: Any = 0.0,
-    sparseness: Any = None,
+    l1: Pair = 0.0,
+    l2: Pair = 0.0,
+    sparseness: tuple[float | None, float | None] | None = None,
     volume: float = 0.2,
     sum_to_one: bool = False,
     rng: Seed = 0,
@@ -104,7 +104,7 @@ def classical_nmf(
     verbose: int = 0,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: MemoryLimit = None,
-    client: Any = None,
+    client: ClientLike | None = None,
     row_names: Names = None,
     column_names: Names = None,
 ) -> Factorization:

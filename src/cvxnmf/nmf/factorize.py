@@ -34,7 +34,7 @@ from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization, Iterate
-from cvxnmf.typing import MatrixLike, MemoryLimit, Names
+from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit, Names
 
 #: Kinds of losses for which symmetric data are factored as ``UU'``.
 SYMMETRIC = METHODS["hals"].symmetric_rules
@@ -51,7 +51,7 @@ def factorize(
     n_components: int | None = None,
     loss: str | float = "mse",
     symmetric: bool | None = None,
-    start: Any = None,
+    start: FactorsLike | None = None,
     *,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -61,7 +61,7 @@ def factorize(
     verbose: int = 0,
     callback: Callable[[Iterate], Any] | None = None,
     memory_limit: MemoryLimit = None,
-    client: Any = None,
+    client: ClientLike | None = None,
     row_names: Names = None,
     column_names: Names = None,
 ) -> Factorization:

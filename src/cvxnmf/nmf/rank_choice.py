@@ -325,7 +325,7 @@ def _largest_beside(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -
     row, column = (
         np.asarray(known.max(axis=axis).todense() if sp.issparse(known) else known.max(axis=axis)).ravel() for axis in (1, 0)
     )
-    return np.maximum(row[rows], column[columns])
+    return np.asarray(np.maximum(row[rows], column[columns]))
 
 
 def likeness(V: FloatArray, W: FloatArray) -> float:

@@ -18,19 +18,19 @@ from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.storage import stored
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization
-from cvxnmf.typing import MatrixLike, MemoryLimit
+from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit
 
 
 def verify(
     A: MatrixLike,
-    U: Any,
-    V: Any = None,
+    U: FactorsLike,
+    V: MatrixLike | None = None,
     loss: str | float = "mse",
     effort: int | None = None,
     *,
     weights: ArrayLike | None = None,
     memory_limit: MemoryLimit = None,
-    client: Any = None,
+    client: ClientLike | None = None,
 ) -> Certificate:
     """Certify anybody's nonnegative factors: their exact loss, and a bound that no factorisation of this rank can beat.
 
@@ -71,7 +71,8 @@ def verify(
     loss = find_loss(loss).name
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     if isinstance(U, Factorization):
-        U, V = U.U, None if U.V is U.U else U.V
+        given = U
+        U, V = given.U, None if given.V is given.U else given.V
     if chunked.needs_chunks(A, memory_limit, client):
         if weights is not None:
             validation.refuse("Data in blocks cannot be verified with weights; give data in memory.")
