@@ -114,6 +114,12 @@ def _cell(heading: str, column: str, *cells: str) -> Callable[[Results], str]:
     return lambda results: f"{results.number(heading, column, *cells):g}"
 
 
+def times_leiden(results: Results) -> str:
+    """Return how many times longer the real graphs take than with leidenalg."""
+    ours, leiden = (results.seconds(FAMILIES, "AMI (seconds)", "real graphs with labels", name) for name in (OURS, LEIDEN))
+    return rounded(ours / leiden)
+
+
 FOUND, KNOWN, UNITS = "cvxnmf.partition, k found", "cvxnmf.partition, k given", "in units of SpectralClustering"
 COMING, BENCHMARKS = "docs/coming-from.md", "docs/benchmarks.md"
 FIGURES = (
@@ -130,15 +136,8 @@ FIGURES = (
         "% with 6 components of the digits",
         lambda results: f"{results.number('factorize against the best of 10', 'certified gap', 'digits', '6'):.0f}",
     ),
-    Figure(
-        "README.md",
-        "on the real graphs of the benchmark it is ",
-        " times faster",
-        lambda results: rounded(
-            results.seconds(FAMILIES, "AMI (seconds)", "real graphs with labels", OURS)
-            / results.seconds(FAMILIES, "AMI (seconds)", "real graphs with labels", LEIDEN)
-        ),
-    ),
+    Figure("README.md", "on the real graphs of the benchmark it is ", " times faster", times_leiden),
+    Figure(COMING, "on the real graphs of the benchmark it is ", " times faster", times_leiden),
 )
 
 
