@@ -417,6 +417,19 @@ def test_the_line_says_the_start_the_loss_the_bound_and_the_time_left(capsys):
     assert line == "task [#####               ] start 2 of 4, step 10, loss 5, 9 s, at most about 27 s left"
 
 
+def test_a_line_that_changes_is_full_and_stays_at_the_end(capsys):
+    progress = Progress("task", 100, None)
+    progress.changing = True
+    progress.end()
+    assert capsys.readouterr().err == ""
+    progress(Iterate(10, 9.0, 5.0, 0.0, 3, "start 2 of 4", 0.25))
+    progress.end()
+    changing, last = capsys.readouterr().err.split("\r")
+    assert changing.startswith("task [#####     ")
+    assert last.startswith("task [####################] start 2 of 4, step 10, loss 5, ")
+    assert last.endswith("\n")
+
+
 def test_the_certificate_is_proved_when_somebody_looks_or_pickles():
     X = np.random.default_rng(0).random((30, 12))
     model = NMF(3).fit(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import numpy as np
@@ -80,7 +81,7 @@ def zero_certificate(k: int, loss: str) -> Certificate:
     return Certificate.of_proof(0.0, "zero", Proof(0.0, True, 0.0), RankStatement(loss, k, False))
 
 
-def progress_reporter(estimator: Any, listener: Any = None) -> Callable[[Iterate], Any] | None:
+def progress_reporter(estimator: Any, listener: Any = None) -> AbstractContextManager[Callable[[Iterate], Any] | None]:
     """A callback that shows progress if the estimator is verbose and hands it on to a listener, None if nobody wants to know."""
     return shown(estimator.verbose, type(estimator).__name__, getattr(estimator, "max_iter", 1000), listener)
 

@@ -91,8 +91,8 @@ class GraphPartitioner(AffinityEstimator):
     def _fit_affinities(self, A: Any) -> None:
         from cvxnmf.graphs.partition import partition  # a room that the other estimators do not need
 
-        callback = progress_reporter(self)
-        found = partition(A, self.n_clusters, self.trace, tol=self.tol, max_iter=self.max_iter, callback=callback)
+        with progress_reporter(self) as callback:
+            found = partition(A, self.n_clusters, self.trace, tol=self.tol, max_iter=self.max_iter, callback=callback)
         self.partition_, self.affinity_matrix_ = found, found.A
         self.labels_, self.n_clusters_ = found.labels, found.n_clusters
 

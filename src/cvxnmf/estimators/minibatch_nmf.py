@@ -228,7 +228,8 @@ class MiniBatchNMF(NMF):
         if not X.max() > 0:
             self.n_steps_, codes = 1, self._fit_zeros(X, plan)
         else:
-            codes = self._pass_over(X, self._begin(X, plan, W, H), weights, tasks)
+            with progress_reporter(self) as show:
+                codes = self._pass_over(X, self._begin(X, plan, W, H), weights, tasks, show)
             codes = self._encode(X, self.components_, plan, codes)
             rows = fitted_rows(X, plan._replace(l1=(0.0, 0.0), l2=(0.0, 0.0)), weights)
             value = rows.value(codes, self.components_)
@@ -237,12 +238,12 @@ class MiniBatchNMF(NMF):
         tasks.end()
         return codes
 
-    def _pass_over(self, X: Any, codes: Any, weights: Any, tasks: FitTasks) -> Any:
+    def _pass_over(self, X: Any, codes: Any, weights: Any, tasks: FitTasks, show: Any) -> Any:
         """Go over the batches until little changes; the last codes of each."""
         m = X.shape[0]
         size = min(validation.integer("batch_size", self.batch_size, minimum=1), m)
         keep, progress, per_pass = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement), -(-m // size)
-        self.n_steps_, most, show, constants = 0, self.max_iter * per_pass, progress_reporter(self), dict[int, float]()
+        self.n_steps_, most, constants = 0, self.max_iter * per_pass, dict[int, float]()
         for rows in itertools.islice(itertools.cycle(list(gen_batches(m, size))), most):
             U, some = None if self.fresh_restarts else codes[rows], None if weights is None else weights[rows]
             codes[rows], value, moved = self._stream.step(X[rows], keep, U, self.fresh_restarts_max_iter, self.tol, some)

@@ -224,7 +224,8 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
 
     def _fit_rows(self, data: Any, rows: FittedRows, plan: Plan, W: Any, H: Any, tasks: FitTasks) -> Any:
         """Fit the components to rows, and find the codes of the data."""
-        result = self._factors(rows, plan, W, H, progress_reporter(self, tasks.listener))
+        with progress_reporter(self, tasks.listener) as callback:
+            result = self._factors(rows, plan, W, H, callback)
         k = plan.n_components or result.n_components
         U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (result.U, result.V))
         components = V.T.astype(_dtype(data))

@@ -116,8 +116,9 @@ class SymmetricNMF(ProvedLater, AffinityEstimator):
         if A.shape[0] != A.shape[1]:
             validation.refuse(f"Similarities must be a square matrix, not {A.shape[0]} by {A.shape[1]}; for features use 'rbf'.")
         data = validation.partial_matrix(validation.symmetrise(A, "X", "for features use 'rbf'", A.dtype), "X")
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": progress_reporter(self)}
-        result = factorize(data, self.n_components, loss, symmetric=True, **options)
+        with progress_reporter(self) as told:
+            options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": told}
+            result = factorize(data, self.n_components, loss, symmetric=True, **options)
         U = result.U.astype(A.dtype)
         self.embedding_, self.components_, self.n_components_ = U, U.T, U.shape[1]
         self.labels_ = np.argmax(U, axis=1)

@@ -200,7 +200,6 @@ def classical_nmf(
     validation.choice("method", method, METHODS)
     found = find_loss(loss) if weights is None else find_loss(f"{WEIGHTED}{find_loss(loss).name}")
     stopping = Stopping.checked(max_iter, tol, callback)
-    stopping = stopping._replace(callback=shown(verbose, "classical_nmf", stopping.max_iter, callback))
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
     if not isinstance(sum_to_one, bool | np.bool_):
@@ -212,9 +211,10 @@ def classical_nmf(
     named = separate_names(A, row_names, column_names)
     in_memory = not chunked.needs_chunks(named.A, memory_limit, client)
     require_method(method, found, bool(symmetric), sparseness, in_memory, bool(sum_to_one))
-    terms: Any = (method, found.name, symmetric, penalty, sparseness, stopping)
     place = None if in_memory else (memory_limit, client)
-    return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place, weights))
+    with shown(verbose, "classical_nmf", stopping.max_iter, callback) as told:
+        terms: Any = (method, found.name, symmetric, penalty, sparseness, stopping._replace(callback=told))
+        return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place, weights))
 
 
 def _one_descent(

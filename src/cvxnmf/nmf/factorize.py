@@ -135,13 +135,14 @@ def factorize(
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.checked(max_iter, tol, callback)
-    stopping = stopping._replace(callback=shown(verbose, "factorize", stopping.max_iter, callback))
     data = separate_names(A, row_names, column_names)
-    if chunked.needs_chunks(data.A, memory_limit, client):
-        terms = (n_components, loss, symmetric, start, stopping, memory_limit, client)
-        return data.result_of(lambda: _factorize_chunks(data.A, *terms))
-    given = (n_components, loss, symmetric, start, stopping, effort, now, weights)
-    return data.result_of(lambda: _factorize_in_memory(data.A, *given))
+    with shown(verbose, "factorize", stopping.max_iter, callback) as told:
+        stopping = stopping._replace(callback=told)
+        if chunked.needs_chunks(data.A, memory_limit, client):
+            terms = (n_components, loss, symmetric, start, stopping, memory_limit, client)
+            return data.result_of(lambda: _factorize_chunks(data.A, *terms))
+        given = (n_components, loss, symmetric, start, stopping, effort, now, weights)
+        return data.result_of(lambda: _factorize_in_memory(data.A, *given))
 
 
 def _factorize_in_memory(

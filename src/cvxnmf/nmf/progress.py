@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -18,22 +19,30 @@ WIDTH = 20
 
 
 class Progress:
-    """A callback that shows steps and hands them on to the callback of the user; the changing line is left to be overwritten."""
+    """A callback that shows steps and hands them on to the callback of the user; the last one stays."""
 
     def __init__(self, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None) -> None:
         self.task, self.max_iter, self.callback = task, max_iter, callback
         self.changing = is_interactive()
         self.began, self.due = time.monotonic(), 0.0
+        self.last: Iterate | None = None
 
     def __call__(self, iterate: Iterate) -> Any:
         """Show a step."""
         elapsed = time.monotonic() - self.began
+        self.last = iterate
         if sys.stderr is not None and (elapsed >= self.due or iterate.bound > 0):
             self.due = elapsed + BETWEEN if self.changing else max(FIRST_LINE, GROWTH * elapsed)
             line = self.line(iterate, elapsed)
             sys.stderr.write(f"{line:<100}\r" if self.changing else f"{line}\n")
             sys.stderr.flush()
         return None if self.callback is None else self.callback(iterate)
+
+    def end(self) -> None:
+        """Leave the last step in a line of its own, where the line changed."""
+        if self.changing and self.last is not None and sys.stderr is not None:
+            sys.stderr.write(f"{self.line(replace(self.last, share=1.0), time.monotonic() - self.began):<100}\n")
+            sys.stderr.flush()
 
     def line(self, iterate: Iterate, elapsed: float) -> str:
         """What is known: the start of how many, the step, the loss, the bound once there is one, time, and how much is left."""
@@ -60,6 +69,16 @@ def with_place(
     return None if callback is None else tell
 
 
-def shown(verbose: Any, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None) -> Callable[[Iterate], Any] | None:
-    """The callback, showing progress as well if `verbose`."""
-    return Progress(task, max_iter, callback) if verbose else callback
+@contextmanager
+def shown(
+    verbose: Any, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None
+) -> Iterator[Callable[[Iterate], Any] | None]:
+    """The callback, showing progress as well if `verbose`, until the work is done."""
+    if not verbose:
+        yield callback
+        return
+    progress = Progress(task, max_iter, callback)
+    try:
+        yield progress
+    finally:
+        progress.end()
