@@ -1,0 +1,134 @@
+"""Graphs in blocks of rows in this process: arrays in memory, or files of which a block is read when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.chunked.graphs.blocks import (
+    LARGEST,
+    Entries,
+    Facts,
+    RowBlock,
+    Whole,
+    aggregate_block,
+    block_bounds,
+    blocks_of_colour,
+    joined,
+)
+from cvxnmf.chunked.graphs.shelf import Shelf
+from cvxnmf.chunked.local import map_reduce, ordered_results
+from cvxnmf.chunked.row_chunks import ChunkFunction
+from cvxnmf.linalg.threads import single_thread
+
+
+class Rows:
+    """Compressed rows on a shelf: pointers in memory, columns and weights wherever; a single weight if all are alike."""
+
+    def __init__(self, indptr: Whole, indices: Any, weights: Any) -> None:
+        self.indptr, self.indices, self.weights = indptr, indices, weights
+        self.bounds = block_bounds(indptr)
+
+    def block(self, number: int, facts: Facts) -> RowBlock:
+        """One block, read now."""
+        first, stop = int(self.bounds[number]), int(self.bounds[number + 1])
+        begin, end = int(self.indptr[first]), int(self.indptr[stop])
+        weights = self.weights[0:1] if len(self.weights) == 1 else self.weights[begin:end]
+        rows = slice(first, stop)
+        own = facts.masses[rows], facts.loops[rows], facts.counts[rows]
+        return RowBlock(first, self.indptr[first : stop + 1] - begin, self.indices[begin:end], weights, *own)
+
+
+class LocalGraph:
+    """A graph in blocks of rows in this process."""
+
+    def __init__(self, rows: Rows, facts: Facts, shelf: Shelf, threads: int) -> None:
+        self.rows, self.facts, self.shelf, self.threads = rows, facts, shelf, threads
+        self.n, self.entries = len(facts.masses), int(rows.indptr[-1])
+
+    def map_reduce(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
+        """Map the function over the blocks of a colour, and reduce."""
+        numbers = blocks_of_colour(len(self.rows.bounds) - 1, colour)
+        if not len(numbers):
+            return ()
+        chunk = lambda place: self.rows.block(numbers[place], self.facts)  # noqa: E731
+        return map_reduce(function, chunk, len(numbers), None, shared, self.threads)[1]
+
+    def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> LocalGraph:
+        """The graph whose nodes are parts."""
+
+        def work(number: int) -> Entries:
+            return aggregate_block(self.rows.block(number, self.facts), None, parts)[0]
+
+        with single_thread():
+            pieces = ordered_results(work, len(self.rows.bounds) - 1, self.threads)
+            return LocalGraph(rows_of(pieces, len(facts.masses), self.shelf), facts, self.shelf, self.threads)
+
+    def close(self) -> None:
+        """Discard the rows."""
+        for kept in {id(kept): kept for kept in (self.rows.indices, self.rows.weights)}.values():
+            self.shelf.discard(kept)
+
+
+def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf) -> Rows:
+    """Compressed rows of entries that come in pieces, each sorted; those of a pair are summed in the order of the pieces."""
+    kept, counts = [], np.zeros(n, dtype=np.int64)
+    for piece in pieces:
+        counts += np.bincount(piece.rows, minlength=n)
+        weights = None if piece.weights is None else shelf.keep(iter([piece.weights]), np.float64)
+        kept.append(Entries(*(shelf.keep(iter([part]), np.int32) for part in piece[:2]), weights))
+    weighted = any(piece.weights is not None for piece in kept)
+    buckets = _buckets(counts)
+    degrees = np.zeros(n, dtype=np.int64)
+    if not weighted:
+        indices = shelf.keep((found.columns for found in _sorted_buckets(kept, buckets, degrees)), np.int32)
+        weights = np.ones(1)
+    else:
+        both = shelf.keep(_columns_and_weights(kept, buckets, degrees), PAIRS)
+        indices = shelf.keep((both[at]["column"] for at in _slices(len(both))), np.int32)
+        weights = shelf.keep((both[at]["weight"] for at in _slices(len(both))), np.float64)
+        shelf.discard(both)
+    for piece in kept:
+        for part in piece:
+            if part is not None:
+                shelf.discard(part)
+    return Rows(np.append(0, np.cumsum(degrees)), indices, weights)
+
+
+#: A column and a weight side by side, as they come out of sorting.
+PAIRS = np.dtype([("column", np.int32), ("weight", np.float64)])
+
+
+def _slices(length: int) -> Iterator[slice]:
+    return (slice(first, first + LARGEST) for first in range(0, length, LARGEST))
+
+
+def _columns_and_weights(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iterator[Any]:
+    for found in _sorted_buckets(kept, buckets, degrees):
+        both = np.empty(len(found.columns), PAIRS)
+        both["column"], both["weight"] = found.columns, found.weights
+        yield both
+
+
+def _buckets(counts: Whole) -> Whole:
+    """First rows of buckets that can be sorted in memory, and the number of rows."""
+    ends = np.cumsum(counts)
+    inner = np.searchsorted(ends, np.arange(LARGEST, int(ends[-1]) if len(ends) else 0, LARGEST))
+    return np.unique(np.concatenate([[0], inner, [len(counts)]]))
+
+
+def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iterator[Entries]:
+    """The entries bucket by bucket; the degrees are filled in."""
+    cuts = [np.searchsorted(piece.rows[0 : len(piece.rows)], buckets) for piece in kept]
+    for number in range(len(buckets) - 1):
+        spans = [slice(int(cut[number]), int(cut[number + 1])) for cut in cuts]
+        slices = [
+            Entries(*(None if part is None else part[span] for part in piece)) for piece, span in zip(kept, spans, strict=True)
+        ]
+        found = joined(slices)
+        first, stop = int(buckets[number]), int(buckets[number + 1])
+        degrees[first:stop] = np.bincount(found.rows - first, minlength=stop - first)
+        yield found

@@ -1,0 +1,97 @@
+"""Where arrays of a graph are kept: in memory, or in files of a folder of their own that are read in slices."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf import validation
+
+Array = NDArray[Any]
+
+
+class FileArray:
+    """An array in a file; slices are plain reads, so that what the system caches of the file is no memory of this process."""
+
+    def __init__(self, path: str, dtype: Any, length: int) -> None:
+        self.path, self.dtype, self.length = path, np.dtype(dtype), length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, places: slice) -> Array:
+        first, stop, _ = places.indices(self.length)
+        count = max(0, stop - first)
+        values = np.fromfile(self.path, self.dtype, count, offset=first * self.dtype.itemsize)
+        if len(values) < count:
+            validation.refuse(f"{self.path} is shorter than it was written; nobody else may change it while it is worked on.")
+        return values
+
+
+class Shelf(Protocol):
+    """Keeps arrays and gives back what can be sliced."""
+
+    def keep(self, parts: Iterator[Array], dtype: Any) -> Any:
+        """One array from parts that follow each other."""
+
+    def discard(self, kept: Any) -> None:
+        """Forget what is kept."""
+
+
+class MemoryShelf:
+    """Arrays in memory."""
+
+    def keep(self, parts: Iterator[Array], dtype: Any) -> Any:
+        """The joined array."""
+        found = [np.asarray(part, dtype=dtype) for part in parts]
+        return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype), *found])
+
+    def discard(self, kept: Any) -> None:
+        """Nothing to do."""
+
+
+class DiskShelf:
+    """Arrays in files of a temporary folder, which is removed with the shelf."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        try:
+            self.folder = tempfile.mkdtemp(prefix="cvxnmf-", dir=folder)
+        except OSError as error:
+            validation.refuse(f"No folder for temporary files can be made: {error.strerror or error}; set TMPDIR to another one.")
+        self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def keep(self, parts: Iterator[Array], dtype: Any) -> FileArray:
+        """A file that the parts are appended to."""
+        with writing_errors(self.folder):
+            number, path = tempfile.mkstemp(dir=self.folder)
+            length = 0
+            with os.fdopen(number, "wb") as file:
+                for part in parts:
+                    np.ascontiguousarray(part, dtype=dtype).tofile(file)
+                    length += len(part)
+        return FileArray(path, dtype, length)
+
+    def discard(self, kept: FileArray) -> None:
+        """Remove the file."""
+        os.unlink(kept.path)
+
+    def close(self) -> None:
+        """Remove all files."""
+        self._remove()
+
+
+@contextmanager
+def writing_errors(folder: str) -> Iterator[None]:
+    """Turn a full disk into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        validation.refuse(f"{folder} cannot hold the graph: {error.strerror or error}; set TMPDIR to a folder with more room.")

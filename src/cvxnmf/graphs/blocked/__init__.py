@@ -1,0 +1,1 @@
+"""Clusters of graphs in blocks of rows: rounds of moves, levels, and the shortest description."""

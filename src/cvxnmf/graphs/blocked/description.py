@@ -1,0 +1,99 @@
+"""The description length of clusters of a graph in blocks: what is summed over edges comes from passes over the blocks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
+from cvxnmf.graphs import moves
+from cvxnmf.graphs.block_model import PlantedPartition
+from cvxnmf.graphs.blocked.rounds import Numbers, Rule, cluster_sums
+from cvxnmf.graphs.description_length import LEAST_GAIN, DescribedGraph
+from cvxnmf.graphs.score import Score
+from cvxnmf.linalg.arrays import FloatArray
+
+
+class Outline(NamedTuple):
+    """What is known of the matrix of a graph without its entries."""
+
+    shape: tuple[int, int]
+    nnz: int
+    indptr: Any
+
+
+class Totals(NamedTuple):
+    """Masses of the nodes, and their sum."""
+
+    degrees: FloatArray
+    total: float
+
+
+class BlockedDescription(DescribedGraph):
+    """A graph in blocks under the code."""
+
+    def __init__(self, blocks: BlockedGraph, simple: bool, dispersion: float, even: bool = False) -> None:
+        self.blocks, self.simple, self.dispersion, self.even = blocks, simple, dispersion, even
+        masses = blocks.facts.masses
+        nnz = blocks.entries + int(np.count_nonzero(blocks.facts.loops))
+        self.A = Outline((blocks.n, blocks.n), nnz, np.append(0, np.cumsum(masses)).astype(np.int64) if simple else None)
+        self.model = cast(PlantedPartition, Totals(masses, float(masses.sum())))
+
+    @property
+    def even_mass(self) -> float:
+        """The mass of every node if all are alike, else 0."""
+        return self.model.total / self.blocks.n if self.even else 0.0
+
+    def rule(self, score: Score) -> Rule:
+        """Moves that raise a score."""
+        return Rule(score, LEAST_GAIN, self.even_mass)
+
+    def with_dispersion(self, dispersion: float) -> BlockedDescription:
+        """The same graph under another dispersion."""
+        return BlockedDescription(self.blocks, self.simple, dispersion, self.even)
+
+    def _with_even_degrees(self) -> BlockedDescription:
+        return BlockedDescription(self.blocks, self.simple, self.dispersion, even=True)
+
+    def sums(self, labels: Any) -> Any:
+        """What lies inside the clusters 0, 1, ... of these labels."""
+        k = int(labels.max()) + 1
+        found = cluster_sums(self.blocks, labels.astype(np.int32, copy=False), k, self.even_mass)
+        sums = np.zeros(k, moves.SUMS)
+        sums["edges"], sums["masses"], sums["sizes"] = found
+        sums["members"] = np.bincount(labels, minlength=k)
+        return sums
+
+    def tied_edges(self, labels: Any) -> float:
+        """Wedges are not looked at: they would take the rows of neighbours, which are in other blocks."""
+        return 1.0
+
+    def weight_dispersion(self, labels: Any) -> float:
+        """As of a graph in memory, the sums over entries by a pass over the blocks."""
+        if self.simple:
+            return 1.0
+        sums, T, degrees = self.sums(labels), self.model.total, self.model.degrees
+        edges, pairs = sums["edges"], sums["masses"] ** 2
+        across = max(T - float(edges.sum()), 0.0) / max(T * T - float(np.sum(pairs)), 1e-12 * T * T)
+        within = edges / np.maximum(pairs, 1e-300)
+        numbers: Numbers = labels.astype(np.int32, copy=False)
+        _, (parts,) = None, self.blocks.map_reduce(dispersion_block, numbers, degrees, within, across)
+        squared, cross = np.sum(np.array(parts), axis=0).tolist()
+        squares = np.bincount(labels, degrees**2, len(within))
+        model = float(np.sum((within * squares) ** 2) + across**2 * (float(squares.sum()) ** 2 - float(np.sum(squares**2))))
+        return max(squared - 2.0 * cross + model, 1e-9 * T * self.unit) / T
+
+
+def dispersion_block(
+    block: RowBlock, state: Any, labels: Numbers, degrees: FloatArray, within: FloatArray, across: float
+) -> tuple[None, tuple[Any, ...]]:
+    """The sum of squares of the entries of a block, and of their products with the model."""
+    rows = block.first + np.repeat(np.arange(len(block.masses)), np.diff(block.indptr))
+    own = labels[rows]
+    rates = np.where(own == labels[block.indices], within[own], across)
+    cross = float(np.sum(block.weights * rates * degrees[rows] * degrees[block.indices]))
+    alone = slice(block.first, block.first + len(block.masses))
+    cross += float(np.sum(block.loops * within[labels[alone]] * degrees[alone] ** 2))
+    squares = np.broadcast_to(np.square(block.weights), len(rows))
+    return None, (((float(np.sum(squares)) + float(np.sum(block.loops**2)), cross),),)

@@ -1,0 +1,223 @@
+"""Moves in rounds: the blocks of one colour move their nodes at the same time, each as if the others stood still.
+
+Inside a block nodes move one after the other; what other blocks of the round do is seen in the next one. The outcome depends on
+the graph and its blocks alone, not on who works on which block, or when.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf.chunked.graphs.blocks import COLOURS, BlockedGraph, Facts, RowBlock, Whole
+from cvxnmf.graphs.moves import log_factorials
+from cvxnmf.graphs.score import EXACT, Score, gain
+from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
+
+Numbers = NDArray[np.int32]
+#: Sweeps end when fewer nodes move than this share of all.
+FEW_MOVES = 0.002
+
+
+class Sums(NamedTuple):
+    """Of each cluster the weight inside it in ordered pairs, its mass, and its nodes of the first graph."""
+
+    edges: FloatArray
+    masses: FloatArray
+    sizes: Whole
+
+
+class Rule(NamedTuple):
+    """The score that moves raise, the least gain, and the mass of every node of the first graph if all are alike, else 0."""
+
+    score: Score
+    least: float
+    even_mass: float = 0.0
+
+
+#: No clusters that moves must stay in.
+ANYWHERE: Numbers = np.empty(0, dtype=np.int32)
+
+
+@lru_cache(maxsize=1)
+def _logs(n: int) -> FloatArray:
+    """Logarithms of factorials, one table per process."""
+    return log_factorials(n)
+
+
+def cluster_sums(graph: BlockedGraph, labels: Numbers, k: int, even_mass: float, with_edges: bool = True) -> Sums:
+    """What lies inside the clusters; the weights of edges take a pass."""
+    counts = np.bincount(labels, graph.facts.counts, k).astype(np.int64)
+    masses = counts * even_mass if even_mass else np.bincount(labels, graph.facts.masses, k)
+    edges = np.zeros(k)
+    if with_edges:
+        for clusters, inside in graph.map_reduce(inside_block, labels)[0]:
+            edges[clusters] += inside
+    return Sums(edges, masses, counts)
+
+
+def sweeps(graph: BlockedGraph, labels: Numbers, rule: Rule, most: int, inside: Numbers = ANYWHERE) -> Numbers:
+    """Labels, numbered from 0, after nodes moved in at most so many sweeps; ends when hardly any moves.
+
+    Only neighbours count that are alike in `inside`, if that is given.
+    """
+    k, exact = int(labels.max()) + 1, rule.score.own != 0.0 or rule.score.simple != 0.0
+    labels = labels.copy()
+    for _ in range(most):
+        sums = cluster_sums(graph, labels, k, rule.even_mass, exact)
+        moved = sum(_round(graph, labels, sums, rule, colour, inside) for colour in range(COLOURS))
+        if moved <= FEW_MOVES * graph.n:
+            break
+    return renumbered(labels)
+
+
+def _round(graph: BlockedGraph, labels: Numbers, sums: Sums, rule: Rule, colour: int, inside: Numbers) -> int:
+    """Move the nodes of the blocks of a colour; labels and sums are changed. How many moved."""
+    shared = labels, inside, *sums, rule, int(sums.sizes.sum()) if rule.score.entropy else 1
+    parts = graph.map_reduce(move_block, *shared, colour=colour)
+    moved = 0
+    for nodes, targets, changed, gained in parts[0] if parts else ():
+        before = labels[nodes]
+        counts = graph.facts.counts[nodes]
+        masses = counts * rule.even_mass if rule.even_mass else graph.facts.masses[nodes]
+        for clusters, sign in ((before, -1), (targets, 1)):
+            np.add.at(sums.masses, clusters, sign * masses)
+            np.add.at(sums.sizes, clusters, sign * counts)
+        sums.edges[changed] += gained
+        labels[nodes] = targets
+        moved += len(nodes)
+    empty = sums.sizes == 0
+    sums.edges[empty] = sums.masses[empty] = 0.0
+    return moved
+
+
+def renumbered(labels: Any) -> Numbers:
+    """Labels as consecutive numbers from 0, in the order of their first nodes."""
+    return np.asarray(_renumbered(labels))
+
+
+@compile_with(**EXACT)
+def _renumbered(labels: Any) -> Any:
+    names, count = np.full(labels.max() + 1, -1, np.int32), 0
+    numbers = np.empty(len(labels), np.int32)
+    for i in range(len(labels)):
+        if names[labels[i]] < 0:
+            names[labels[i]] = count
+            count += 1
+        numbers[i] = names[labels[i]]
+    return numbers
+
+
+def merged_facts(graph: BlockedGraph, parts: Numbers) -> Facts:
+    """The facts of the graph whose nodes are parts."""
+    sums = cluster_sums(graph, parts, int(parts.max()) + 1, 0.0)
+    return Facts(sums.masses, sums.edges, sums.sizes)
+
+
+# Functions of a block --------------------------------------------------------------------------------------------------------
+
+
+def inside_block(block: RowBlock, state: Any, labels: Numbers) -> tuple[None, tuple[Any, ...]]:
+    """The weight inside clusters that the rows of a block bring, of each of their clusters."""
+    own = labels[block.first : block.first + len(block.masses)]
+    clusters, places = np.unique(own, return_inverse=True)
+    return None, (((clusters, _inside(block, labels, places.astype(np.int32), len(clusters))),),)
+
+
+@compile_with(**EXACT)
+def _inside(block: RowBlock, labels: Any, places: Any, count: int) -> Any:
+    inside, alike = np.zeros(count), len(block.weights) == 1
+    for i in range(len(block.masses)):
+        own = labels[block.first + i]
+        total = block.loops[i]
+        for p in range(block.indptr[i], block.indptr[i + 1]):
+            if labels[block.indices[p]] == own:
+                total += block.weights[0] if alike else block.weights[p]
+        inside[places[i]] += total
+    return inside
+
+
+def move_block(
+    block: RowBlock, state: Any, labels: Numbers, inside: Numbers, edges: Any, masses: Any, sizes: Any, rule: Rule, n: int
+) -> tuple[None, tuple[Any, ...]]:
+    """The moves of a block: nodes, their new clusters; clusters whose weight inside changes, and by how much."""
+    logs = _logs(n)
+    return None, ((_move_block(block, labels, inside, Sums(edges, masses, sizes), rule, logs),),)
+
+
+@compile_with(**EXACT)
+def _clusters_near(block: RowBlock, labels: Any, k: int) -> Any:
+    """Numbers of the clusters near the rows of a block in order of their appearance; of each node near them its cluster."""
+    near, names, slot = np.full(len(labels), -1, np.int32), np.empty(k, np.int32), np.full(k, -1, np.int32)
+    count = 0
+    for i in range(len(block.masses)):
+        for p in range(block.indptr[i] - 1, block.indptr[i + 1]):
+            j = block.first + i if p < block.indptr[i] else block.indices[p]
+            if near[j] < 0:
+                c = labels[j]
+                if slot[c] < 0:
+                    slot[c] = count
+                    names[count] = c
+                    count += 1
+                near[j] = slot[c]
+    return near, names[:count].copy()
+
+
+@compile_with(**EXACT)
+def _move_block(block: RowBlock, labels: Any, inside: Any, sums: Sums, rule: Rule, logs: Any) -> Any:
+    near, names = _clusters_near(block, labels, len(sums.sizes))
+    edges, masses, sizes = sums.edges[names], sums.masses[names], sums.sizes[names]
+    links, touched, alike = np.zeros(len(names)), np.empty(len(names), np.int32), len(block.weights) == 1
+    for i in range(len(block.masses)):
+        node, found, own = block.first + i, 0, near[block.first + i]
+        for p in range(block.indptr[i], block.indptr[i + 1]):
+            if len(inside) > 0 and inside[block.indices[p]] != inside[node]:
+                continue
+            c = near[block.indices[p]]
+            if links[c] == 0.0:
+                touched[found] = c
+                found += 1
+            links[c] += block.weights[0] if alike else block.weights[p]
+        count, loop = block.counts[i], block.loops[i]
+        mass = rule.even_mass * count if rule.even_mass > 0.0 else block.masses[i]
+        edges[own] -= 2.0 * links[own] + loop
+        masses[own] -= mass
+        sizes[own] -= count
+        if sizes[own] == 0:
+            edges[own] = masses[own] = 0.0
+        best = rule.least + gain(
+            rule.score, logs, edges[own], masses[own], sizes[own], 2.0 * links[own] + loop, mass, count
+        )
+        target = own
+        for s in range(found):
+            c = touched[s]
+            if c != own:
+                worth = gain(rule.score, logs, edges[c], masses[c], sizes[c], 2.0 * links[c] + loop, mass, count)
+                if worth > best:
+                    best, target = worth, c
+        edges[target] += 2.0 * links[target] + loop
+        masses[target] += mass
+        sizes[target] += count
+        near[node] = target
+        for s in range(found):
+            links[touched[s]] = 0.0
+    return _changes(block, labels, near, names, edges, sums)
+
+
+@compile_with(**EXACT)
+def _changes(block: RowBlock, labels: Any, near: Any, names: Any, edges: Any, sums: Sums) -> Any:
+    """What has changed: nodes and their clusters, clusters and their weight."""
+    rows = len(block.masses)
+    nodes, targets, count = np.empty(rows, np.int32), np.empty(rows, np.int32), 0
+    for i in range(rows):
+        c = names[near[block.first + i]]
+        if c != labels[block.first + i]:
+            nodes[count], targets[count] = block.first + i, c
+            count += 1
+    gained = edges - sums.edges[names]
+    changed = gained != 0.0
+    return nodes[:count].copy(), targets[:count].copy(), names[changed], gained[changed]

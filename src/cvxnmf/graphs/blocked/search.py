@@ -1,0 +1,113 @@
+"""Clusters of a graph in blocks: nodes merge and move in rounds, level by level, and then shorten the description.
+
+First clusters come from modularity at a fine resolution, merged from single nodes over ever smaller graphs and moved on the graph
+itself; then nodes and whole clusters move while that shortens the description, at rates that are measured anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from cvxnmf.chunked.graphs.blocks import BlockedGraph
+from cvxnmf.graphs.block_model import RateModel
+from cvxnmf.graphs.blocked.description import BlockedDescription
+from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, merged_facts, renumbered, sweeps
+from cvxnmf.graphs.candidates import FIRST_RESOLUTION
+from cvxnmf.graphs.description_length import Candidate
+
+#: Sweeps of single nodes on each level, of first clusters on the graph itself, and of clusters that shorten the description.
+MERGING, SETTLING, SHORTENING = 2, 12, 3
+#: Levels end when this share of their nodes is left.
+HARDLY_FEWER = 0.98
+#: Times that rates are measured anew.
+POLISHES = 4
+
+#: Told what is done, and the share of the whole; a true answer is not asked for.
+Report = Callable[[str, float], None]
+
+
+class Found(NamedTuple):
+    """The best clusters, their description, and numbers of clusters with lengths."""
+
+    labels: Numbers
+    description: BlockedDescription
+    alternatives: tuple[tuple[int, float], ...]
+
+
+def find_clusters(graph: BlockedDescription, report: Report) -> Found:
+    """The clusters that describe the graph shortest, of those that rounds of moves lead to."""
+    rule = graph.rule(graph.modularity_score(FIRST_RESOLUTION))
+    report("first clusters", 0.1)
+    labels = merged_up(graph.blocks, rule)
+    report("moves", 0.5)
+    labels = sweeps(graph.blocks, labels, rule, SETTLING)
+    report("description length", 0.7)
+    best = shorten(graph, labels, 1, divide=False)
+    best = shorten(graph, best.labels.astype(np.int32), 1, divide=True)
+    if best.n_clusters > 1:
+        graph = graph.with_dispersion(graph.weight_dispersion(best.labels)).with_fitting_degrees(best.labels)
+        best = shorten(graph, best.labels.astype(np.int32), POLISHES, divide=False)
+    one = np.zeros(graph.blocks.n, dtype=np.int32)
+    if best.length >= 0.0:
+        return Found(one, graph, ((1, 0.0),))
+    return Found(best.labels.astype(np.int32), graph, ((best.n_clusters, best.length), (1, 0.0)))
+
+
+def merged_up(graph: BlockedGraph, rule: Rule, inside: Numbers = ANYWHERE) -> Numbers:
+    """Labels of the nodes after these, and then the clusters of ever smaller graphs, merged and moved while that gains.
+
+    If clusters are given that they lie inside of, these are divided.
+    """
+    whole = parts = sweeps(graph, np.arange(graph.n, dtype=np.int32), rule, MERGING, inside)
+    here = graph
+    while int(parts.max()) + 1 <= HARDLY_FEWER * here.n:
+        smaller = here.aggregate(parts, merged_facts(here, parts))
+        inside = _of_parts(inside, parts)
+        if here is not graph:
+            here.close()
+        here = smaller
+        parts = sweeps(here, np.arange(here.n, dtype=np.int32), rule, MERGING, inside)
+        whole = parts[whole]
+    if here is not graph:
+        here.close()
+    return renumbered(whole)
+
+
+def _of_parts(values: Numbers, parts: Numbers) -> Numbers:
+    """Of each part the value that its nodes share."""
+    if not len(values):
+        return values
+    found = np.empty(int(parts.max()) + 1, dtype=np.int32)
+    found[parts] = values
+    return found
+
+
+def shorten(graph: BlockedDescription, labels: Numbers, times: int, divide: bool) -> Candidate:
+    """The candidate that moves of nodes and of clusters at ever new rates lead to, as long as the description gets shorter.
+
+    With `divide` clusters are first divided where that makes it shorter.
+    """
+    best = graph.candidate(labels, RateModel.PER_CLUSTER)
+    for _ in range(times):
+        score = graph.score(best.labels, RateModel.PER_CLUSTER)
+        assert score is not None  # each cluster has a rate of its own
+        rule, start = graph.rule(score), best.labels.astype(np.int32)
+        if divide:
+            start = merged_up(graph.blocks, rule, start)
+        moved = sweeps(graph.blocks, _joined_clusters(graph.blocks, start, rule), rule, SHORTENING)
+        better = graph.candidate(_joined_clusters(graph.blocks, moved, rule), RateModel.PER_CLUSTER)
+        if better.length > best.length - 1e-6:
+            break
+        best = better
+    return best
+
+
+def _joined_clusters(graph: BlockedGraph, labels: Numbers, rule: Rule) -> Numbers:
+    """Labels after whole clusters merged while that gains."""
+    clusters = graph.aggregate(labels, merged_facts(graph, labels))
+    merged = merged_up(clusters, rule)
+    clusters.close()
+    return merged[labels]
