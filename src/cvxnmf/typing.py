@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -73,8 +74,10 @@ class _Client(Protocol):
 
 #: Numbers in two dimensions: an array, rows of numbers, a data frame, a dask array, a sparse matrix, or AnnData.
 MatrixLike: TypeAlias = _Array | _Sparse | _AnnData | Sequence[_Array | Sequence[float]]
-#: A graph of networkx or igraph, an adjacency matrix, a data frame of edges, or pairs of nodes, perhaps with a weight.
-GraphLike: TypeAlias = _Graph | MatrixLike | Iterable[tuple[Any, ...] | list[Any]]
+#: Files of edges: one, or several that make a list.
+EdgeFiles: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+#: A graph of networkx or igraph, an adjacency matrix, a data frame of edges, pairs of nodes, perhaps with a weight, or files.
+GraphLike: TypeAlias = _Graph | MatrixLike | Iterable[tuple[Any, ...] | list[Any]] | EdgeFiles
 #: The cluster of every node: in the order of the nodes, by name, or as sets of nodes.
 LabelsLike: TypeAlias = ArrayLike | Mapping[Any, Any] | Iterable[Set[Any]]
 #: Clusters to start from: a Partition, or labels.

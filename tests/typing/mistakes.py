@@ -11,5 +11,5 @@ def mistaken() -> None:
     cvxnmf.partition(np.eye(3), n_clusters="three")  # type: ignore[arg-type]
     cvxnmf.solve(np.eye(3))  # type: ignore[arg-type]
     cvxnmf.factorize("counts.csv", 3)  # type: ignore[arg-type]
-    cvxnmf.partition("graph.gml")  # type: ignore[arg-type]
+    cvxnmf.partition(3.5)  # type: ignore[arg-type]
     cvxnmf.factorize(np.eye(3)).certificate.bonud  # type: ignore[attr-defined]  # noqa: B018

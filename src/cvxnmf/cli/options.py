@@ -151,9 +151,11 @@ def add_showing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress and no notes on reading")
 
 
-def add_scale(parser: argparse.ArgumentParser) -> None:
+def add_scale(
+    parser: argparse.ArgumentParser, words: str = "A .npy file is then read in blocks of rows, never as a whole."
+) -> None:
     """Arguments for data that are worked on in blocks of rows."""
-    group = parser.add_argument_group("large data", "A .npy file is then read in blocks of rows, never as a whole.")
+    group = parser.add_argument_group("large data", words)
     group.add_argument("--memory-limit", metavar="SIZE", help="most memory of the whole program, such as 2GB or 500MiB")
     group.add_argument("--dask", metavar="ADDRESS", help="let the workers of this Dask scheduler do it, such as tcp://host:8786")
 

@@ -67,6 +67,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_reading(parser, weights=True)
+    arguments.add_scale(parser, "Edges in text, .npy and .parquet files, or a folder of them, then stay on disk; labels only.")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,6 +78,10 @@ def run(options: argparse.Namespace) -> int:
     paths = {"--output": options.output, "--report": options.report, "--certificate": options.certificate}
     arguments.check_outputs(paths, [options.file, *([options.start] if options.start else [])], ENDINGS)
     arguments.refuse_two_prints(options)
+    if options.memory_limit or options.dask:
+        from cvxnmf.cli.blocked_partition import run_in_blocks
+
+        return run_in_blocks(options, _title(options.file))
     graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
     tol, watch = TOL if options.tol is None else options.tol, progress.on_iterate if _asks_for_model(options) else None
     terms: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}

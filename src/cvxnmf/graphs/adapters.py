@@ -48,7 +48,10 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):
         return _from_frame(graph, weight, signed)
     if isinstance(graph, str | bytes):
-        validation.refuse("The graph is a string; read the file first, for example with networkx, or run: cvxnmf partition FILE.")
+        validation.refuse(
+            "The graph is a string; read the file first, for example with networkx, run: cvxnmf partition FILE, or give a "
+            "memory_limit to work on a file of edges."
+        )
     if hasattr(graph, "obsp"):
         validation.refuse('The graph is an AnnData; pass the graph of its cells, such as adata.obsp["connectivities"].')
     if isinstance(graph, list | tuple | set | frozenset) and graph and all(isinstance(edge, tuple) for edge in graph):
@@ -75,23 +78,33 @@ def _from_igraph(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
 
 def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     """A data frame: an adjacency matrix with names, or a list of edges."""
-    columns = list(frame.columns)
-    if len(set(columns)) < len(columns):
-        validation.refuse(f"The data frame has several columns of the same name; {HOW_TO_PASS}.")
-    kinds = {name: _kind(frame[name]) for name in columns}
-    rows = {str(name): number for number, name in enumerate(getattr(frame, "index", ()))}
-    if len(frame) == len(columns) == len(rows) and rows.keys() == set(map(str, columns)) and "names" not in kinds.values():
+    found = edge_columns(frame, weight)
+    if found is None:
+        columns, rows = list(frame.columns), {str(name): number for number, name in enumerate(frame.index)}
         same_order = [rows[str(name)] for name in columns]
         return _from_matrix(frame.to_numpy()[same_order], weight, signed)._replace(nodes=tuple(columns))
-    _require_weights(weight, weight in columns or weight in [str(name).lower() for name in columns])
-    ends, column = _edge_columns(kinds, weight, len(frame))
-    weights = [1.0] * len(frame) if column is None or weight is None else list(frame[column])
+    ends, column = found
+    weights = [1.0] * len(frame) if column is None else list(frame[column])
     first, second = (list(frame[name]) for name in ends)
     if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     edges = list(zip(first, second, weights, strict=True))
-    found = _from_edges(tuple(dict.fromkeys([*first, *second])), edges, False, signed)
-    return found._replace(origin=f"a data frame of edges in the columns {ends[0]!r} and {ends[1]!r}")
+    named = _from_edges(tuple(dict.fromkeys([*first, *second])), edges, False, signed)
+    return named._replace(origin=f"a data frame of edges in the columns {ends[0]!r} and {ends[1]!r}")
+
+
+def edge_columns(frame: Any, weight: str | None) -> tuple[list[Any], Any] | None:
+    """The columns of node names of a data frame of edges, and that of weights or None; None if it is an adjacency matrix."""
+    columns = list(frame.columns)
+    if len(set(columns)) < len(columns):
+        validation.refuse(f"The data frame has several columns of the same name; {HOW_TO_PASS}.")
+    kinds = {name: _kind(frame[name]) for name in columns}
+    rows = set(map(str, getattr(frame, "index", ()))) if len(frame) == len(columns) else set()
+    if len(rows) == len(columns) and rows == set(map(str, columns)) and "names" not in kinds.values():
+        return None
+    _require_weights(weight, weight in columns or weight in [str(name).lower() for name in columns])
+    ends, column = _edge_columns(kinds, weight, len(frame))
+    return ends, None if weight is None else column
 
 
 def _edge_columns(kinds: dict[Any, str], weight: str | None, n_rows: int) -> tuple[list[Any], Any]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.graphs.blocked.partition import needs_blocks, partition_in_blocks
 from cvxnmf.graphs.clusters import Division, alone_where_new, divide_into, find_clusters, in_any_order
 from cvxnmf.graphs.continuation import follow, start_labels
 from cvxnmf.graphs.convex_model import ConvexModel, convex_model
@@ -27,7 +28,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.factorize import normalised_factors
 from cvxnmf.results import Factorization, Iterate, Partition, Solution
 from cvxnmf.results.status import keep_best
-from cvxnmf.typing import GraphLike, StartLabels
+from cvxnmf.typing import GraphLike, MemoryLimit, StartLabels
 
 #: Arrays of a number per node and cluster that are held at once.
 MEMBERSHIP_ARRAYS = 6
@@ -53,6 +54,8 @@ def partition(
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callable[[Iterate], Any] | None = None,
+    memory_limit: MemoryLimit = None,
+    client: Any = None,
 ) -> Partition:
     """Divide the nodes of a graph into clusters: the same ones every time, with a proof of how well their model fits.
 
@@ -111,6 +114,14 @@ def partition(
         labels of all nodes. Nodes that are new start alone. Nothing is sought from single nodes, which takes a fraction of the
         time, and cluster numbers follow their clusters.
 
+    memory_limit : int or str, optional
+        Most memory of the process, such as "4 GB": the graph is worked on in blocks of rows that are read from disk, and may be
+        the name of a file of edges (text, npy, parquet), of a folder of such files, or a list of names. There are labels,
+        modularity and performance then, and no memberships or proofs (docs/scale.md).
+    client : distributed.Client or str, optional
+        The client, or the address of the scheduler, of a Dask cluster that works on the blocks. A dask data frame of edges is
+        worked on by the current client without being asked.
+
     Returns
     -------
     Partition
@@ -135,6 +146,9 @@ def partition(
     >>> found.n_clusters, found.certificate.relative_gap < 1e-4
     (2, True)
     """
+    if needs_blocks(graph, memory_limit, client):
+        _refuse_in_blocks(trace, loss, cone, metric, method, refine, n_groups, prove, start)
+        return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, callback)
     nodes, A, note, origin, name = named_graph(graph, weight)
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
@@ -160,6 +174,16 @@ def partition(
             with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
                 found = found.with_changes(solution=model.solution)
     return aim.prove(found.with_changes(origin=origin, name=name))
+
+
+def _refuse_in_blocks(*terms: Any) -> None:
+    """Refuse what asks for more than labels of a graph that is not in memory."""
+    defaults = ("auto", "kl", "conditional", "degree", "auto", True, "auto", False, None)
+    if terms != defaults:
+        validation.refuse(
+            "Graphs in blocks (memory_limit, client) have labels only: leave out trace, loss, cone, metric, method, refine, "
+            "n_groups, prove and start."
+        )
 
 
 def _require_edges(A: sp.csr_array) -> None:

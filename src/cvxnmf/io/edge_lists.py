@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxnmf.chunked.graphs.columns import WEIGHTS, column_called, columns_of_ends
 from cvxnmf.io import separated
 from cvxnmf.io.adjacency import GraphFile, adjacency
 from cvxnmf.io.separated import BLANKS, Piece, is_number, quote
@@ -20,13 +21,6 @@ from cvxnmf.linalg.arrays import FloatArray
 EXPECTED, FINITE = "expected two node names and perhaps a weight", "weights are finite and at least 0"
 #: From this many bytes on, regular lists of numbered nodes are parsed as a whole; of named nodes, from 16 times as many.
 LARGE = 1 << 16
-#: Headings of the columns of names, in pairs, without blanks, dashes and underscores.
-ENDS = (
-    {"source", "src", "from", "fromnodeid", "node1", "id1", "nodeid1", "vertex1", "v1", "tail", "start"},
-    {*("target", "dst", "destination", "to", "tonodeid", "node2", "id2", "nodeid2", "vertex2", "v2", "head", "end")},
-)
-#: Headings of the column of weights.
-WEIGHTS = {"weight", "weights", "value", "w"}
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
 #: Ends, a weight and a time: more columns without headings may be a table of anything.
@@ -131,7 +125,7 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     cut = separator or separated.find_separator(piece.lines)
     rows = [[cell.strip(BLANKS) for cell in row] for row in separated.rows_of(source, piece, cut)]
     if header is None:
-        header = len(rows[0]) > 1 and (None not in _columns_of_ends(rows[0]) or _alone_in_words(rows))
+        header = len(rows[0]) > 1 and (None not in columns_of_ends(rows[0]) or _alone_in_words(rows))
     if header and len(rows) == 1:
         source.refuse("has a header and no edges; give a file with at least one edge.")
     width = len(rows[1] if header else rows[0])
@@ -139,7 +133,7 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     if not header:
         return Layout(cut, width, tail, head, column if weights else None)
     headings = rows[0] if len(rows[0]) == width else []
-    (first, second), named = _columns_of_ends(headings), _column(headings, WEIGHTS)
+    (first, second), named = columns_of_ends(headings), column_called(headings, WEIGHTS)
     if first is not None and second is not None:
         tail, head, column = first, second, 2 if width > 2 and 2 not in (first, second) else None
     elif named is not None and width > 2:
@@ -162,23 +156,13 @@ def _columns_by_content(rows: Sequence[Sequence[str]], width: int) -> tuple[int,
     return 0, 1, 2 if width > 2 else None
 
 
-def _column(headings: Sequence[str], names: set[str]) -> int | None:
-    """The first column whose heading is one of the names, whatever its blanks, dashes and underscores."""
-    return next((index for index, cell in enumerate(headings) if re.sub(r"[\s_\-]", "", cell.lower()) in names), None)
-
-
-def _columns_of_ends(headings: Sequence[str]) -> tuple[int | None, int | None]:
-    """The columns of tails and heads by well-known headings."""
-    return _column(headings, ENDS[0]), _column(headings, ENDS[1])
-
-
 def _alone_in_words(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row has words where all others have numbers, in both names or in the weights."""
     first, others = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
     if not others:
         return False
     words = [not is_number(cell) and all(is_number(row[column]) for row in others) for column, cell in enumerate(first[:3])]
-    weights = _column(first[:3], WEIGHTS)
+    weights = column_called(first[:3], WEIGHTS)
     return all(words[:2]) or (len(words) > 2 and (words[2] or (weights is not None and words[weights])))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -66,6 +67,26 @@ def write_partition(partition: Partition, path: str) -> None:
             Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
         else:
             _write_rows(name, SEPARATORS[ending], _partition_rows(partition))
+
+
+def write_labels(partition: Partition, path: str) -> None:
+    """Write node and cluster line by line (.csv, .tsv, .txt, - for standard output), or as JSON."""
+    pairs = zip(map(str, partition.nodes), _numbers(partition.labels), strict=True)
+    if path == "-":
+        _rows_to(sys.stdout, ",", itertools.chain([("node", "cluster")], pairs))
+        return
+    ending = Path(path).suffix.lower()
+    with whole_file(path) as name:
+        if ending == ".json":
+            Path(name).write_text(json.dumps({"n_clusters": partition.n_clusters, "labels": dict(pairs)}) + "\n", encoding="utf8")
+        else:
+            _write_rows(name, SEPARATORS[ending], itertools.chain([("node", "cluster")], pairs))
+
+
+def _numbers(labels: Any, at_once: int = 1 << 16) -> Iterator[int]:
+    """Labels as numbers of Python, some at a time."""
+    for first in range(0, len(labels), at_once):
+        yield from labels[first : first + at_once].tolist()
 
 
 def _partition_rows(partition: Partition) -> list[tuple[Any, ...]]:
@@ -128,10 +149,10 @@ def write_with(write: Callable[[str], Any], path: str) -> None:
         write(name)
 
 
-def _write_rows(name: str, separator: str, rows: Sequence[Sequence[Any]]) -> None:
+def _write_rows(name: str, separator: str, rows: Iterable[Sequence[Any]]) -> None:
     with open(name, "w", encoding="utf8", newline="") as file:
         _rows_to(file, separator, rows)
 
 
-def _rows_to(file: TextIO, separator: str, rows: Sequence[Sequence[Any]]) -> None:
+def _rows_to(file: TextIO, separator: str, rows: Iterable[Sequence[Any]]) -> None:
     csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)

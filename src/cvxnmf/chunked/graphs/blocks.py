@@ -11,12 +11,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf.chunked.row_chunks import ChunkFunction
+from cvxnmf.chunked.row_chunks import ChunkFunction, Maximum
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compile_with
 
 Whole = NDArray[np.int64]
 #: Blocks of a graph if they are neither too small to be worth a call nor too large, in stored entries.
 BLOCKS, SMALLEST, LARGEST = 64, 1 << 15, 1 << 21
+#: Entries that are sorted at a time.
+BUCKET = 1 << 19
 #: Blocks that are worked on at the same time are of one colour.
 COLOURS = 8
 
@@ -66,6 +69,9 @@ class BlockedGraph(Protocol):
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> BlockedGraph:
         """The graph whose nodes are parts, numbered from 0, with these facts."""
 
+    def scaled(self, unit: float | None) -> BlockedGraph:
+        """The graph with its weights in units of one that all edges have, or as their square roots; masses are sums of rows."""
+
     def close(self) -> None:
         """Let go of the blocks."""
 
@@ -84,30 +90,102 @@ def blocks_of_colour(count: int, colour: int | None) -> range:
 
 
 def sorted_entries(rows: Any, columns: Any, weights: Any) -> Entries:
-    """Entries by row and column, those of a pair summed; without weights a pair counts once."""
+    """Entries by row and column, those of a pair summed in their order; without weights a pair counts once."""
     keys = rows.astype(np.int64) << 32 | columns
     if weights is None:
         keys = np.sort(keys)
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-        return Entries((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), None)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, np.int64)
-    sums = np.add.reduceat(weights[order], starts) if len(keys) else weights
-    keys = keys[starts]
-    return Entries((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), sums)
+    else:
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, np.int64)
+        weights = np.add.reduceat(weights[order], starts) if len(keys) else weights
+        keys = keys[starts]
+    return Entries((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), weights)
 
 
-def aggregate_block(block: RowBlock, state: Any, parts: NDArray[np.int32]) -> tuple[Entries, tuple[Any, ...]]:
-    """The entries between different parts in a block, as its state."""
-    rows = np.repeat(parts[block.first : block.first + len(block.masses)], np.diff(block.indptr))
-    columns = parts[block.indices]
-    across = rows != columns
-    weights = block.weights if len(block.weights) == len(rows) else np.broadcast_to(block.weights, len(rows))
-    return sorted_entries(rows[across], columns[across], weights[across]), ()
+def summed_entries(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Entries:
+    """Entries of rows from `first` up to `stop` by row, columns as they first occur, those of a pair summed in their order."""
+    if weights is None:
+        return sorted_entries(rows, columns, None)
+    return Entries(*_summed(rows, columns, np.asarray(weights), first, stop, n))
 
 
-def joined(pieces: list[Entries]) -> Entries:
+@compile_with(nogil=True)
+def _summed(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Any:
+    place = np.zeros(stop - first + 1, np.int64)
+    for row in rows:
+        place[row - first + 1] += 1
+    place = np.cumsum(place)
+    starts, order = place.copy(), np.empty(len(rows), np.int64)
+    for p in range(len(rows)):
+        order[place[rows[p] - first]] = p
+        place[rows[p] - first] += 1
+    slot, filled = np.full(n, -1, np.int64), 0
+    new_rows, new_columns, sums = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32), np.empty(len(rows))
+    for row in range(stop - first):
+        begin = filled
+        for q in range(starts[row], starts[row + 1]):
+            p = order[q]
+            c = columns[p]
+            if slot[c] < begin:
+                slot[c] = filled
+                new_rows[filled], new_columns[filled], sums[filled] = row + first, c, 0.0
+                filled += 1
+            sums[slot[c]] += weights[p] if len(weights) > 1 else weights[0]
+    return new_rows[:filled].copy(), new_columns[:filled].copy(), sums[:filled].copy()
+
+
+def row_sums(graph: BlockedGraph) -> FloatArray:
+    """Sums of the rows of a graph, loops once."""
+    return np.concatenate(graph.map_reduce(row_sums_block)[0])
+
+
+def row_sums_block(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
+    """Sums of the rows of a block."""
+    degrees = np.diff(block.indptr)
+    if len(block.weights) == 1:
+        return None, ((degrees * block.weights[0] + block.loops,),)
+    rows = np.repeat(np.arange(len(degrees)), degrees)
+    return None, ((np.bincount(rows, block.weights, len(degrees)) + block.loops,),)
+
+
+def extremes_block(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
+    """The largest weight off the diagonal, and the smallest with its sign changed."""
+    weights = block.weights if len(block.indices) else np.empty(0)
+    return None, (Maximum(weights.max(initial=-np.inf)), Maximum((-weights).max(initial=-np.inf)))
+
+
+def scaled_weights(weights: Any, unit: float | None) -> Any:
+    """Weights in a unit, or their square roots."""
+    return np.sqrt(weights) if unit is None else weights / unit
+
+
+def aggregate_block(block: RowBlock, state: Any, parts: NDArray[np.int32], n: int) -> tuple[Entries, tuple[Any, ...]]:
+    """The entries between n different parts in a block, as its state."""
+    return Entries(*_between_parts(block, parts, n)), ()
+
+
+@compile_with(nogil=True)
+def _between_parts(block: RowBlock, parts: Any, n: int) -> Any:
+    count, alike = 0, len(block.weights) == 1
+    for i in range(len(block.masses)):
+        for p in range(block.indptr[i], block.indptr[i + 1]):
+            count += parts[block.indices[p]] != parts[block.first + i]
+    rows, columns, weights, count = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count), 0
+    for i in range(len(block.masses)):
+        own = parts[block.first + i]
+        for p in range(block.indptr[i], block.indptr[i + 1]):
+            other = parts[block.indices[p]]
+            if other != own:
+                rows[count], columns[count] = own, other
+                weights[count] = block.weights[0] if alike else block.weights[p]
+                count += 1
+    return _summed(rows, columns, weights, 0, n, n)
+
+
+def joined(pieces: list[Entries], first: int, stop: int, n: int) -> Entries:
     """Pieces of the same rows in one."""
     weights = None if pieces[0].weights is None else np.concatenate([piece.weights for piece in pieces])
-    return sorted_entries(*(np.concatenate([piece[part] for piece in pieces]) for part in (0, 1)), weights)
+    rows, columns = (np.concatenate([piece[part] for piece in pieces]) for part in (0, 1))
+    return summed_entries(rows, columns, weights, first, stop, n)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf.chunked.graphs.blocks import (
-    LARGEST,
+    BUCKET,
     Entries,
     Facts,
     RowBlock,
@@ -18,6 +18,8 @@ from cvxnmf.chunked.graphs.blocks import (
     block_bounds,
     blocks_of_colour,
     joined,
+    row_sums,
+    scaled_weights,
 )
 from cvxnmf.chunked.graphs.shelf import Shelf
 from cvxnmf.chunked.local import map_reduce, ordered_results
@@ -26,10 +28,13 @@ from cvxnmf.linalg.threads import single_thread
 
 
 class Rows:
-    """Compressed rows on a shelf: pointers in memory, columns and weights wherever; a single weight if all are alike."""
+    """Compressed rows on a shelf: pointers in memory, columns and weights wherever; a single weight if all are alike.
 
-    def __init__(self, indptr: Whole, indices: Any, weights: Any) -> None:
-        self.indptr, self.indices, self.weights = indptr, indices, weights
+    Columns may be shared with other rows, which then let go of them.
+    """
+
+    def __init__(self, indptr: Whole, indices: Any, weights: Any, shared: bool = False) -> None:
+        self.indptr, self.indices, self.weights, self.shared = indptr, indices, weights, shared
         self.bounds = block_bounds(indptr)
 
     def block(self, number: int, facts: Facts) -> RowBlock:
@@ -61,16 +66,30 @@ class LocalGraph:
         """The graph whose nodes are parts."""
 
         def work(number: int) -> Entries:
-            return aggregate_block(self.rows.block(number, self.facts), None, parts)[0]
+            return aggregate_block(self.rows.block(number, self.facts), None, parts, len(facts.masses))[0]
 
         with single_thread():
             pieces = ordered_results(work, len(self.rows.bounds) - 1, self.threads)
             return LocalGraph(rows_of(pieces, len(facts.masses), self.shelf), facts, self.shelf, self.threads)
 
+    def scaled(self, unit: float | None) -> LocalGraph:
+        """The same rows with other weights; they are closed by whoever opened them."""
+        kept = self.rows.weights
+        if unit is None:
+            weights = self.shelf.keep((scaled_weights(kept[at], unit) for at in _slices(len(kept))), np.float64)
+        else:
+            weights = np.ones(1)
+        rows = Rows(self.rows.indptr, self.rows.indices, weights, shared=True)
+        facts = self.facts._replace(loops=scaled_weights(self.facts.loops, unit))
+        graph = LocalGraph(rows, facts, self.shelf, self.threads)
+        graph.facts = facts._replace(masses=row_sums(graph))
+        return graph
+
     def close(self) -> None:
         """Discard the rows."""
-        for kept in {id(kept): kept for kept in (self.rows.indices, self.rows.weights)}.values():
-            self.shelf.discard(kept)
+        if not self.rows.shared:
+            self.shelf.discard(self.rows.indices)
+        self.shelf.discard(self.rows.weights)
 
 
 def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf) -> Rows:
@@ -79,7 +98,8 @@ def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf) -> Rows:
     for piece in pieces:
         counts += np.bincount(piece.rows, minlength=n)
         weights = None if piece.weights is None else shelf.keep(iter([piece.weights]), np.float64)
-        kept.append(Entries(*(shelf.keep(iter([part]), np.int32) for part in piece[:2]), weights))
+        rows, columns = (shelf.keep(iter([part]), np.int32) for part in piece[:2])
+        kept.append(Entries(rows, columns, weights))
     weighted = any(piece.weights is not None for piece in kept)
     buckets = _buckets(counts)
     degrees = np.zeros(n, dtype=np.int64)
@@ -103,7 +123,7 @@ PAIRS = np.dtype([("column", np.int32), ("weight", np.float64)])
 
 
 def _slices(length: int) -> Iterator[slice]:
-    return (slice(first, first + LARGEST) for first in range(0, length, LARGEST))
+    return (slice(first, first + BUCKET) for first in range(0, length, BUCKET))
 
 
 def _columns_and_weights(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iterator[Any]:
@@ -116,7 +136,7 @@ def _columns_and_weights(kept: list[Entries], buckets: Whole, degrees: Whole) ->
 def _buckets(counts: Whole) -> Whole:
     """First rows of buckets that can be sorted in memory, and the number of rows."""
     ends = np.cumsum(counts)
-    inner = np.searchsorted(ends, np.arange(LARGEST, int(ends[-1]) if len(ends) else 0, LARGEST))
+    inner = np.searchsorted(ends, np.arange(BUCKET, int(ends[-1]) if len(ends) else 0, BUCKET))
     return np.unique(np.concatenate([[0], inner, [len(counts)]]))
 
 
@@ -128,7 +148,7 @@ def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iter
         slices = [
             Entries(*(None if part is None else part[span] for part in piece)) for piece, span in zip(kept, spans, strict=True)
         ]
-        found = joined(slices)
         first, stop = int(buckets[number]), int(buckets[number + 1])
+        found = joined(slices, first, stop, len(degrees))
         degrees[first:stop] = np.bincount(found.rows - first, minlength=stop - first)
         yield found

@@ -79,9 +79,10 @@ class DiskShelf:
                     length += len(part)
         return FileArray(path, dtype, length)
 
-    def discard(self, kept: FileArray) -> None:
-        """Remove the file."""
-        os.unlink(kept.path)
+    def discard(self, kept: Any) -> None:
+        """Remove the file; arrays that users hold stay."""
+        if isinstance(kept, FileArray):
+            os.unlink(kept.path)
 
     def close(self) -> None:
         """Remove all files."""

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
+from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock, extremes_block
 from cvxnmf.graphs import moves
-from cvxnmf.graphs.block_model import PlantedPartition
+from cvxnmf.graphs.block_model import PlantedPartition, RateModel
 from cvxnmf.graphs.blocked.rounds import Numbers, Rule, cluster_sums
 from cvxnmf.graphs.description_length import LEAST_GAIN, DescribedGraph
 from cvxnmf.graphs.score import Score
@@ -49,6 +49,14 @@ class BlockedDescription(DescribedGraph):
         """Moves that raise a score."""
         return Rule(score, LEAST_GAIN, self.even_mass)
 
+    def with_fitting_degrees(self, labels: Any) -> BlockedDescription:
+        """The graph with even degrees, if that makes the description of these clusters and of the degrees shorter."""
+        return cast(BlockedDescription, super().with_fitting_degrees(labels))
+
+    def score(self, labels: Any, rates: RateModel) -> Score | None:
+        """What moves raise to shorten the description, at the rates of these labels."""
+        return super().score(labels, rates)
+
     def with_dispersion(self, dispersion: float) -> BlockedDescription:
         """The same graph under another dispersion."""
         return BlockedDescription(self.blocks, self.simple, dispersion, self.even)
@@ -78,11 +86,23 @@ class BlockedDescription(DescribedGraph):
         across = max(T - float(edges.sum()), 0.0) / max(T * T - float(np.sum(pairs)), 1e-12 * T * T)
         within = edges / np.maximum(pairs, 1e-300)
         numbers: Numbers = labels.astype(np.int32, copy=False)
-        _, (parts,) = None, self.blocks.map_reduce(dispersion_block, numbers, degrees, within, across)
+        (parts,) = self.blocks.map_reduce(dispersion_block, numbers, degrees, within, across)
         squared, cross = np.sum(np.array(parts), axis=0).tolist()
         squares = np.bincount(labels, degrees**2, len(within))
         model = float(np.sum((within * squares) ** 2) + across**2 * (float(squares.sum()) ** 2 - float(np.sum(squares**2))))
-        return max(squared - 2.0 * cross + model, 1e-9 * T * self.unit) / T
+        return float(max(squared - 2.0 * cross + model, 1e-9 * T * self.unit) / T)
+
+
+def describe_blocks(graph: BlockedGraph, roots: bool) -> BlockedDescription:
+    """A graph without empty rows under the code: edges that are all alike as 1, other weights as their square roots if asked."""
+    largest, least = graph.map_reduce(extremes_block)
+    simple = float(largest) == -float(least)
+    if simple and float(largest) == 1.0 or not (simple or roots):
+        return BlockedDescription(graph, simple, 1.0)
+    described = BlockedDescription(graph.scaled(float(largest) if simple else None), simple, 1.0)
+    if simple:
+        return described
+    return described.with_dispersion(described.weight_dispersion(np.zeros(graph.n, dtype=np.int32)))
 
 
 def dispersion_block(

@@ -52,7 +52,7 @@ def _logs(n: int) -> FloatArray:
 def cluster_sums(graph: BlockedGraph, labels: Numbers, k: int, even_mass: float, with_edges: bool = True) -> Sums:
     """What lies inside the clusters; the weights of edges take a pass."""
     counts = np.bincount(labels, graph.facts.counts, k).astype(np.int64)
-    masses = counts * even_mass if even_mass else np.bincount(labels, graph.facts.masses, k)
+    masses: FloatArray = np.asarray(counts * even_mass if even_mass else np.bincount(labels, graph.facts.masses, k), np.float64)
     edges = np.zeros(k)
     if with_edges:
         for clusters, inside in graph.map_reduce(inside_block, labels)[0]:
@@ -189,9 +189,7 @@ def _move_block(block: RowBlock, labels: Any, inside: Any, sums: Sums, rule: Rul
         sizes[own] -= count
         if sizes[own] == 0:
             edges[own] = masses[own] = 0.0
-        best = rule.least + gain(
-            rule.score, logs, edges[own], masses[own], sizes[own], 2.0 * links[own] + loop, mass, count
-        )
+        best = rule.least + gain(rule.score, logs, edges[own], masses[own], sizes[own], 2.0 * links[own] + loop, mass, count)
         target = own
         for s in range(found):
             c = touched[s]

@@ -7,16 +7,19 @@ itself; then nodes and whole clusters move while that shortens the description, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxnmf.chunked.graphs.blocks import BlockedGraph
+from cvxnmf import validation
+from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, RowBlock
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.blocked.description import BlockedDescription
 from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, merged_facts, renumbered, sweeps
 from cvxnmf.graphs.candidates import FIRST_RESOLUTION
 from cvxnmf.graphs.description_length import Candidate
+from cvxnmf.graphs.merges import merge_clusters
+from cvxnmf.graphs.moves import Level
 
 #: Sweeps of single nodes on each level, of first clusters on the graph itself, and of clusters that shorten the description.
 MERGING, SETTLING, SHORTENING = 2, 12, 3
@@ -54,6 +57,42 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
     if best.length >= 0.0:
         return Found(one, graph, ((1, 0.0),))
     return Found(best.labels.astype(np.int32), graph, ((best.n_clusters, best.length), (1, 0.0)))
+
+
+def find_modular(graph: BlockedDescription, resolution: float, report: Report) -> Found:
+    """Clusters of high modularity."""
+    rule = graph.rule(graph.modularity_score(resolution))
+    report("first clusters", 0.1)
+    labels = merged_up(graph.blocks, rule)
+    report("moves", 0.6)
+    labels = sweeps(graph.blocks, labels, rule, SETTLING)
+    return Found(_joined_clusters(graph.blocks, labels, rule), graph, ())
+
+
+def exactly(found: Found, k: int) -> Found:
+    """The clusters merged until there are k, and nodes moved once more; refused if there are not so many."""
+    graph, present = found.description, int(found.labels.max()) + 1
+    if present < k:
+        validation.refuse(f"{present} clusters were found in blocks, fewer than the {k} asked for; ask for at most {present}.")
+    score = graph.score(found.labels, RateModel.PER_CLUSTER) or graph.modularity_score(1.0)
+    clusters = graph.blocks.aggregate(found.labels, merged_facts(graph.blocks, found.labels))
+    (parts,) = clusters.map_reduce(block_as_it_is)
+    level = _level(parts, clusters.facts)
+    clusters.close()
+    names = merge_clusters(level, score, graph.logs, np.arange(present), k)
+    return found._replace(labels=names.astype(np.int32)[found.labels])
+
+
+def block_as_it_is(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
+    """Row pointers, columns and weights of a block."""
+    weights = np.broadcast_to(block.weights, len(block.indices)) if len(block.weights) == 1 else block.weights
+    return None, (((np.diff(block.indptr), block.indices, weights),),)
+
+
+def _level(parts: Any, facts: Facts) -> Level:
+    """A small graph in blocks as one level in memory."""
+    degrees, indices, weights = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    return Level(np.append(0, np.cumsum(degrees)), indices, weights.astype(np.float64), *facts)
 
 
 def merged_up(graph: BlockedGraph, rule: Rule, inside: Numbers = ANYWHERE) -> Numbers:

@@ -1,0 +1,66 @@
+"""Which graphs are worked on in blocks of rows, and how they are opened: edges in files or in memory, or a matrix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cvxnmf import validation
+from cvxnmf.chunked.graphs.pieces import EdgeSource, NpyEdges, ParquetEdges, TextEdges
+from cvxnmf.chunked.memory import RESERVE, resident_bytes
+
+#: Bytes that each node takes: names, pointers, facts, labels and sums of clusters; and for each block that is at work.
+NODE_BYTES, NODE_BYTES_AT_WORK = 110, 16
+#: Bytes that a block takes at work, and that reading takes.
+BLOCK_BYTES, READING_BYTES = 24 << 20, 64 << 20
+#: Readers by the ending of the name; all other files are text.
+READERS: dict[str, Callable[[str, bool], EdgeSource]] = {".npy": NpyEdges, ".parquet": ParquetEdges, ".pq": ParquetEdges}
+
+
+def is_path(graph: Any) -> bool:
+    """Whether it is the name of a file."""
+    return isinstance(graph, str | os.PathLike)
+
+
+def is_paths(graph: Any) -> bool:
+    """Whether it is a list of names of files, which are the pieces of one list of edges."""
+    return isinstance(graph, list | tuple) and bool(graph) and all(map(is_path, graph))
+
+
+def is_dask_frame(graph: Any) -> bool:
+    """Whether it is a dask data frame; dask is not imported for the question."""
+    return hasattr(graph, "to_delayed") and hasattr(graph, "npartitions") and hasattr(graph, "columns")
+
+
+def edge_files(graph: Any, weighted: bool) -> list[EdgeSource]:
+    """The files of edges with this name, or with these; of a folder all files in it."""
+    names = [os.fspath(name) for name in ([graph] if is_path(graph) else graph)]
+    paths = [path for name in names for path in _files_in(name)]
+    for path in paths:
+        if not os.path.exists(path):
+            validation.refuse(f"{path} does not exist; check the name and the folder.")
+    return [READERS.get(os.path.splitext(path)[1].lower(), TextEdges)(path, weighted) for path in paths]
+
+
+def _files_in(name: str) -> Sequence[str]:
+    if not os.path.isdir(name):
+        return [name]
+    found = sorted(entry.path for entry in os.scandir(name) if entry.is_file() and not entry.name.startswith((".", "_")))
+    return found or validation.refuse(f"{name} is an empty folder; give one with files of edges.")
+
+
+def threads_within(limit: int | None, n: int, threads: int) -> int:
+    """How many blocks can be worked on at a time, or a refusal that says how much memory is needed."""
+    if limit is None:
+        return threads
+    held, nodes = resident_bytes() + RESERVE, NODE_BYTES * n
+    each = BLOCK_BYTES + NODE_BYTES_AT_WORK * n
+    if held + nodes + each > limit:
+        needed = -(-(held + nodes + each) // 10**6)
+        validation.refuse(
+            f"A memory limit of {limit / 1e6:,.0f} MB is too little for {n:,} nodes: the program itself takes "
+            f"{held / 1e6:,.0f} MB, what is known of the nodes {nodes / 1e6:,.0f} MB and a block {each / 1e6:,.0f} MB; give at "
+            f"least {needed:,} MB."
+        )
+    return max(1, min(threads, (limit - held - nodes) // each))

@@ -1,0 +1,76 @@
+"""``cvxnmf partition`` with ``--memory-limit`` or ``--dask``: clusters of a graph that is never whole in memory."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from cvxnmf.cli import output, terminal
+from cvxnmf.cli.exit_codes import CERTIFIED
+from cvxnmf.cli.progress import Progress
+from cvxnmf.display.formatting import count
+
+if TYPE_CHECKING:
+    from cvxnmf.results import Partition
+
+#: Clusters that are listed.
+LISTED = 20
+
+
+def run_in_blocks(options: argparse.Namespace, title: str) -> int:
+    """Partition the edges of a file in blocks, write labels and print."""
+    from cvxnmf.graphs.partition import partition
+    from cvxnmf.io.source import FileError
+    from cvxnmf.io.writing import write_labels
+
+    wanted = {"--report": options.report, "--certificate": options.certificate, "--start": options.start}
+    wanted |= {"--prove": options.prove, "--paper": options.paper, "--trace": options.trace, "--tol": options.tol}
+    refused = [name for name, value in wanted.items() if value] + ["--groups"] * (options.groups != "auto")
+    if refused or options.file == "-" or (options.output or "").lower().endswith(".npz"):
+        what = refused[0] if refused else "Standard input" if options.file == "-" else "An .npz file"
+        raise FileError(f"{what} needs the graph in memory; leave it out, or leave out --memory-limit and --dask.")
+    progress = Progress(options.quiet)
+    terms: dict[str, Any] = {"objective": options.objective, "resolution": options.resolution, "client": options.dask}
+    terms |= {"weight": None if options.weights == "ignore" else "weight", "memory_limit": options.memory_limit}
+    work = lambda: partition(options.file, options.clusters, callback=progress.on_iterate, **terms)  # noqa: E731
+    found = progress.run(options.file, work)
+    if options.output:
+        write_labels(found, options.output)
+    if options.json:
+        output.print_json(_facts(found))
+    elif options.output != "-":
+        _print(found, title)
+    output.say_written((options.output,), options.quiet)
+    return CERTIFIED
+
+
+def _facts(found: Partition) -> dict[str, Any]:
+    """Return what is known of the clusters for machines; labels of single nodes are in the --output."""
+    names = ("modularity", "performance", "off_diagonal_performance")
+    facts = {"nodes": len(found.nodes), "edges": _n_edges(found), "n_clusters": found.n_clusters, "sizes": _sizes(found)}
+    lengths = [{"clusters": k, "description_length": length} for k, length in found.alternatives]
+    return facts | {name: getattr(found, name) for name in names} | {"alternatives": lengths}
+
+
+def _sizes(found: Partition) -> list[int]:
+    import numpy as np
+
+    return list(np.bincount(found.labels, minlength=found.n_clusters).tolist())
+
+
+def _n_edges(found: Partition) -> int:
+    return int(found.A.nnz + 1) // 2
+
+
+def _print(found: Partition, title: str) -> None:
+    """Print the size of the graph, how good the clusters are, and how large."""
+    nodes, edges = count(len(found.nodes), "node"), count(_n_edges(found), "edge")
+    terminal.show(f"{terminal.printable(title)}: {nodes}, {edges}, {count(found.n_clusters, 'cluster')}", "bold")
+    print(
+        f"modularity {found.modularity:.4f}, performance {found.performance:.4f} "
+        f"({found.off_diagonal_performance:.4f} without the diagonal)"
+    )
+    sizes = _sizes(found)
+    terminal.show_table(("cluster", "nodes"), [(str(number), f"{size:,}") for number, size in enumerate(sizes[:LISTED])], left=())
+    if len(sizes) > LISTED:
+        print(f"and {count(len(sizes) - LISTED, 'smaller cluster')}; --output writes the cluster of every node")

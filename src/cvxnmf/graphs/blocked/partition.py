@@ -1,0 +1,186 @@
+"""Partition a graph in blocks of rows: out of core, on Dask, or in memory as the same blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cvxnmf import validation
+from cvxnmf.chunked.graphs import open as sources
+from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
+from cvxnmf.chunked.graphs.build import graph_of_edges, graph_of_matrix
+from cvxnmf.chunked.graphs.pieces import EdgeSource, FrameEdges
+from cvxnmf.chunked.graphs.shelf import DiskShelf
+from cvxnmf.chunked.memory import limit_in_bytes
+from cvxnmf.graphs.adapters import edge_columns, named_graph
+from cvxnmf.graphs.blocked.description import Outline, describe_blocks
+from cvxnmf.graphs.blocked.search import Found, exactly, find_clusters, find_modular
+from cvxnmf.graphs.label_bounds.verify import label_statement
+from cvxnmf.linalg.threads import thread_count
+from cvxnmf.results import Iterate, Partition
+
+#: Share of the whole work after which the graph is read.
+READ = 0.3
+REFUSED = (
+    "Of a graph in blocks there are labels, modularity and performance; for memberships, factors and proofs the graph must fit "
+    "in memory, so leave out memory_limit and client."
+)
+
+
+def needs_blocks(graph: Any, memory_limit: Any, client: Any) -> bool:
+    """Whether a graph is worked on in blocks of rows: somebody asks for it, or its edges are a dask data frame."""
+    return memory_limit is not None or client is not None or sources.is_dask_frame(graph)
+
+
+def partition_in_blocks(
+    graph: Any,
+    n_clusters: int | None,
+    weight: str | None,
+    objective: str,
+    resolution: float,
+    memory_limit: Any,
+    client: Any,
+    callback: Callable[[Iterate], Any] | None,
+) -> Partition:
+    """The clusters of a graph in blocks, see :func:`partition`."""
+    likelihood = validation.choice("objective", objective, ("likelihood", "modularity")) == "likelihood"
+    if validation.number("resolution", resolution, minimum=0.0) != 1.0 and likelihood:
+        validation.refuse("The objective 'likelihood' has no resolution; leave it out, or ask for 'modularity'.")
+    validation.callback(callback)
+    limit, report = None if memory_limit is None else limit_in_bytes(memory_limit), Progress(callback)
+    opened = open_graph(graph, weight, limit, client, report)
+    asked = None if n_clusters is None else validation.clusters(n_clusters, opened.graph.n)
+    described = describe_blocks(opened.graph, likelihood)
+    found = find_clusters(described, report) if likelihood else find_modular(described, resolution, report)
+    found = found if asked is None else exactly(found, asked)
+    if described.blocks is not opened.graph:
+        described.blocks.close()
+    try:
+        return opened.partition(found, label_statement("modularity", 1.0 if likelihood else resolution, asked, opened.graph.n))
+    finally:
+        opened.graph.close()
+
+
+class Progress:
+    """Tells a callback what is done, and how much of the whole."""
+
+    def __init__(self, callback: Callable[[Iterate], Any] | None) -> None:
+        self.callback, self.began, self.count = callback, time.perf_counter(), 0
+
+    def __call__(self, stage: str, share: float) -> None:
+        """A stage, and the share of it while reading, else of the rest."""
+        if self.callback is None:
+            return
+        self.count += 1
+        reading = {"reading": 0.0, "sorting": 0.5}
+        whole = READ * (reading[stage] + share / 2) if stage in reading else READ + (1.0 - READ) * share
+        seconds = time.perf_counter() - self.began
+        self.callback(Iterate(self.count, seconds, np.nan, np.nan, 0, stage=stage, share=whole))
+
+
+class OpenedGraph:
+    """A graph in blocks, the names of its nodes as they are listed, and which of them the rows of the graph are."""
+
+    def __init__(self, graph: BlockedGraph, nodes: Any, listed: NDArray[np.intp] | None, origin: str) -> None:
+        self.graph, self.nodes, self.listed, self.origin = graph, nodes, listed, origin
+
+    def partition(self, found: Found, statement: Any) -> Partition:
+        """The partition of clusters by decreasing size; nodes without edges go with the largest."""
+        sizes = np.bincount(found.labels)
+        rank = np.empty(len(sizes), dtype=np.int32)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes), dtype=np.int32)
+        labels = rank[found.labels]
+        measures: dict[str, Any] = _measures(self.graph, labels, len(self.nodes))
+        if self.listed is not None and len(self.listed) == len(self.nodes) == len(labels):
+            labels = labels[self.listed]
+        elif self.listed is not None:  # rows of a matrix that are not empty
+            whole = np.zeros(len(self.nodes), dtype=np.int32)
+            whole[self.listed] = labels
+            labels = whole
+        entries = self.graph.entries + int(np.count_nonzero(self.graph.facts.loops))
+        nowhere: dict[str, Any] = dict.fromkeys(
+            ("memberships", "order", "solution", "spectrum", "noise_edge", "hierarchy", "factors"), _refuse
+        )
+        return Partition(
+            nodes=cast(tuple[Any, ...], self.nodes),
+            labels=cast(NDArray[np.intp], labels),
+            A=Outline((len(self.nodes), len(self.nodes)), entries, None),
+            **measures,
+            **nowhere,
+            label_proof=_refuse,
+            label_statement=statement,
+            alternatives=found.alternatives,
+            code=found.description.code,
+            origin=self.origin,
+        )
+
+
+def _refuse() -> NoReturn:
+    validation.refuse(REFUSED)
+
+
+def open_graph(graph: Any, weight: str | None, limit: int | None, client: Any, report: Progress) -> OpenedGraph:
+    """Open what can be partitioned in blocks."""
+    shelf, threads = DiskShelf(), thread_count()
+    edges, origin = _edges(graph, weight)
+    if edges is not None:
+        sources.threads_within(limit, 0, threads)
+        built = graph_of_edges(edges, shelf, 1, report)
+        built.graph.threads = sources.threads_within(limit, len(built.nodes), threads)
+        return OpenedGraph(built.graph, built.nodes, built.nodes.order(), origin)
+    nodes, A, _, origin, _ = named_graph(graph, weight)
+    kept = np.flatnonzero(np.diff(A.indptr))
+    if not len(kept):
+        validation.refuse("The graph has no edges, so there is nothing to partition.")
+    if len(kept) < A.shape[0]:
+        A = sp.csr_array(A[kept][:, kept])
+    threads = sources.threads_within(limit, len(kept), threads)
+    whole = len(kept) == len(nodes)
+    return OpenedGraph(graph_of_matrix(A, shelf, threads), nodes, None if whole else kept, origin)
+
+
+def _edges(graph: Any, weight: str | None) -> tuple[list[EdgeSource] | None, str]:
+    """Lists of edges in files or in memory; None for all other graphs."""
+    if sources.is_path(graph) or sources.is_paths(graph):
+        return sources.edge_files(graph, weight is not None), "a list of edges"
+    if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):
+        columns = edge_columns(graph, weight)
+        if columns is not None:
+            ends, weights = columns
+            values = None if weights is None else graph[weights].to_numpy()
+            tails, heads = (graph[end].to_numpy() for end in ends)
+            return [FrameEdges(tails, heads, values)], "a data frame of edges"
+    if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] == 2 != graph.shape[0] and graph.dtype.kind in "iu":
+        return [FrameEdges(graph[:, 0], graph[:, 1], name="the array")], "a list of edges"
+    return None, ""
+
+
+def _measures(graph: BlockedGraph, labels: Any, n: int) -> dict[str, Any]:
+    """Modularity, and performance with and without the diagonal, as graphs in memory have them."""
+    (parts,) = graph.map_reduce(measures_block, labels)
+    inside, entries = float(np.sum([part[0] for part in parts])), sum(part[1] for part in parts)
+    total, masses = float(graph.facts.masses.sum()), np.bincount(labels, graph.facts.masses)
+    loops = int(np.count_nonzero(graph.facts.loops))
+    sizes = np.bincount(labels).astype(np.int64)
+    sizes[0] += n - graph.n
+    pairs = int(np.sum(sizes * sizes))
+    wrong = pairs - n - entries + graph.entries - entries
+    return {
+        "modularity": inside / total - float(np.sum((masses / total) ** 2)),
+        "performance": 1.0 - (wrong + n - loops) / (n * n),
+        "off_diagonal_performance": 1.0 - wrong / (n * (n - 1)) if n > 1 else 1.0,
+    }
+
+
+def measures_block(block: RowBlock, state: Any, labels: Any) -> tuple[None, tuple[Any, ...]]:
+    """The weight inside clusters, and how many entries that is."""
+    rows = np.repeat(labels[block.first : block.first + len(block.masses)], np.diff(block.indptr))
+    same = rows == labels[block.indices]
+    count = int(np.count_nonzero(same))
+    weight = count * float(block.weights[0]) if len(block.weights) == 1 else float(np.sum(block.weights[same]))
+    return None, (((weight + float(np.sum(block.loops)), count),),)

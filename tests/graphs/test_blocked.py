@@ -1,0 +1,224 @@
+"""Graphs in blocks of rows: the same labels from memory, from files and in threads, and near those of graphs in memory."""
+
+import gzip
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import normalized_mutual_info_score
+
+import cvxnmf
+from cvxnmf import cli
+from cvxnmf.chunked.graphs import blocks
+from cvxnmf.chunked.graphs.build import graph_of_matrix
+from cvxnmf.chunked.graphs.shelf import DiskShelf, MemoryShelf
+from cvxnmf.graphs.blocked.description import describe_blocks
+from cvxnmf.graphs.blocked.search import find_clusters
+from cvxnmf.graphs.quality import modularity
+
+ENOUGH = "32 GB"
+
+
+def planted(n=3000, k=6, degree=14, mix=0.25, seed=0):
+    """Edges of a planted graph, each once and in any order, and the groups."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, k, n)
+    order, starts = np.argsort(groups), np.append(0, np.cumsum(np.bincount(groups)))
+    tails, heads = rng.integers(0, n, (2, n * degree // 2))
+    inside = rng.random(len(tails)) > mix
+    first, stop = starts[groups[tails[inside]]], starts[groups[tails[inside]] + 1]
+    heads[inside] = order[(first + rng.random(len(first)) * (stop - first)).astype(int)]
+    pairs = np.unique(np.sort(np.column_stack([tails, heads])[tails != heads], axis=1), axis=0)
+    return rng.permutation(pairs), groups
+
+
+def matrix_of(pairs, n, weights=None):
+    values = np.ones(len(pairs)) if weights is None else weights
+    A = sp.coo_array((values, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    return sp.csr_array(A + A.T)
+
+
+PAIRS, GROUPS = planted()
+N = len(GROUPS)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """The labels of the graph in memory, worked on in blocks."""
+    return cvxnmf.partition(matrix_of(PAIRS, N), memory_limit=ENOUGH)
+
+
+def written(folder, kind):
+    """The edges in files of one kind, as partition takes them."""
+    frame = pd.DataFrame(PAIRS, columns=["source", "target"])
+    path = folder / f"edges.{kind}"
+    if kind == "npy":
+        np.save(path, PAIRS.astype(np.int32))
+    elif kind == "csv.gz":
+        frame.to_csv(path, index=False)
+    elif kind == "folder":
+        path.mkdir()
+        for number, part in enumerate(np.array_split(PAIRS, 3)):
+            np.savetxt(path / f"part-{number}.txt", part, fmt="%d")
+    elif kind == "list":
+        path = [folder / "a.tsv", folder / "b.tsv"]
+        for name, part in zip(path, np.array_split(PAIRS, 2), strict=True):
+            np.savetxt(name, part[:, ::-1], fmt="%d", delimiter="\t", comments="")
+    else:
+        frame.assign(note="x").to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "npy", "folder", "list"])
+def test_files_have_the_labels_of_memory(kind, tmp_path, expected):
+    found = cvxnmf.partition(written(tmp_path, kind), memory_limit=ENOUGH)
+    assert np.array_equal(list(found.nodes), np.unique(PAIRS))
+    assert np.array_equal(found.labels, expected.labels[np.unique(PAIRS)])
+    assert found.modularity == pytest.approx(expected.modularity, abs=1e-12)
+
+
+def test_arrays_and_frames_have_the_labels_of_memory(expected):
+    frame = pd.DataFrame(PAIRS, columns=["source", "target"])
+    for graph in (PAIRS, frame):
+        found = cvxnmf.partition(graph, memory_limit=ENOUGH)
+        assert np.array_equal(found.labels, expected.labels[list(found.nodes)])
+
+
+def test_names_have_the_same_labels_whatever_the_pieces(tmp_path):
+    frame = pd.DataFrame([[f"n {a}", f"n {b}"] for a, b in PAIRS], columns=["source", "target"])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.sample(frac=1.0, random_state=0).to_csv(tmp_path / "b.csv", index=False)
+    found = [cvxnmf.partition(graph, memory_limit=ENOUGH) for graph in (frame, tmp_path / "a.csv", tmp_path / "b.csv")]
+    assert found[0].nodes[0] == found[1].nodes[0] == frame["source"][0]
+    assert list(found[1].nodes)[7] == found[1].nodes[7]
+    assert found[0].to_dict() == found[1].to_dict() == found[2].to_dict()
+    assert found[0].n_clusters == 6
+
+
+def test_clusters_are_as_good_as_in_memory(expected):
+    A = matrix_of(PAIRS, N)
+    usual = cvxnmf.partition(A)
+    assert expected.n_clusters == usual.n_clusters == 6
+    assert normalized_mutual_info_score(GROUPS, expected.labels) > normalized_mutual_info_score(GROUPS, usual.labels) - 0.01
+    assert expected.modularity == pytest.approx(modularity(A, expected.labels), abs=1e-12)
+    assert expected.performance == pytest.approx(cvxnmf.performance(A, expected.labels), abs=1e-12)
+    assert expected.off_diagonal_performance == pytest.approx(cvxnmf.performance(A, expected.labels, diagonal=False), abs=1e-12)
+
+
+@pytest.mark.parametrize(("threads", "shelf"), [(1, MemoryShelf), (2, DiskShelf)])
+def test_many_blocks_have_the_same_labels_in_any_threads_and_places(threads, shelf):
+    pairs, groups = planted(20_000, 8, 16)
+    found = []
+    for count, kept in ((2, MemoryShelf), (threads, shelf)):
+        graph = graph_of_matrix(matrix_of(pairs, len(groups)), kept(), count)
+        assert len(graph.rows.bounds) > blocks.COLOURS
+        found.append(find_clusters(describe_blocks(graph, True), lambda stage, share: None).labels)
+    assert np.array_equal(*found)
+    assert normalized_mutual_info_score(groups, found[0]) > 0.98
+
+
+def test_weights_of_files_and_of_memory(tmp_path):
+    weights = np.random.default_rng(1).integers(1, 9, len(PAIRS)) / 4
+    pd.DataFrame({"source": PAIRS[:, 0], "target": PAIRS[:, 1], "weight": weights}).to_csv(tmp_path / "w.csv", index=False)
+    A = matrix_of(PAIRS, N, weights)
+    found = [cvxnmf.partition(graph, memory_limit=ENOUGH) for graph in (tmp_path / "w.csv", A)]
+    assert np.array_equal(found[0].labels, found[1].labels[list(found[0].nodes)])
+    assert found[1].modularity == pytest.approx(modularity(A, found[1].labels), abs=1e-12)
+    assert normalized_mutual_info_score(GROUPS, found[1].labels) > 0.9
+
+
+def test_objectives_and_numbers_of_clusters():
+    A = matrix_of(PAIRS, N)
+    modular = cvxnmf.partition(A, objective="modularity", memory_limit=ENOUGH)
+    assert modular.modularity > cvxnmf.partition(A, objective="modularity").modularity - 0.01
+    assert cvxnmf.partition(A, 4, memory_limit=ENOUGH).n_clusters == 4
+    with pytest.raises(ValueError, match="fewer than the 500 asked for"):
+        cvxnmf.partition(A, 500, memory_limit=ENOUGH)
+
+
+def test_nodes_without_edges_loops_and_repeated_edges(tmp_path, expected):
+    A = sp.block_diag([matrix_of(PAIRS, N), sp.csr_array((2, 2))], format="csr")
+    assert np.array_equal(cvxnmf.partition(A, memory_limit=ENOUGH).labels[:N], expected.labels)
+    twice = np.concatenate([PAIRS, PAIRS[:50, ::-1], PAIRS[:9]])
+    np.save(tmp_path / "e.npy", twice)
+    found = cvxnmf.partition(tmp_path / "e.npy", memory_limit=ENOUGH)
+    assert np.array_equal(found.labels, expected.labels[list(found.nodes)])
+    looped = cvxnmf.partition(np.concatenate([PAIRS, [[0, 0]]]), memory_limit=ENOUGH)
+    assert looped.A.nnz == 2 * len(PAIRS) + 1
+
+
+def test_what_a_graph_in_blocks_does_not_have(expected):
+    assert "6 clusters" in repr(expected)
+    with pytest.raises(ValueError, match="the graph must fit in memory"):
+        _ = expected.memberships
+    with pytest.raises(ValueError, match="Graphs in blocks .* have labels only"):
+        cvxnmf.partition(PAIRS, memory_limit=ENOUGH, prove=True)
+    with pytest.raises(ValueError, match=r"memory limit of 1 MB is too little .* give at least [\d,]+ MB"):
+        cvxnmf.partition(PAIRS, memory_limit="1 MB")
+
+
+BROKEN = [
+    ("a,b\n", "1,2\n3,4\n5\n", r"line 4: 2 cells are expected"),
+    ("source,target,weight\n", "1,2,1\n2,3,-1\n", r"line 3: the weight is -1; weights are finite and at least 0"),
+    ("source,target,weight\n", "1,2,1\n2,3,x\n", r"line 3: expected a weight, found 'x'"),
+    ("", "1 2\n" * 20_000 + "2 ann\n", r"line 20,001: the name 'ann' is no whole number, as all names before are"),
+    ("", 'a,b\nb,"c\n', r"line 2: 2 cells are expected as on the lines before, and matching quotation marks"),
+    ("", "a,b\nb,\n", r"line 2: a name is empty"),
+    ("# nothing\n", "", r"has no edges"),
+]
+
+
+@pytest.mark.parametrize(("head", "lines", "sentence"), BROKEN)
+def test_broken_text_is_named_by_its_line(head, lines, sentence, tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text(head + lines)
+    with pytest.raises(ValueError, match=sentence):
+        cvxnmf.partition(path, memory_limit=ENOUGH)
+
+
+def test_broken_files_are_named(tmp_path):
+    whole, short, packed, other = (tmp_path / name for name in ("whole.npy", "short.npy", "short.csv.gz", "text.csv"))
+    np.save(whole, PAIRS)
+    short.write_bytes(whole.read_bytes()[:-40])
+    packed.write_bytes(gzip.compress(b"1,2\n" * 100_000)[:-30])
+    other.write_text("ann,bob\n")
+    for graph, sentence in [
+        (short, r"short\.npy cannot be read as an \.npy file"),
+        (packed, r"short\.csv\.gz is damaged or incomplete"),
+        ([whole, other], r"text\.csv, line 1: names of nodes are text here and numbers before"),
+        (tmp_path / "none.csv", "does not exist"),
+        (np.column_stack([PAIRS, PAIRS]), "."),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            cvxnmf.partition(graph, memory_limit=ENOUGH)
+
+
+def test_temporary_files_go_with_the_result(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    found = cvxnmf.partition(PAIRS, memory_limit=ENOUGH)
+    assert sum(len(files) for _, _, files in os.walk(tmp_path)) == 0
+    del found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_as_people_write_them(tmp_path):
+    path = tmp_path / "e.txt"
+    path.write_bytes(b'\xef\xbb\xbf# comment\r\n"a b"\tb\r\nb\t c \r\n\r\nc\t"a b"\r\nd\te\r\ne\tf\r\nf\td')
+    found = cvxnmf.partition(path, memory_limit=ENOUGH)
+    assert list(found.nodes) == ["a b", "b", "c", "d", "e", "f"]
+    assert found.A.nnz == 12
+
+
+def test_the_command_line(tmp_path, capsys, expected):
+    path, out = written(tmp_path, "csv"), tmp_path / "labels.csv"
+    assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--output", str(out), "--quiet"]) == 0
+    assert f"edges.csv: {len(np.unique(PAIRS)):,} nodes, {len(PAIRS):,} edges, 6 clusters" in capsys.readouterr().out
+    table = pd.read_csv(out)
+    assert np.array_equal(table["cluster"], expected.labels[table["node"]])
+    assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--json", "--quiet"]) == 0
+    assert '"n_clusters": 6' in capsys.readouterr().out
+    assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--prove"]) == 1
+    assert "--prove needs the graph in memory" in capsys.readouterr().err
