@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
+from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros, shared_csr
 from cvxnmf.linalg.symmetry import ROUNDING, asymmetry, most_asymmetric, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
@@ -207,18 +207,22 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
 
 
 def adjacency_matrix(graph: Any, signed: bool = False) -> Any:
-    """Return an array-like or sparse adjacency matrix as a new CSR array of float64 without zeros; entries may be `signed`."""
+    """Return an array-like or sparse adjacency matrix as a CSR array of float64 without zeros; entries may be `signed`.
+
+    It is a new one unless the matrix is large and in order: then memory is shared, and must not be changed.
+    """
     raw = _numbers(graph, "The graph")
     if raw.shape[0] != raw.shape[1]:
         refuse(f"The adjacency matrix must be square, not {raw.shape[0]} by {raw.shape[1]}.")
-    matrix = csr_without_zeros(raw)
+    matrix = shared_csr(raw)
+    lowest, highest = (matrix.data.min(), matrix.data.max()) if matrix.nnz else (0.0, 0.0)
+    if np.isfinite(lowest) and np.isfinite(highest) and (signed or lowest >= 0):
+        return matrix
     bad = np.flatnonzero(~np.isfinite(matrix.data) | ((matrix.data < 0) & (not signed)))
-    if len(bad):
-        coordinates = matrix.tocoo()
-        i, j, value = coordinates.row[bad[0]], coordinates.col[bad[0]], matrix.data[bad[0]]
-        found = f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
-        refuse(f"{found} at row {i}, column {j}; only finite weights{'' if signed else ' of at least 0'} are allowed.")
-    return matrix
+    coordinates = matrix.tocoo()
+    i, j, value = coordinates.row[bad[0]], coordinates.col[bad[0]], matrix.data[bad[0]]
+    found = f"Negative values in data: the adjacency matrix is {value:g}" if value < 0 else f"The adjacency matrix is {value}"
+    return refuse(f"{found} at row {i}, column {j}; only finite weights{'' if signed else ' of at least 0'} are allowed.")
 
 
 def clusters(n_clusters: object, n: int) -> int:

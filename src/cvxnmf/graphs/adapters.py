@@ -210,10 +210,13 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
 def _from_matrix(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     A = validation.adjacency_matrix(graph, signed)
     if weight is None:
-        A.data[:] = 1.0
+        A = sp.csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
     nodes = tuple(range(A.shape[0]))
-    if asymmetry(A) > rounding_asymmetry(A):
+    difference = asymmetry(A)
+    if difference > rounding_asymmetry(A):
         return _undirected(nodes, A)
+    if difference == 0.0:
+        return NamedGraph(nodes, A)
     return NamedGraph(nodes, validation.symmetrise(A, "the adjacency matrix", dtype=getattr(graph, "dtype", float)))
 
 

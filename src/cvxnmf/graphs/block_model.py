@@ -84,7 +84,8 @@ class PlantedPartition:
 
     def __init__(self, A: sp.csr_array, dispersion: float, even: bool = False) -> None:
         self.A, self.dispersion = A, max(dispersion, TINY)
-        self.degrees: FloatArray = np.asarray(A.sum(axis=1)).ravel()
+        once = A.data.strides == (0,)
+        self.degrees: FloatArray = np.diff(A.indptr) * A.data[0] if once else np.asarray(A.sum(axis=1)).ravel()
         self.total = float(self.degrees.sum())
         if even:
             self.degrees = np.full(A.shape[0], self.total / A.shape[0])

@@ -24,6 +24,7 @@ from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
 from cvxnmf.graphs.refinement import refine_labels
 from cvxnmf.graphs.score import Score
 from cvxnmf.graphs.seeds import quick_seed
+from cvxnmf.linalg.arrays import with_stored_values
 
 #: Stored entries beyond which a graph of many nodes is large, and any graph.
 LARGE, LARGE_AND_DENSE = 400_000, 4_000_000
@@ -147,9 +148,9 @@ def direction_clusters(graph: DescribedGraph, k: int | None = None) -> Labels | 
 
     With k there are k clusters; None if nothing stands above the noise.
     """
-    s = degree_metric(graph.model.degrees)
-    edge = floored_noise_level(graph.A, s).edge
-    values, positions = leading_positions(graph.A, s, edge, k, MOST_DIRECTIONS if k is None else k + 1)
+    s, A = degree_metric(graph.model.degrees), with_stored_values(graph.A)
+    edge = floored_noise_level(A, s).edge
+    values, positions = leading_positions(A, s, edge, k, MOST_DIRECTIONS if k is None else k + 1)
     count = k or 1 + int(np.count_nonzero(values > edge))
     return refine_labels(graph, quick_seed(positions, count), count, lambda share: False).labels if count > 1 else None
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
 from cvxnmf.graphs.block_model import Clusters, RateModel
 from cvxnmf.graphs.candidates import FEW, affordable, best_candidates, direction_clusters, is_large
-from cvxnmf.graphs.components import separate_parts
+from cvxnmf.graphs.components import separate_parts, subgraph
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
 from cvxnmf.graphs.given_number import divisions
@@ -47,7 +47,8 @@ class Division(NamedTuple):
 def in_any_order(A: sp.csr_array, find: Callable[..., Division], start: Labels | None = None) -> Division:
     """What is found on a graph whose nodes are put into an order that does not depend on their numbers, in their first order."""
     order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
-    found = find(in_order(A, order)) if start is None else find(in_order(A, order), start=start[order])
+    ordered = in_order(A, order, lean=True)
+    found = find(ordered) if start is None else find(ordered, start=start[order])
     labels = np.empty(len(order), dtype=np.int64)
     labels[order] = found.labels
     return found._replace(labels=labels, memberships=partial(_in_first_order, found.memberships, order))
@@ -68,11 +69,11 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None,
     """
     above_noise = above_noise or partial(directions_above_noise, A)
     kept = np.flatnonzero(np.diff(A.indptr))
-    part = _subgraph(A, kept)
+    part = subgraph(A, kept)
     with single_thread():
         parts = separate_parts(part)
         core = np.flatnonzero(parts >= 0)
-        described = describe_graph(_subgraph(part, core))
+        described = describe_graph(subgraph(part, core))
         graph, found = best_candidates(
             described, renumber(parts[core]), None if start is None else alone_where_new(start[kept[core]])
         )
@@ -97,7 +98,7 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
         return Division(np.zeros(A.shape[0], dtype=np.int64), partial(np.ones, (A.shape[0], 1)))
     kept = np.flatnonzero(np.diff(A.indptr))
     with single_thread():
-        described = describe_graph(_subgraph(A, kept))
+        described = describe_graph(subgraph(A, kept))
         graph, found = best_candidates(
             described, np.zeros(len(kept), dtype=np.int64), None if start is None else alone_where_new(start[kept])
         )
@@ -197,11 +198,3 @@ def _columns(memberships: Callable[[], FloatArray], rank: Labels) -> FloatArray:
 def _by_size(labels: Labels) -> Labels:
     """Clusters by decreasing size."""
     return np.argsort(-np.bincount(labels), kind="stable").astype(np.int64)
-
-
-def _subgraph(A: sp.csr_array, nodes: Labels) -> sp.csr_array:
-    if len(nodes) == A.shape[0]:
-        return A
-    B = sp.csr_array(A[nodes][:, nodes])
-    B.sort_indices()
-    return B

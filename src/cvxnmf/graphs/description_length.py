@@ -25,7 +25,7 @@ from cvxnmf.graphs.merges import join
 from cvxnmf.graphs.moves import Effort, Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
 from cvxnmf.graphs.multilevel import Ascent
 from cvxnmf.graphs.score import EXACT, Score, once_at_most
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, equal_values
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.results.hierarchy import Code
 
@@ -185,7 +185,7 @@ class DescribedGraph:
         return 1.0 + TIED * max(excess, 0.0) * max(degree - 1.0, 0.0)
 
     def _entries_inside(self, labels: Labels) -> int:
-        return int(np.count_nonzero(labels[self.model.rows] == labels[self.A.indices]))
+        return int(_count_inside(self.A.indptr, self.A.indices, labels))
 
     def weight_dispersion(self, labels: Labels) -> float:
         """``sum (A - M)_ij^2 / sum M_ij`` with the model M of a rate for each cluster; 1 for graphs whose edges are alike."""
@@ -227,9 +227,13 @@ def _with_expected_diagonal(A: sp.csr_array) -> sp.csr_array:
 
 def describe_graph(A: sp.csr_array) -> DescribedGraph:
     """A graph without empty rows under the code: edges that are all alike as they are, other weights as their square roots."""
-    off = A.data[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) != A.indices]
-    simple = len(off) > 0 and float(off.min()) == float(off.max())
-    view = sp.csr_array((A.data / off[0] if simple else np.sqrt(A.data), A.indices, A.indptr), shape=A.shape)
+    if A.data.strides == (0,):  # a large graph whose edges are known to be alike
+        simple, values = True, equal_values(1.0, A.nnz)
+    else:
+        off = A.data[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) != A.indices]
+        simple = len(off) > 0 and float(off.min()) == float(off.max())
+        values = A.data / off[0] if simple else np.sqrt(A.data)
+    view = sp.csr_array((values, A.indices, A.indptr), shape=A.shape)
     graph = DescribedGraph(view if simple else _with_expected_diagonal(view), simple, 1.0)
     one = np.zeros(A.shape[0], dtype=np.int64)
     return graph if simple else graph.with_dispersion(graph.weight_dispersion(one))
@@ -265,6 +269,16 @@ def _length(sums: Any, logs: Any, total: float, dispersion: float, log_edges: fl
 def _entropy(x: float, y: float) -> float:
     """``x log(x / y)``, 0 where either is not positive."""
     return float(x * np.log(x / y)) if x > 0.0 and y > 0.0 else 0.0
+
+
+@compile_with(**EXACT)
+def _count_inside(indptr: Any, indices: Any, labels: Any) -> int:
+    """How many stored entries join nodes of one cluster."""
+    count = 0
+    for i in range(len(labels)):
+        for p in range(indptr[i], indptr[i + 1]):
+            count += labels[indices[p]] == labels[i]
+    return count
 
 
 @compile_with(**EXACT)

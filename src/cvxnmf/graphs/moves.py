@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.graphs.score import EXACT, Score, gain
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, is_uniform
 from cvxnmf.linalg.compiled import compile_with
 
 Labels = NDArray[np.int64]
@@ -71,16 +71,26 @@ class Near(NamedTuple):
 def level_of(A: Any, masses: FloatArray) -> Level:
     """A symmetric sparse matrix whose nodes have these masses as a level; rows in the order of their columns."""
     A = sp.csr_array(A)
-    loops = A.diagonal().astype(np.float64)
+    lean = A.data.strides == (0,)
+    loops = (A.data[0] * _has_loop(A.indptr, A.indices) if lean else A.diagonal()).astype(np.float64)
     if loops.any():
         coordinates = A.tocoo()
         off = coordinates.row != coordinates.col
         A = sp.csr_array((coordinates.data[off], (coordinates.row[off], coordinates.col[off])), shape=A.shape)
     A.sort_indices()
-    alike = len(A.data) > 1 and float(A.data.min()) == float(A.data.max())
-    weights = (A.data[:1] if alike else A.data).astype(np.float64)
+    weights = np.array(A.data[:1] if len(A.data) > 1 and is_uniform(A) else A.data, dtype=np.float64)
     facts = (np.ascontiguousarray(masses, dtype=np.float64), loops, np.ones(len(masses), dtype=np.int64))
     return Level(A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), weights, *facts)
+
+
+@compile_with(nogil=True)
+def _has_loop(indptr: Any, indices: Any) -> Any:
+    """Of each node whether it is joined to itself."""
+    found = np.zeros(len(indptr) - 1, np.bool_)
+    for i in range(len(found)):
+        for p in range(indptr[i], indptr[i + 1]):
+            found[i] |= indices[p] == i
+    return found
 
 
 def log_factorials(n: int) -> FloatArray:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from cvxnmf.linalg.row_chunks import cached_rows
 
 FloatArray = NDArray[np.float64]
+#: Stored entries from which a sparse matrix is large: what comes in is shared instead of copied, equal values are held once.
+LARGE_SPARSE = 1_000_000
 
 
 def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
@@ -26,6 +28,28 @@ def csr_without_zeros(A: Any) -> Any:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return with_short_indices(matrix)
+
+
+def shared_csr(A: Any) -> Any:
+    """The same, but a large CSR array that is in order shares its memory with what is returned, which must not be changed."""
+    if not (sp.issparse(A) and A.format == "csr" and A.nnz >= LARGE_SPARSE and A.has_canonical_format and A.data.all()):
+        return csr_without_zeros(A)
+    return with_short_indices(sp.csr_array((A.data.astype(np.float64, copy=False), A.indices, A.indptr), shape=A.shape))
+
+
+def is_uniform(A: Any) -> bool:
+    """Whether the entries that a sparse matrix stores are all alike; held once, they are known to be."""
+    return bool(len(A.data)) and (A.data.strides == (0,) or float(A.data.min()) == float(A.data.max()))
+
+
+def equal_values(value: float, count: int) -> FloatArray:
+    """So many equal values, held once; they cannot be written to."""
+    return np.broadcast_to(np.float64(value), (count,))
+
+
+def with_stored_values(A: Any) -> Any:
+    """A in compressed rows, with every value stored, as products want it."""
+    return sp.csr_array((np.ascontiguousarray(A.data), A.indices, A.indptr), shape=A.shape)
 
 
 def with_short_indices(A: Any) -> Any:

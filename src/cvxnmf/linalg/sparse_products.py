@@ -55,8 +55,8 @@ def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: i
 def csr_times(A: Any, X: FloatArray) -> FloatArray:
     """``A X`` for A in compressed rows, on several threads where that pays."""
     X = np.ascontiguousarray(X, dtype=np.float64)
-    result = np.empty((A.shape[0], X.shape[1]))
-    over_rows(A, lambda first, last: _product(A.indptr, A.indices, A.data, X, result, first, last))
+    result, data = np.empty((A.shape[0], X.shape[1])), np.ascontiguousarray(A.data)  # equal values may be held once
+    over_rows(A, lambda first, last: _product(A.indptr, A.indices, data, X, result, first, last))
     return result
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.linalg.arrays import FloatArray, with_short_indices
+from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray, with_short_indices
+from cvxnmf.linalg.compiled import compile_with
 
 #: Differences of mirrored entries up to this share of the largest entry are rounding, perhaps of work in single precision.
 ROUNDING = 1e-6
@@ -21,9 +22,37 @@ def asymmetry(A: Any) -> float:
     Mirrored entries that are both missing (NaN) or the same infinity do not differ.
     """
     if sp.issparse(A):
-        return float(abs(A - A.T).max())
+        largest = -1.0
+        if A.nnz >= LARGE_SPARSE and A.format == "csr" and A.has_canonical_format:
+            largest = float(_mirrored_difference(A.indptr, A.indices, A.data))
+        return largest if largest >= 0.0 else float(abs(A - A.T).max())
     with np.errstate(invalid="ignore"):
         return float(np.nanmax(np.abs(A - A.T), initial=0.0))
+
+
+@compile_with(nogil=True)
+def _mirrored_difference(indptr: Any, indices: Any, data: Any) -> float:
+    """Largest difference of mirrored entries, columns of a row rising, without a transposed copy; -1 if an entry has no mirror.
+
+    Entries above the diagonal, row by row, meet those below it row by row as well, each row from its left end.
+    """
+    place, largest = indptr[:-1].copy(), 0.0
+    for i in range(len(place)):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j > i:
+                q = place[j]
+                if q == indptr[j + 1] or indices[q] != i:
+                    return -1.0
+                difference = abs(data[p] - data[q])
+                if not np.isfinite(difference):  # missing or infinite entries are others' business
+                    return -1.0
+                largest = max(largest, difference)
+                place[j] += 1
+    for i in range(len(place)):
+        if place[i] < indptr[i + 1] and indices[place[i]] < i:
+            return -1.0
+    return largest
 
 
 def rounding_asymmetry(A: Any) -> float:
