@@ -11,6 +11,8 @@ from builders import planted_graph
 from cvxnmf.graphs.candidates import best_candidates, is_large, merged_nodes
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.moves import level_of
+from cvxnmf.graphs.order import in_order
+from cvxnmf.linalg.arrays import equal_values
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +64,24 @@ def test_edges_that_are_alike_need_no_weights(planted):
     weighted = graph.A.copy()
     weighted.data[0] = 2.0
     assert len(level_of(weighted, graph.model.degrees).weights) == graph.A.nnz
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_a_value_that_is_held_once_stands_for_all(planted, loops):
+    graph, truth = planted
+    stored = 3.0 * sp.csr_array(graph.A + sp.diags_array(1.0 * loops * (truth == 0)))
+    stored.sort_indices()
+    lean = sp.csr_array((equal_values(3.0, stored.nnz), stored.indices, stored.indptr), shape=stored.shape)
+    every, once = describe_graph(stored), describe_graph(lean)
+    for ours, theirs in zip(every.level, once.level, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    baseline = np.zeros(len(truth), dtype=np.int64)
+    first, second = (best_candidates(kind, baseline, quick=True)[1][0] for kind in (every, once))
+    np.testing.assert_array_equal(first.labels, second.labels)
+    assert first.length == second.length
+    k = second.n_clusters
+    assert once.model.inside(truth, 6).edges == pytest.approx(every.model.inside(truth, 6).edges)
+    q = [kind.model.with_posterior(second.labels, k, second.rates).memberships for kind in (every, once)]
+    np.testing.assert_array_equal(*q)
+    order = np.argsort(truth, kind="stable")
+    np.testing.assert_array_equal(in_order(lean, order).toarray(), stored.toarray()[np.ix_(order, order)])

@@ -4,8 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
-from cvxnmf.graphs.components import separate_parts
+from cvxnmf.graphs.components import separate_parts, subgraph
 
 
 def csr(graph):
@@ -32,3 +33,15 @@ def test_more_trees_than_noise_leaves_are_parts():
 def test_components_with_cycles_are_parts():
     both = nx.disjoint_union(nx.gnp_random_graph(2000, 0.0015, seed=1), nx.complete_graph(4))
     assert len(set(separate_parts(csr(both)).tolist()) - {-1}) == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_components_are_those_of_scipy_and_are_cut_out(seed):
+    A = csr(nx.gnp_random_graph(300, 0.004, seed=seed))
+    count, components = connected_components(A, directed=False)
+    assert count > 10
+    parts = separate_parts(A)
+    np.testing.assert_array_equal(parts[parts >= 0], components[parts >= 0])
+    nodes = np.flatnonzero(components % 3 == 1)
+    cut = subgraph(A, nodes)
+    np.testing.assert_array_equal(cut.toarray(), A[nodes][:, nodes].toarray())

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.graphs.moves import Labels
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, is_held_once
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.sparse_products import csr_times, over_rows
 
@@ -84,8 +84,8 @@ class PlantedPartition:
 
     def __init__(self, A: sp.csr_array, dispersion: float, even: bool = False) -> None:
         self.A, self.dispersion = A, max(dispersion, TINY)
-        once = A.data.strides == (0,)
-        self.degrees: FloatArray = np.diff(A.indptr) * A.data[0] if once else np.asarray(A.sum(axis=1)).ravel()
+        uniform = is_held_once(A)
+        self.degrees: FloatArray = np.diff(A.indptr) * A.data[0] if uniform else np.asarray(A.sum(axis=1)).ravel()
         self.total = float(self.degrees.sum())
         if even:
             self.degrees = np.full(A.shape[0], self.total / A.shape[0])

@@ -50,11 +50,12 @@ THOROUGH, BRIEF = Search((1.0, 1.5, 2.5, 4.0), 100, 4, 6, 12), Search((1.0, 4.0)
 CONTINUED = Search((), 1, 1, 2, 0)
 #: On large graphs: the resolution of first clusters; ascents from single nodes, of clusters as they are, with their parts.
 FIRST_RESOLUTION = 4.0
-FROM_NODES, AS_THEY_ARE, WITH_PARTS = Effort(4, largest=50_000), Effort(3, divide=False), Effort(2)
+FROM_NODES = Effort(4, largest=50_000)
+AS_THEY_ARE, WITH_PARTS = Effort(3, divide=False, by_mass=False), Effort(2, by_mass=False)
 #: Where moves find at most so many clusters on a large graph, its directions are looked at: there are few, so that costs little.
 FEW = 24
-#: Times that rates are measured anew on large graphs.
-LARGE_POLISHES = 3
+#: Times that rates are measured anew on large graphs, unless the description became shorter by less than this share.
+LARGE_POLISHES, SETTLED = 3, 1e-4
 #: Entries times clusters up to which mean field is affordable.
 MEAN_FIELD_WORK = 40_000_000
 #: Clusters of the best candidate that are merged step by step.
@@ -156,12 +157,19 @@ def direction_clusters(graph: DescribedGraph, k: int | None = None) -> Labels | 
 
 
 def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
-    """The start improved by one ascent, and by moves at the rates, dispersion and degrees that are measured after it."""
+    """The start improved by one ascent, and by moves at the rates, dispersion and degrees that are measured after it.
+
+    Meanwhile the nodes of a cluster stand side by side in memory, where most of their neighbours are then near.
+    """
     start, rates = common_parts(start, baseline), RateModel.PER_CLUSTER
-    found = shorten(graph, start, rates, 1, WITH_PARTS)
-    graph = _measured(graph, found.labels)
-    found = shorten(graph, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE)
-    return graph, sorted([graph.candidate(baseline), graph.candidate(found.labels)], key=lambda candidate: candidate.length)
+    order = np.argsort(start, kind="stable")
+    near = graph.in_order(order)
+    found = shorten(near, start[order], rates, 1, WITH_PARTS)
+    near = _measured(near, found.labels)
+    found = shorten(near, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE, SETTLED)
+    labels, graph = np.empty_like(start), graph.with_code(near.code)
+    labels[order] = found.labels
+    return graph, sorted([graph.candidate(baseline), graph.candidate(labels)], key=lambda candidate: candidate.length)
 
 
 def _first_partitions(graph: DescribedGraph) -> list[Labels]:
@@ -244,8 +252,9 @@ def shorten(
     rates: RateModel,
     times: int,
     effort: Effort = Effort(),  # noqa: B008  # immutable
+    settled: float = 0.0,
 ) -> Candidate:
-    """The candidate that moves at ever new rates lead to, as long as the description becomes shorter."""
+    """The candidate that moves at ever new rates lead to, as long as the description becomes shorter by this share."""
     best = graph.candidate(labels, rates)
     for _ in range(times):
         score = graph.score(best.labels, rates)
@@ -254,5 +263,7 @@ def shorten(
         better = graph.candidate(graph.ascent(score, effort)(best.labels), rates)
         if better.length > best.length - 1e-6:
             break
-        best = better
+        gained, best = best.length - better.length, better
+        if gained <= settled * abs(best.length):
+            break
     return best

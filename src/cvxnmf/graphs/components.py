@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.graphs.moves import Labels, renumber
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, is_held_once
 from cvxnmf.linalg.compiled import compile_with
 
 #: Nodes beside the giant component are noise up to this multiple of the number expected, and so many standard deviations more.
@@ -65,7 +65,7 @@ def subgraph(A: sp.csr_array, nodes: Labels) -> sp.csr_array:
     kept[nodes] = True
     numbers, entries = np.cumsum(kept, dtype=A.indices.dtype) - A.indices.dtype.type(1), np.repeat(kept, np.diff(A.indptr))
     indptr = np.append(A.indptr[:1], np.cumsum(np.diff(A.indptr)[nodes], dtype=A.indptr.dtype))
-    data = A.data[: indptr[-1]] if A.data.strides == (0,) else A.data[entries]
+    data = A.data[: indptr[-1]] if is_held_once(A) else A.data[entries]
     return sp.csr_array((data, numbers[A.indices[entries]], indptr), shape=(len(nodes), len(nodes)))
 
 

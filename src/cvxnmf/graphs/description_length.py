@@ -24,8 +24,9 @@ from cvxnmf.graphs.block_model import PlantedPartition, RateModel
 from cvxnmf.graphs.merges import join
 from cvxnmf.graphs.moves import Effort, Labels, Level, Sums, cluster_sums, level_of, log_factorials, renumber
 from cvxnmf.graphs.multilevel import Ascent
+from cvxnmf.graphs.order import in_order
 from cvxnmf.graphs.score import EXACT, Score, once_at_most
-from cvxnmf.linalg.arrays import FloatArray, equal_values
+from cvxnmf.linalg.arrays import FloatArray, equal_values, is_held_once
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.results.hierarchy import Code
 
@@ -65,6 +66,7 @@ class DescribedGraph:
     def __init__(self, A: sp.csr_array, simple: bool, dispersion: float, even: bool = False) -> None:
         self.A, self.simple, self.dispersion, self.even = A, simple, dispersion, even
         self.model = PlantedPartition(A, dispersion, even)
+        self._known_sums: tuple[Labels, Sums] | None = None
 
     @cached_property
     def level(self) -> Level:
@@ -94,7 +96,13 @@ class DescribedGraph:
     def with_dispersion(self, dispersion: float) -> DescribedGraph:
         """The same graph under another dispersion."""
         other = DescribedGraph(self.A, self.simple, dispersion, self.even)
-        vars(other).update({name: getattr(self, name) for name in ("level", "logs")})
+        vars(other).update({name: getattr(self, name) for name in ("level", "logs", "_known_sums")})
+        return other
+
+    def in_order(self, order: Labels) -> DescribedGraph:
+        """The same graph with its nodes in another order."""
+        other = DescribedGraph(in_order(self.A, order, lean=True), self.simple, self.dispersion, self.even)
+        vars(other).update(logs=self.logs)
         return other
 
     def with_fitting_degrees(self, labels: Labels) -> DescribedGraph:
@@ -123,8 +131,11 @@ class DescribedGraph:
         return spread - float(known)
 
     def sums(self, labels: Labels) -> Sums:
-        """What lies inside the clusters 0, 1, ... of these labels."""
-        return np.asarray(cluster_sums(self.level, np.ascontiguousarray(labels, dtype=np.int64), int(labels.max()) + 1))
+        """What lies inside the clusters 0, 1, ... of these labels; the last answer is kept, as it is often asked for again."""
+        if self._known_sums is None or not np.array_equal(self._known_sums[0], labels):
+            labels = np.ascontiguousarray(labels, dtype=np.int64)
+            self._known_sums = labels, np.asarray(cluster_sums(self.level, labels, int(labels.max()) + 1))
+        return self._known_sums[1]
 
     def candidate(self, labels: Any, rates: RateModel | None = None) -> Candidate:
         """Labels with their description length, under the model of the two that makes it shorter."""
@@ -227,7 +238,7 @@ def _with_expected_diagonal(A: sp.csr_array) -> sp.csr_array:
 
 def describe_graph(A: sp.csr_array) -> DescribedGraph:
     """A graph without empty rows under the code: edges that are all alike as they are, other weights as their square roots."""
-    if A.data.strides == (0,):  # a large graph whose edges are known to be alike
+    if is_held_once(A):
         simple, values = True, equal_values(1.0, A.nnz)
     else:
         off = A.data[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) != A.indices]

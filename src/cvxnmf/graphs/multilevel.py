@@ -78,6 +78,8 @@ class Ascent(NamedTuple):
 
 def common_parts(first: Labels, second: Labels) -> Labels:
     """The clusters that nodes share in both of two partitions, numbered in the order of their first nodes."""
+    if not np.any(second):
+        return np.asarray(renumber(first))
     return np.asarray(renumber(np.unique(first * (len(first) + 1) + second, return_inverse=True)[1].astype(np.int64)))
 
 

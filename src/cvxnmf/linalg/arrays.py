@@ -38,8 +38,13 @@ def shared_csr(A: Any) -> Any:
 
 
 def is_uniform(A: Any) -> bool:
-    """Whether the entries that a sparse matrix stores are all alike; held once, they are known to be."""
-    return bool(len(A.data)) and (A.data.strides == (0,) or float(A.data.min()) == float(A.data.max()))
+    """Whether the entries that a sparse matrix stores are all alike."""
+    return bool(len(A.data)) and (is_held_once(A) or float(A.data.min()) == float(A.data.max()))
+
+
+def is_held_once(A: Any) -> bool:
+    """Whether the values of a sparse matrix are known to be alike, and one stands for all (`equal_values`)."""
+    return len(A.data) > 1 and A.data.strides == (0,)
 
 
 def equal_values(value: float, count: int) -> FloatArray:
