@@ -2,8 +2,7 @@
 
 All searches share one rule of gains (:mod:`cvxnmf.graphs.score`). `move_nodes` visits nodes while any move gains; `refine`
 divides clusters into well connected parts; `ascend` alternates the two with aggregation, the idea of Louvain and Leiden (Traag,
-Waltman and van Eck 2019). A pass of Kernighan and Lin makes the best of all moves, worse ones too, and returns to the best labels
-on the way.
+Waltman and van Eck 2019).
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def cluster_sums(level: Level, labels: Any, count: int) -> Any:
 
 
 @compile_with(**EXACT)
-def _shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
+def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
     """Put a node into a cluster (sign 1) or take it out of it (-1)."""
     changed = sums[cluster]
     changed.edges += sign * (2.0 * links + level.loops[node])
@@ -136,7 +135,7 @@ def _shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign:
 
 
 @compile_with(**EXACT)
-def _gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster: int, links: float) -> float:
+def gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster: int, links: float) -> float:
     """What a cluster gains by a node that is not in it."""
     to, joined = sums[cluster], 2.0 * links + level.loops[node]
     return float(gain(score, logs, to.edges, to.masses, to.sizes, joined, level.masses[node], level.counts[node]))
@@ -191,11 +190,11 @@ def _best_cluster(
     level: Level, score: Score, logs: Any, sums: Any, node: int, own: int, links: float, least: float, near: Near, found: int
 ) -> Any:
     """The cluster that gains most by a node, its own if no other gains more by `least`; that gain, and the links to it."""
-    best, target, joined = _gain_of(level, score, logs, sums, node, own, links) + least, own, links
+    best, target, joined = gain_of(level, score, logs, sums, node, own, links) + least, own, links
     for s in range(found):
         c = near.clusters[s]
         if c != own:
-            worth = _gain_of(level, score, logs, sums, node, c, near.links[s])
+            worth = gain_of(level, score, logs, sums, node, c, near.links[s])
             if worth > best:
                 best, target, joined = worth, c, near.links[s]
     return best, target, joined
@@ -222,12 +221,12 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
             continue
         found = _gather(level, labels, i, everywhere, near)
         own = _links_to(near, found, a)
-        _shift(level, sums, i, a, own, -1)
+        shift(level, sums, i, a, own, -1)
         best, target, links = _best_cluster(level, score, logs, sums, i, a, own, least, near, found)
         if sums[a].members > 0 and len(free) > 0 and n - len(free) < most:
-            if _gain_of(level, score, logs, sums, i, free[-1], 0.0) > best + least:
+            if gain_of(level, score, logs, sums, i, free[-1], 0.0) > best + least:
                 target, links = free.pop(), 0.0
-        _shift(level, sums, i, target, links, 1)
+        shift(level, sums, i, target, links, 1)
         if target != a:
             labels[i] = target
             if sums[a].members == 0:
@@ -251,15 +250,15 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
     parts, near = np.arange(n).astype(np.int32), _nobody_near(level)
     sums = np.zeros(n, SUMS)
     for i in range(n):
-        _shift(level, sums, i, i, 0.0, 1)
+        shift(level, sums, i, i, 0.0, 1)
     for i in order:
         a = parts[i]
         if sums[a].members != 1:
             continue
         found = _gather(level, parts, i, labels, near)
-        _shift(level, sums, i, a, 0.0, -1)
+        shift(level, sums, i, a, 0.0, -1)
         _, target, links = _best_cluster(level, score, logs, sums, i, a, 0.0, least, near, found)
-        _shift(level, sums, i, target, links, 1)
+        shift(level, sums, i, target, links, 1)
         parts[i] = target
     return parts
 
@@ -356,53 +355,3 @@ def ascend(
         if np.array_equal(labels, before):
             break
     return labels
-
-
-@compile_with(**EXACT)
-def _best_move(level: Level, score: Score, logs: Any, sums: Any, links: Any, fixed: Any, labels: Any) -> Any:
-    """Gain, node and target of the best move, to a cluster that it has links to, of a node that is not fixed; -1 for none."""
-    highest, node, target = -np.inf, -1, -1
-    for i in range(len(labels)):
-        a = labels[i]
-        if fixed[i] or sums[a].members == 1:
-            continue
-        _shift(level, sums, i, a, links[i, a], -1)
-        lost = _gain_of(level, score, logs, sums, i, a, links[i, a])
-        for b in range(links.shape[1]):
-            if b != a and links[i, b] != 0.0:
-                change = _gain_of(level, score, logs, sums, i, b, links[i, b]) - lost
-                if change > highest:
-                    highest, node, target = change, i, b
-        _shift(level, sums, i, a, links[i, a], 1)
-    return highest, node, target
-
-
-@compile_with(**EXACT)
-def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count: int, patience: int) -> Any:
-    """The best labels on a way along which every node moves at most once, and what they gain; no cluster is emptied.
-
-    The pass ends after `patience` moves without a new highest score.
-    """
-    n = len(labels)
-    current, best, moved, links = labels.copy(), labels.copy(), np.zeros(n, np.bool_), np.zeros((n, count))
-    sums = cluster_sums(level, current, count)
-    for i in range(n):
-        for p in range(level.indptr[i], level.indptr[i + 1]):
-            links[i, current[level.indices[p]]] += weight(level, p)
-    total, highest, idle = 0.0, 0.0, 0
-    while idle < patience:
-        change, node, target = _best_move(level, score, logs, sums, links, moved, current)
-        if node < 0:
-            break
-        a = current[node]
-        _shift(level, sums, node, a, links[node, a], -1)
-        _shift(level, sums, node, target, links[node, target], 1)
-        current[node], moved[node], total, idle = target, True, total + change, idle + 1
-        for p in range(level.indptr[node], level.indptr[node + 1]):
-            links[level.indices[p], a] -= weight(level, p)
-            links[level.indices[p], target] += weight(level, p)
-        if total > highest + 1e-9 * abs(highest) + 1e-12:
-            highest, idle = total, 0
-            for i in range(n):
-                best[i] = current[i]
-    return best, highest

@@ -12,7 +12,8 @@ import numpy as np
 
 from cvxnmf.graphs.block_model import Clusters, PlantedPartition, RateModel, Report, Stopping
 from cvxnmf.graphs.description_length import LEAST_GAIN, DescribedGraph
-from cvxnmf.graphs.moves import KEEP, Labels, kernighan_lin_pass, move_nodes, visiting_order
+from cvxnmf.graphs.kernighan_lin import kernighan_lin_pass
+from cvxnmf.graphs.moves import KEEP, Labels, move_nodes, visiting_order
 from cvxnmf.graphs.score import Score
 from cvxnmf.graphs.seeds import quick_seed, seeds
 from cvxnmf.linalg.arrays import FloatArray

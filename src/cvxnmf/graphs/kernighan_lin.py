@@ -1,0 +1,61 @@
+"""A pass of Kernighan and Lin: the best of all moves, worse ones too, and a return to the best labels on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.graphs.moves import Level, cluster_sums, gain_of, shift, weight
+from cvxnmf.graphs.score import EXACT, Score
+from cvxnmf.linalg.compiled import compile_with
+
+
+@compile_with(**EXACT)
+def _best_move(level: Level, score: Score, logs: Any, sums: Any, links: Any, fixed: Any, labels: Any) -> Any:
+    """Gain, node and target of the best move, to a cluster that it has links to, of a node that is not fixed; -1 for none."""
+    highest, node, target = -np.inf, -1, -1
+    for i in range(len(labels)):
+        a = labels[i]
+        if fixed[i] or sums[a].members == 1:
+            continue
+        shift(level, sums, i, a, links[i, a], -1)
+        lost = gain_of(level, score, logs, sums, i, a, links[i, a])
+        for b in range(links.shape[1]):
+            if b != a and links[i, b] != 0.0:
+                change = gain_of(level, score, logs, sums, i, b, links[i, b]) - lost
+                if change > highest:
+                    highest, node, target = change, i, b
+        shift(level, sums, i, a, links[i, a], 1)
+    return highest, node, target
+
+
+@compile_with(**EXACT)
+def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count: int, patience: int) -> Any:
+    """The best labels on a way along which every node moves at most once, and what they gain; no cluster is emptied.
+
+    The pass ends after `patience` moves without a new highest score.
+    """
+    n = len(labels)
+    current, best, moved, links = labels.copy(), labels.copy(), np.zeros(n, np.bool_), np.zeros((n, count))
+    sums = cluster_sums(level, current, count)
+    for i in range(n):
+        for p in range(level.indptr[i], level.indptr[i + 1]):
+            links[i, current[level.indices[p]]] += weight(level, p)
+    total, highest, idle = 0.0, 0.0, 0
+    while idle < patience:
+        change, node, target = _best_move(level, score, logs, sums, links, moved, current)
+        if node < 0:
+            break
+        a = current[node]
+        shift(level, sums, node, a, links[node, a], -1)
+        shift(level, sums, node, target, links[node, target], 1)
+        current[node], moved[node], total, idle = target, True, total + change, idle + 1
+        for p in range(level.indptr[node], level.indptr[node + 1]):
+            links[level.indices[p], a] -= weight(level, p)
+            links[level.indices[p], target] += weight(level, p)
+        if total > highest + 1e-9 * abs(highest) + 1e-12:
+            highest, idle = total, 0
+            for i in range(n):
+                best[i] = current[i]
+    return best, highest
