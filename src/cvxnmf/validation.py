@@ -207,10 +207,7 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
 
 
 def adjacency_matrix(graph: Any, signed: bool = False) -> Any:
-    """Return an array-like or sparse adjacency matrix as a CSR array of float64 without zeros; entries may be `signed`.
-
-    It is a new one unless the matrix is large and in order: then memory is shared, and must not be changed.
-    """
+    """Return an array-like or sparse adjacency matrix as float64 CSR without zeros, perhaps shared; entries may be `signed`."""
     raw = _numbers(graph, "The graph")
     if raw.shape[0] != raw.shape[1]:
         refuse(f"The adjacency matrix must be square, not {raw.shape[0]} by {raw.shape[1]}.")
