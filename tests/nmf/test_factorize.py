@@ -283,6 +283,17 @@ def test_single_precision_goes_out_as_it_came_in(symmetric):
     assert cvxnmf.verify(A, result).value == pytest.approx(result.value, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("A", "k", "best"),
+    [
+        (load_digits().data, 5, 1153190.0),  # all starts agree on a sample, and on all rows another basin is lower
+        (np.random.default_rng(28).random((300, 200)), 10, 4314.27),  # a flat spectrum, whose tail is easily overrated
+    ],
+)
+def test_starts_that_agree_or_seem_to_be_at_the_bound_do_not_end_the_search(A, k, best):
+    assert cvxnmf.factorize(A, k, symmetric=False, tol=1e-4, max_iter=200).value < 1.001 * best
+
+
 def test_nearly_exact_data_race_in_double_precision():
     rng = np.random.default_rng(3)
     A = rng.random((120, 4)) @ rng.random((4, 90))

@@ -75,6 +75,13 @@ def test_lanczos_agrees_with_the_full_decomposition():
     np.testing.assert_allclose(leading_eigenpairs(A @ A.T, 3)[0], full[1] ** 2, rtol=1e-6)
 
 
+def test_leading_values_of_a_flat_spectrum_are_not_underrated():
+    noise = np.random.default_rng(28).random((300, 200))
+    exact = np.linalg.svd(noise, compute_uv=False)[:10]
+    np.testing.assert_allclose(initialise.leading_values(noise, 10), exact, rtol=1e-4)
+    np.testing.assert_allclose(initialise.leading_values(sp.csr_array(noise), 10), exact, rtol=1e-4)
+
+
 def test_pure_rows_are_found():
     V = RNG.random((25, 3))
     U = np.vstack([np.eye(3), RNG.dirichlet(np.ones(3), 30)])

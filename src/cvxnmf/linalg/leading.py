@@ -29,8 +29,10 @@ FILTER_DEGREE, LARGEST_AMPLIFICATION = 16, 1e8
 WELL_APART = 1e-8
 #: Lanczos steps that tell the ends of a spectrum.
 ENDS_STEPS = 12
-#: Columns of a subspace beyond those wanted, and its iterations.
-SUBSPACE_EXCESS, SUBSPACE_ITERATIONS = 8, 4
+#: Fewest columns of a subspace beyond those wanted, and what their number is a multiple of, as loops over them like it.
+SUBSPACE_EXCESS, SUBSPACE_MULTIPLE = 5, 8
+#: Most iterations of a subspace, and the change of what it leaves that ends them.
+SUBSPACE_ITERATIONS, SUBSPACE_CHANGE = 4, 2e-2
 #: Columns of a Krylov block beyond those wanted, and products with it.
 KRYLOV_EXCESS, KRYLOV_PRODUCTS = 10, 7
 
@@ -150,18 +152,28 @@ def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int, ex
 
 
 def subspace_triples(
-    times: Callable[[FloatArray], FloatArray], transposed_times: Callable[[FloatArray], FloatArray], n: int, k: int
+    times: Callable[[FloatArray], FloatArray],
+    transposed_times: Callable[[FloatArray], FloatArray],
+    n: int,
+    k: int,
+    energy: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Nearly the k leading singular triples of a matrix A of n columns, by a few subspace iterations from fixed random numbers.
 
-    ``times(X)`` is ``A X``, ``transposed_times(Y)`` is ``A' Y``.
+    ``times(X)`` is ``A X``, ``transposed_times(Y)`` is ``A' Y``, `energy` ``||A||²``: the iterations end when the subspace leaves
+    nearly as much of it as before.
     """
-    Q = np.random.default_rng(0).standard_normal((n, min(n, k + SUBSPACE_EXCESS)))
+    width = min(n, -(-(k + SUBSPACE_EXCESS) // SUBSPACE_MULTIPLE) * SUBSPACE_MULTIPLE)
+    Q, left_before = np.random.default_rng(0).standard_normal((n, width)), np.inf
     for _ in range(SUBSPACE_ITERATIONS):
         Y = np.linalg.qr(times(Q))[0]
-        Q, R = np.linalg.qr(transposed_times(Y))  # A ≈ Y R' Q'
-    left, values, right = np.linalg.svd(R.T)
-    return (Y @ left)[:, :k], values[:k], (Q @ right.T)[:, :k]
+        B = transposed_times(Y)  # A ≈ Y B'
+        left = energy - float(np.vdot(B, B))
+        if left_before - left <= SUBSPACE_CHANGE * left:
+            break
+        Q, left_before = B / np.maximum(np.linalg.norm(B, axis=0), np.finfo(np.float64).tiny), left
+    right, values, turn = np.linalg.svd(B, full_matrices=False)
+    return Y @ turn[:k].T, values[:k], right[:, :k]
 
 
 def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter: int | None = None) -> Pairs:

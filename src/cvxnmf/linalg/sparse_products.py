@@ -11,7 +11,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.threads import map_in_threads
 
-#: Below this many entries there is one share of the rows, else so many.
+#: Below this many entries there is one share of the rows, from four times as many on there are so many, between two.
 ONE_SHARE_BELOW, SHARES = 200_000, 8
 
 
@@ -19,7 +19,8 @@ def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]
     """First and last row of shares of a matrix in compressed rows with about as many entries each; few entries are one share."""
     if A.nnz < one_below:
         return [(0, A.shape[0])]
-    cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, SHARES + 1)[1:-1]).tolist()
+    shares = SHARES if A.nnz >= 4 * one_below else 2
+    cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, shares + 1)[1:-1]).tolist()
     bounds = [0, *cuts, A.shape[0]]
     return list(zip(bounds[:-1], bounds[1:], strict=True))
 
@@ -40,12 +41,12 @@ def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: i
             row[r] = 0.0
         while p + 1 < end:  # two entries at a time: the row is loaded and stored once for both
             a, b = data[p], data[p + 1]
-            x, y = X[indices[p]], X[indices[p + 1]]
+            x, y = X[np.uint32(indices[p])], X[np.uint32(indices[p + 1])]  # unsigned: no index counts from the end
             for r in range(k):
                 row[r] += a * x[r] + b * y[r]
             p += 2
         if p < end:
-            a, x = data[p], X[indices[p]]
+            a, x = data[p], X[np.uint32(indices[p])]
             for r in range(k):
                 row[r] += a * x[r]
         for r in range(k):
@@ -68,7 +69,7 @@ def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: An
         for r in range(k):
             row[r] = X[i, r]
         for p in range(indptr[i], indptr[i + 1]):
-            a, target = data[p], result[indices[p]]
+            a, target = data[p], result[np.uint32(indices[p])]
             for r in range(k):
                 target[r] += a * row[r]
 
@@ -87,7 +88,7 @@ def _entries(indptr: Any, indices: Any, U: Any, V: Any, result: Any, first: int,
     for i in range(first, last):
         u = U[i]
         for p in range(indptr[i], indptr[i + 1]):
-            v, total = V[indices[p]], 0.0
+            v, total = V[np.uint32(indices[p])], 0.0
             for r in range(len(u)):
                 total += u[r] * v[r]
             result[p] = total
@@ -110,7 +111,7 @@ def _combination(
         for r in range(k):
             row[r] = -x * t[r] - shift * own[r]
         for p in range(indptr[i], indptr[i + 1]):
-            a, near = data[p], X[indices[p]]
+            a, near = data[p], X[np.uint32(indices[p])]
             for r in range(k):
                 row[r] += a * near[r]
         for r in range(k):
@@ -144,7 +145,7 @@ def _ratio_product(indptr: Any, indices: Any, data: Any, X: Any, V: Any, result:
         for r in range(k):
             row[r] = 0.0
         for e in range(indptr[i], indptr[i + 1]):
-            a, v = data[e], V[indices[e]]
+            a, v = data[e], V[np.uint32(indices[e])]
             w = 0.0
             for r in range(k):
                 w += x[r] * v[r]

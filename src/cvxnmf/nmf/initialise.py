@@ -20,7 +20,7 @@ from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
-from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
+from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, operator_pairs, subspace_triples
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
 from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
@@ -240,9 +240,17 @@ def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FU
         right, values, left = leading_triples(A.T.tocsr() if sp.issparse(A) else A.T, k, full_gram=full_gram)
         return left, values, right
     if n > full_gram and 5 * k < n:
-        return subspace_triples(lambda X: _times(A, X), lambda Y: _transposed_times(A, Y), n, k)
+        entries = A.data if sp.issparse(A) else A
+        energy = float(np.vdot(entries, entries))
+        return subspace_triples(lambda X: _times(A, X), lambda Y: _transposed_times(A, Y), n, k, energy)
     gram = A.T @ A
     return _triples_of_gram(A, *leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k))
+
+
+def leading_values(A: Any, k: int) -> FloatArray:
+    """The k largest singular values of a matrix that is not wide, to four digits."""
+    product = lambda x: _transposed_times(A, _times(A, x[:, None]))[:, 0]  # noqa: E731
+    return np.sqrt(np.maximum(operator_pairs(product, A.shape[1], k)[0], 0.0))
 
 
 @leading_triples.register
@@ -276,16 +284,18 @@ def _parts(A: Any, k: int, triples: Triples) -> Factors:
     """Scaled nonnegative parts of k triples; where there are fewer, the parts left over and then nothing."""
     left, values, right = triples
     U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
-    spare: list[tuple[float, FloatArray, FloatArray]] = []
-    for column, (x, value, y) in enumerate(zip(left.T, values, right.T, strict=True)):
-        pairs = []
-        for sign in (1.0, -1.0):
-            u, v = np.maximum(sign * x, 0.0), np.maximum(sign * y, 0.0)
-            size = float(np.linalg.norm(u) * np.linalg.norm(v))
-            pairs.append((value * size, u / max(np.linalg.norm(u), 1e-300), v / max(np.linalg.norm(v), 1e-300)))
-        pairs.sort(key=lambda pair: -pair[0])
-        U[:, column], V[:, column] = (np.sqrt(pairs[0][0]) * side for side in pairs[0][1:])
-        spare.append(pairs[1])
+    sides = [(np.maximum(sign * left, 0.0), np.maximum(sign * right, 0.0)) for sign in (1.0, -1.0)]
+    norms = [[np.maximum(np.linalg.norm(side, axis=0), 1e-300) for side in pair] for pair in sides]
+    weights = np.array([values * u * v for u, v in norms])
+    larger = np.argmax(weights, axis=0)
+    for column, best in enumerate(larger):
+        root = np.sqrt(weights[best, column])
+        for X, side, norm in zip((U, V), sides[best], norms[best], strict=True):
+            X[:, column] = root / norm[column] * side[:, column]
+    spare = [
+        (weights[other, column], *(side[:, column] / norm[column] for side, norm in zip(sides[other], norms[other], strict=True)))
+        for column, other in enumerate(1 - larger if len(values) < k else ())
+    ]
     spare.sort(key=lambda pair: -pair[0])
     for column, (weight, u, v) in zip(range(len(values), k), spare, strict=False):
         U[:, column], V[:, column] = np.sqrt(weight) * u, np.sqrt(weight) * v

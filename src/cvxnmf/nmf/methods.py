@@ -73,7 +73,7 @@ def _min_volume(needs: Needs) -> Rules:
 def _hals(needs: Needs) -> Rules:
     if needs.sum_to_one:
         return Rules(SimplexRows(), HALS(4))
-    return Rules(HALS(1), HALS(1), Extrapolation(wait=10, weight=0.7), (HALS(4), HALS(4)))
+    return Rules(HALS(1), HALS(1), Extrapolation(wait=3, weight=0.7), (HALS(4), HALS(4)))
 
 
 def _kl_newton(needs: Needs) -> Rules:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.alternating import Alternating, Objective
 from cvxnmf.nmf.bounds import SPECTRAL
@@ -23,6 +24,7 @@ from cvxnmf.nmf.initialise import Factors, Triples
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import METHODS, Needs
 from cvxnmf.nmf.progress import with_place
+from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.results import Iterate, Status
 
 #: Samples of the rows, and the fewest rows (and so many for each component) and entries of data that are sampled.
@@ -31,14 +33,18 @@ SAMPLES, SAMPLED_ROWS, ROWS_PER_COMPONENT, SAMPLED_ENTRIES = 4, 100, 6, 20_000
 EXCESS = (1.5, 2.0, 1.25, 1.75)
 #: Steps of a descent on a sample, and its tolerance; the tolerance of one on all data.
 COARSE_STEPS, COARSE_TOLERANCE, FINE_TOLERANCE = 120, 1e-3, 1e-4
-#: Relative spread of values up to which starts agree, on a sample and in the end.
-AGREEMENT, EQUAL = 1e-3, 1e-4
+#: Relative spread of values up to which starts agree, are equal and the same: none, one or two exchanges are then enough.
+AGREEMENT, EQUAL, SAME = 1e-3, 1e-4, 1e-5
 #: Values within this factor of the tail of the singular values are worth a look at the bound; within this one they are optimal.
 NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 #: Tails below this share of the energy are rounding.
 ROUNDING = 1e-9
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
+#: Plain steps of a fresh contender, which keep the basin of its start.
+FRESH_WAIT = 5
+#: Coarse descents that the whole race may take as long as, in steps on all rows.
+DESCENTS = 8.0
 #: Steps that a winner may take though the effort is spent.
 FEWEST_LEFT = 40
 #: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
@@ -54,7 +60,7 @@ class Exchanges(NamedTuple):
     very_near: float
 
 
-COARSE_EXCHANGES, FINE_EXCHANGES, LAST_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12, 1.03, 1.003), 1
+COARSE_EXCHANGES, FINE_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12, 1.03, 1.003)
 #: Columns that stick out, singular vectors, rows that stick out, from one decomposition.
 FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
 #: First starts, a merged one of each sample, all those that are lifted and exchanged, and the last in full precision.
@@ -72,8 +78,13 @@ class Effort:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
         flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
         seconds = 1e-4 + flops / 1.2e10  # of a step, about, on any machine
-        self.limit = max(loss.race_steps * (1.0 + 0.005 * k), 0.17 / seconds) * min(1.0, max_iter / 200)
+        self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
+        self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
         self.spent = 0.0
+
+    def restrict(self, steps: float) -> None:
+        """Spend no more than some descents of so many steps: where these are short, a user does not expect to wait."""
+        self.limit = min(self.limit, max(DESCENTS * steps, self.short) * self.share_of_all)
 
     def exhausted(self, share: float = 1.0) -> bool:
         """Whether a share of it is spent."""
@@ -107,13 +118,17 @@ class Contender:
     def __init__(self, race: Race, sample: Sample, start: Factors, wait: int | None = None) -> None:
         self.race, self.sample = race, sample
         self.descent = self._descent(start, wait)
+        self.lifted: Contender | None = self if sample.whole else None
         if sample.whole:
             race.on_all_rows.append(self)
 
     def _descent(self, start: Factors, wait: int | None) -> Descent:
         rules = METHODS["hals"].make[self.race.loss.kind](Needs())
-        if wait is not None and rules.extrapolation is not None:
-            rules.extrapolation.wait, rules.extrapolation.weight = wait, min(0.5, rules.extrapolation.weight)
+        ahead = rules.extrapolation
+        if ahead is not None and wait is not None:
+            ahead.wait, ahead.weight = wait, min(0.5, ahead.weight)
+        elif ahead is not None and rules.later is not None:
+            ahead.wait, rules = FRESH_WAIT, rules._replace(U=HALS(2), V=HALS(2))
         U, V = (np.ascontiguousarray(side, dtype=np.float64) for side in start)
         stopping = self.race.stopping if self.sample.whole else self.race.stopping._replace(callback=None)
         return Descent(Alternating(Objective(self.sample.data, self.race.loss, NO_PENALTY), rules, U, V), stopping)
@@ -193,16 +208,21 @@ class Race:
         self._choose_precision(rows[0], triples)
         first = self._sample(rows[0])
         contenders = [self._enter(first, start(first.data.matrix, self.k, triples)) for start in FIRST_STARTS]
-        if (_agree(contenders) and not first.whole) or self._reaches_bound(first, _best(contenders), triples):
-            return self._polish(_best(self.on_all_rows) if self.on_all_rows else self._lift(_best(contenders)))
-        leaders = self._lead(first, contenders, EXCESS[0])
-        for others, excess in zip(rows[1:], EXCESS[1:], strict=False):
+        self.effort.restrict(float(np.mean([contender.steps for contender in contenders])))
+        if self._reaches_bound(first, _best(contenders), triples):
+            return self._polish(_best(self.on_all_rows))
+        leaders = self._second_opinion(contenders, rows[1]) if _agree(contenders, AGREEMENT) and not first.whole else []
+        for others, excess in zip(rows, EXCESS, strict=False) if not leaders else ():
             if self.effort.exhausted(0.5):
                 break
-            leaders += self._lead(self._sample(others), [], excess)
+            leaders += self._lead(self._sample(others), contenders if others is rows[0] else [], excess)
         winner, decided = self._race_on_all_rows(leaders)
-        exchanges = FINE_EXCHANGES._replace(in_vain=LAST_EXCHANGES) if decided else FINE_EXCHANGES
-        return self._polish(self._exchange(winner, exchanges, self.fine_tolerance, 1.0))
+        return self._polish(self._exchange(winner, decided, self.fine_tolerance, 1.0))
+
+    def _second_opinion(self, contenders: list[Contender], rows: NDArray[np.intp] | None) -> list[Contender]:
+        """The best of those that agree on a sample, and the best start of other rows, whose samples may favour another basin."""
+        other = self._sample(rows)
+        return [_best(contenders), self._enter(other, initialise.standing_columns(other.data.matrix, self.k))]
 
     def _sampled_rows(self) -> list[NDArray[np.intp] | None]:
         """Rows in the order of their norms, every fourth in one sample; all rows, None, where there are few."""
@@ -224,7 +244,7 @@ class Race:
     def _choose_precision(self, rows: NDArray[np.intp] | None, triples: Triples) -> None:
         """Single precision, which is twice as fast, unless the energy that is left is so little that values would cancel."""
         data = self._sample(rows).data
-        if _tail(data, triples) >= self.loss.single_above * data.energy:
+        if _tail(data, triples[1]) >= self.loss.single_above * data.energy:
             self.data = self.data.in_single_precision()
 
     @property
@@ -253,28 +273,32 @@ class Race:
 
     def _lift(self, contender: Contender) -> Contender:
         """A contender of a sample on all rows: U anew for its V."""
-        if contender.sample.whole:
-            return contender
-        V = contender.factors[1]
-        U = initialise.least_squares_rows(self.data.storage.times(V), V, sweeps=6)
-        return Contender(self, self.all_rows, (U, V), wait=0)
+        if contender.lifted is None:
+            V = contender.factors[1]
+            U = initialise.least_squares_rows(self.data.storage.times(V), V, sweeps=6)
+            contender.lifted = Contender(self, self.all_rows, (U, V), wait=0)
+        return contender.lifted
 
     def _reaches_bound(self, sample: Sample, contender: Contender, triples: Triples) -> bool:
         """Whether a contender is as good as the singular values allow, so that no other one can be better."""
         known = self.loss.name in SPECTRAL and self.data.complete
-        if not known or contender.value > NEAR_BOUND * _tail(sample.data, triples):
+        if not known or contender.value > NEAR_BOUND * _tail(sample.data, triples[1]):
             return False
         lifted = self._lift(contender)
-        tail = _tail(self.data, triples if sample.whole else initialise.leading_triples(self.data.matrix, self.k))
+        tail = _tail(self.data, (triples if sample.whole else initialise.leading_triples(self.data.matrix, self.k))[1])
         while lifted.value > AT_BOUND * tail and lifted.steps < 400:
             if lifted.run(10, self.fine_tolerance):
                 break
-        return lifted.value <= AT_BOUND * tail
+        if lifted.value > AT_BOUND * tail:
+            return False
+        values = initialise.leading_values(self.data.matrix, self.k)  # a few iterations may have left too much to the tail
+        return lifted.value <= AT_BOUND * _tail(self.data, values)
 
-    def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, bool]:
-        """The winner of the leaders, and whether others came to the same value."""
-        lifted = [self._lift(leader) for leader in leaders] + [c for c in self.on_all_rows if c not in leaders]
-        lifted = sorted(lifted, key=lambda contender: contender.value)[:LIFTED]
+    def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, Exchanges]:
+        """The winner of the leaders, and how long its columns are to be exchanged: less where others came to the same value."""
+        for leader in leaders:
+            self._lift(leader)
+        lifted = sorted(self.on_all_rows, key=lambda contender: contender.value)[:LIFTED]
         for contender in lifted:
             contender.run(LIFTED_STEPS, self.fine_tolerance)
         winner = _best(lifted)
@@ -287,12 +311,15 @@ class Race:
                 if contender.run(5, self.fine_tolerance):
                     break
         best = _best(lifted)
-        return best, sum(abs(contender.value - best.value) < EQUAL * best.value for contender in lifted) > 2
+        counts = [sum(other.value <= (1.0 + spread) * best.value for other in lifted) for spread in (SAME, EQUAL, AGREEMENT)]
+        enough = min(3, len(lifted))
+        in_vain = next((vain for vain, count in enumerate(counts) if count >= enough), FINE_EXCHANGES.in_vain)
+        return best, FINE_EXCHANGES._replace(in_vain=in_vain)
 
     def _exchange(self, contender: Contender, terms: Exchanges, tol: float, share: float) -> Contender:
-        """The contender after columns were exchanged, as long as that helps."""
-        choice = tries = 0
-        while choice < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
+        """The contender after columns were exchanged, as long as that helps; coming back to it counts twice."""
+        choice = tries = vain = 0
+        while vain < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
             A = contender.sample.data.matrix
             other = Contender(self, contender.sample, initialise.exchange_columns(A, *contender.factors, choice), wait=2)
             other.run(LOOK, 0.0)
@@ -300,8 +327,9 @@ class Race:
                 other.run(SECOND_LOOK, tol)
             if other.value < terms.very_near * contender.value:
                 other.run(150, tol)
-            better = other.value < contender.value * (1.0 - 1e-5)
-            contender, choice, tries = (other, 0, tries + 1) if better else (contender, choice + 1, tries + 1)
+            tries, choice, vain = tries + 1, choice + 1, vain + (2 if other.value < (1.0 + EQUAL) * contender.value else 1)
+            if other.value < contender.value * (1.0 - 1e-5):
+                contender, choice, vain = other, 0, 0
         return contender
 
     def _settle(self, contender: Contender, share: float) -> None:
@@ -325,12 +353,12 @@ def _best(contenders: list[Contender]) -> Contender:
     return min(contenders, key=lambda contender: contender.value)
 
 
-def _agree(contenders: list[Contender]) -> bool:
+def _agree(contenders: list[Contender], spread: float) -> bool:
     """Whether all came to nearly the same value."""
     values = [contender.value for contender in contenders]
-    return len(values) > 2 and max(values) <= (1.0 + AGREEMENT) * min(values)
+    return max(values) <= (1.0 + spread) * min(values)
 
 
-def _tail(data: MemoryMatrix, triples: Triples) -> float:
+def _tail(data: MemoryMatrix, values: FloatArray) -> float:
     """What the leading singular values leave of the energy, not less than rounding."""
-    return max(data.energy - float(np.sum(triples[1] ** 2)), ROUNDING * data.energy)
+    return max(data.energy - float(np.sum(values**2)), ROUNDING * data.energy)

@@ -17,8 +17,8 @@ from cvxnmf.linalg.sparse_products import csr_product_entries, csr_times, csr_tr
 
 #: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
 BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256
-#: Most lanes of rows that are worked on at once, whatever the number of threads.
-LANES = 8
+#: Most lanes of rows that are worked on at once, whatever the number of threads, and entries of compressed rows that have any.
+LANES, LANE_ENTRIES = 8, 50_000
 
 #: Neighbouring blocks of rows, each with its place, that one thread works on in turn.
 Lane = list[tuple[slice, "Storage"]]
@@ -136,7 +136,7 @@ class CompressedRows:
     @cached_property
     def lanes(self) -> list[Lane]:
         """Shares of the rows with about as many entries each."""
-        shares = row_shares(self.A)
+        shares = row_shares(self.A, LANE_ENTRIES)
         return [[(slice(0, self.shape[0]), self)]] if len(shares) == 1 else [[self._share(*rows)] for rows in shares]
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
