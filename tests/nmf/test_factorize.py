@@ -294,6 +294,11 @@ def test_starts_that_agree_or_seem_to_be_at_the_bound_do_not_end_the_search(A, k
     assert cvxnmf.factorize(A, k, symmetric=False, tol=1e-4, max_iter=200).value < 1.001 * best
 
 
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_a_race_of_few_steps_has_a_winner(loss):
+    assert cvxnmf.factorize(load_digits().data[:500], 6, loss, symmetric=False, max_iter=2).value > 0
+
+
 def test_nearly_exact_data_race_in_double_precision():
     rng = np.random.default_rng(3)
     A = rng.random((120, 4)) @ rng.random((4, 90))

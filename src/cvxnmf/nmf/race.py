@@ -45,6 +45,8 @@ LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
 FRESH_WAIT = 5
 #: Coarse descents that the whole race may take as long as, in steps on all rows.
 DESCENTS = 8.0
+#: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
+SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
 #: Steps that a winner may take though the effort is spent.
 FEWEST_LEFT = 40
 #: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
@@ -187,6 +189,7 @@ class Race:
         self.effort = Effort(data, k, loss, stopping.max_iter)
         self.fine_tolerance = max(stopping.tol, FINE_TOLERANCE)
         self.coarse_tolerance = max(stopping.tol, COARSE_TOLERANCE)
+        self.search_share = SEARCH_SHARE
         self.on_all_rows: list[Contender] = []
         self.on_samples: list[Contender] = []
 
@@ -208,12 +211,14 @@ class Race:
         self._choose_precision(rows[0], triples)
         first = self._sample(rows[0])
         contenders = [self._enter(first, start(first.data.matrix, self.k, triples)) for start in FIRST_STARTS]
-        self.effort.restrict(float(np.mean([contender.steps for contender in contenders])))
+        steps = float(np.mean([contender.steps for contender in contenders]))
+        self.effort.restrict(steps)
+        self.search_share = SLOW_SEARCH_SHARE if steps > SLOW * COARSE_STEPS else SEARCH_SHARE
         if self._reaches_bound(first, _best(contenders), triples):
             return self._polish(_best(self.on_all_rows))
         leaders = self._second_opinion(contenders, rows[1]) if _agree(contenders, AGREEMENT) and not first.whole else []
         for others, excess in zip(rows, EXCESS, strict=False) if not leaders else ():
-            if self.effort.exhausted(0.5):
+            if leaders and self.effort.exhausted(self.search_share):
                 break
             leaders += self._lead(self._sample(others), contenders if others is rows[0] else [], excess)
         winner, decided = self._race_on_all_rows(leaders)
@@ -265,7 +270,7 @@ class Race:
         merging = (excess + 1.0) / 2.0 * (initialise.SETTLING + initialise.BETWEEN * self.k * (excess - 1.0))
         self.effort.spent += 0.7 * sample.share * merging
         contenders = [*contenders, self._enter(sample, initialise.merge(sample.data.matrix, self.k, excess, sample.data.working))]
-        leader = self._exchange(_best(contenders), COARSE_EXCHANGES, self.coarse_tolerance, 0.6)
+        leader = self._exchange(_best(contenders), COARSE_EXCHANGES, self.coarse_tolerance, self.search_share + 0.1)
         if sample.whole:
             return [leader]
         near = [other for other in contenders if other is not leader and other.value < RUNNER_UP * leader.value]
