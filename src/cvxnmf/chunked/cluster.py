@@ -68,7 +68,7 @@ class Cluster:
         height = max(1, min(self.settings.largest_chunk // (8 * n), -(-m // len(workers))))
         cuts, pieces = dask_chunks(A) if hasattr(A, "to_delayed") else ([*range(0, m, height), m], None)
         groups, bounds = [], [0]
-        for (worker, threads), (first, stop) in zip(workers.items(), _shares(len(cuts) - 1, len(workers)), strict=False):
+        for (worker, threads), (first, stop) in zip(workers.items(), shares(len(cuts) - 1, len(workers)), strict=False):
             places = tasks.Literal([Place(number, cuts[number]) for number in range(first, stop)])
             pinned = {"worker": worker, "key": f"cvxnmf-data-{token}-{first}"}
             if pieces is not None:
@@ -85,7 +85,7 @@ class Cluster:
         return ClusterChunks(self.connection, groups, bounds, (m, n), token, self.settings)
 
 
-def _shares(count: int, workers: int) -> list[tuple[int, int]]:
+def shares(count: int, workers: int) -> list[tuple[int, int]]:
     """Neighbouring chunks for each worker, none for those that there are too many of."""
     ends = [round(place * count / workers) for place in range(workers + 1)]
     return [(first, stop) for first, stop in zip(ends, ends[1:], strict=False) if first < stop]

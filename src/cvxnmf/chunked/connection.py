@@ -95,13 +95,14 @@ class Connection:
             warnings.simplefilter("ignore")  # rows that are sent as they are make large tasks
             return self.client.submit(function, *arguments, key=key, pure=False, **place)
 
-    def compute(self, function: Callable[..., Any], *arguments: Any, worker: str, key: str) -> Any:
-        """A future of a function of delayed pieces, at the worker."""
+    def compute(self, function: Callable[..., Any], *arguments: Any, worker: str | None, key: str) -> Any:
+        """A future of a function of delayed pieces, at the worker if one is named."""
         dask: Any = import_module("dask")
         task = dask.delayed(function, pure=False)(*arguments, dask_key_name=key)
         with _readable_errors(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.client.compute(task, workers=[worker], allow_other_workers=True)
+            place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+            return self.client.compute(task, **place)
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """The results, waited for as long as the cluster is alive."""

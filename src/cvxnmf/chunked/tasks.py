@@ -70,8 +70,9 @@ def aligned(value: Any) -> Any:
     if sp.issparse(value):
         arrays = (aligned(part) for part in (value.data, value.indices, value.indptr))
         return sp.csr_array(tuple(arrays), shape=value.shape, copy=False)
-    if type(value) in (list, tuple):
-        return type(value)(aligned(part) for part in value)
+    if isinstance(value, list | tuple):
+        parts = [aligned(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
 
 

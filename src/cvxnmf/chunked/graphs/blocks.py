@@ -184,8 +184,8 @@ def _between_parts(block: RowBlock, parts: Any, n: int) -> Any:
     return _summed(rows, columns, weights, 0, n, n)
 
 
-def joined(pieces: list[Entries], first: int, stop: int, n: int) -> Entries:
-    """Pieces of the same rows in one."""
+def joined(pieces: list[Entries], first: int, stop: int, n: int, in_order: bool) -> Entries:
+    """Pieces of the rows from `first` up to `stop` in one, those of a pair summed; columns in order, or as they first occur."""
     weights = None if pieces[0].weights is None else np.concatenate([piece.weights for piece in pieces])
     rows, columns = (np.concatenate([piece[part] for piece in pieces]) for part in (0, 1))
-    return summed_entries(rows, columns, weights, first, stop, n)
+    return sorted_entries(rows, columns, weights) if in_order else summed_entries(rows, columns, weights, first, stop, n)

@@ -37,7 +37,7 @@ def graph_of_edges(sources: Sequence[EdgeSource], shelf: Shelf, threads: int, re
     if len(nodes) >= 2**31:
         validation.refuse(f"The graph has {len(nodes):,} nodes; up to 2,147,483,647 can be numbered.")
     loops = np.zeros(len(nodes))
-    rows = rows_of(_told(_both_directions(edges, loops), len(numbering.spooled), report), len(nodes), shelf)
+    rows = rows_of(_told(_both_directions(edges, loops), len(numbering.spooled), report), len(nodes), shelf, in_order=True)
     return BuiltGraph(nodes, with_masses(rows, loops, shelf, threads))
 
 
@@ -50,15 +50,28 @@ def _told(entries: Iterator[Entries], count: int, report: Report) -> Iterator[En
 def _both_directions(edges: Iterable[tuple[Any, Any, FloatArray | None]], loops: FloatArray) -> Iterator[Entries]:
     """Entries of the symmetric matrix off the diagonal; the diagonal is added to the loops."""
     for tails, heads, weights in edges:
-        off = tails != heads
-        if weights is not None:
-            np.add.at(loops, tails[~off], weights[~off])
-            off &= weights > 0
-            weights = np.concatenate([weights[off], weights[off]])
-        else:
-            loops[tails[~off]] = 1.0
-        i, j = tails[off], heads[off]
-        yield sorted_entries(np.concatenate([i, j]), np.concatenate([j, i]), weights)
+        entries, nodes, values = symmetric_entries(tails, heads, weights)
+        add_loops(loops, nodes, values)
+        yield entries
+
+
+def symmetric_entries(tails: Any, heads: Any, weights: Any) -> tuple[Entries, Any, Any]:
+    """Both directions of edges, those of weight 0 left out, and the nodes of loops with their weights."""
+    off = tails != heads
+    nodes, values = tails[~off], None if weights is None else weights[~off]
+    if weights is not None:
+        off &= weights > 0
+        weights = np.concatenate([weights[off], weights[off]])
+    i, j = tails[off], heads[off]
+    return sorted_entries(np.concatenate([i, j]), np.concatenate([j, i]), weights), nodes, values
+
+
+def add_loops(loops: FloatArray, nodes: Any, values: Any) -> None:
+    """Add weights of loops in their order; without weights a loop counts once."""
+    if values is None:
+        loops[nodes] = 1.0
+    else:
+        np.add.at(loops, nodes, values)
 
 
 def graph_of_matrix(A: Any, shelf: Shelf, threads: int) -> LocalGraph:

@@ -92,8 +92,11 @@ class LocalGraph:
         self.shelf.discard(self.rows.weights)
 
 
-def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf) -> Rows:
-    """Compressed rows of entries that come in pieces, each sorted; those of a pair are summed in the order of the pieces."""
+def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf, in_order: bool = False) -> Rows:
+    """Compressed rows of entries that come in pieces, each by rising row; those of a pair are summed in the order of the pieces.
+
+    The columns of a row are in order if that is asked for, else as they first occur.
+    """
     kept, counts = [], np.zeros(n, dtype=np.int64)
     for piece in pieces:
         counts += np.bincount(piece.rows, minlength=n)
@@ -104,10 +107,10 @@ def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf) -> Rows:
     buckets = _buckets(counts)
     degrees = np.zeros(n, dtype=np.int64)
     if not weighted:
-        indices = shelf.keep((found.columns for found in _sorted_buckets(kept, buckets, degrees)), np.int32)
+        indices = shelf.keep((found.columns for found in _sorted_buckets(kept, buckets, degrees, in_order)), np.int32)
         weights = np.ones(1)
     else:
-        both = shelf.keep(_columns_and_weights(kept, buckets, degrees), PAIRS)
+        both = shelf.keep(_columns_and_weights(kept, buckets, degrees, in_order), PAIRS)
         indices = shelf.keep((both[at]["column"] for at in _slices(len(both))), np.int32)
         weights = shelf.keep((both[at]["weight"] for at in _slices(len(both))), np.float64)
         shelf.discard(both)
@@ -126,8 +129,8 @@ def _slices(length: int) -> Iterator[slice]:
     return (slice(first, first + BUCKET) for first in range(0, length, BUCKET))
 
 
-def _columns_and_weights(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iterator[Any]:
-    for found in _sorted_buckets(kept, buckets, degrees):
+def _columns_and_weights(kept: list[Entries], buckets: Whole, degrees: Whole, in_order: bool) -> Iterator[Any]:
+    for found in _sorted_buckets(kept, buckets, degrees, in_order):
         both = np.empty(len(found.columns), PAIRS)
         both["column"], both["weight"] = found.columns, found.weights
         yield both
@@ -140,7 +143,7 @@ def _buckets(counts: Whole) -> Whole:
     return np.unique(np.concatenate([[0], inner, [len(counts)]]))
 
 
-def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iterator[Entries]:
+def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole, in_order: bool) -> Iterator[Entries]:
     """The entries bucket by bucket; the degrees are filled in."""
     cuts = [np.searchsorted(piece.rows[0 : len(piece.rows)], buckets) for piece in kept]
     for number in range(len(buckets) - 1):
@@ -149,6 +152,6 @@ def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole) -> Iter
             Entries(*(None if part is None else part[span] for part in piece)) for piece, span in zip(kept, spans, strict=True)
         ]
         first, stop = int(buckets[number]), int(buckets[number + 1])
-        found = joined(slices, first, stop, len(degrees))
+        found = joined(slices, first, stop, len(degrees), in_order)
         degrees[first:stop] = np.bincount(found.rows - first, minlength=stop - first)
         yield found

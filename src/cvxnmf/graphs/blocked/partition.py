@@ -11,12 +11,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
+from cvxnmf.chunked.connection import open_connection
 from cvxnmf.chunked.graphs import open as sources
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
 from cvxnmf.chunked.graphs.build import graph_of_edges, graph_of_matrix
+from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
+from cvxnmf.chunked.graphs.frames import Columns, DaskEdges, graph_of_frame
+from cvxnmf.chunked.graphs.local import LocalGraph
 from cvxnmf.chunked.graphs.pieces import EdgeSource, FrameEdges
 from cvxnmf.chunked.graphs.shelf import DiskShelf
-from cvxnmf.chunked.memory import limit_in_bytes
+from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes
 from cvxnmf.graphs.adapters import edge_columns, named_graph
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks
 from cvxnmf.graphs.blocked.search import Found, exactly, find_clusters, find_modular
@@ -125,7 +129,27 @@ def _refuse() -> NoReturn:
 
 
 def open_graph(graph: Any, weight: str | None, limit: int | None, client: Any, report: Progress) -> OpenedGraph:
-    """Open what can be partitioned in blocks."""
+    """Open what can be partitioned in blocks, on the workers of a cluster if there is one."""
+    dask = sources.is_dask_frame(graph)
+    connection = open_connection(client, DEFAULTS) if dask or client is not None else None
+    if connection is None:
+        return _open_here(graph, weight, limit, report)
+    try:
+        workers = Workers(connection, DEFAULTS)
+        if dask:
+            nodes, spread = graph_of_frame(workers, graph, _columns(graph, weight), DiskShelf(), report)
+            return OpenedGraph(spread, nodes, nodes.order(), "a dask data frame of edges")
+        here = _open_here(graph, weight, limit, report)
+        there = OpenedGraph(sent_graph(workers, cast(LocalGraph, here.graph)), here.nodes, here.listed, here.origin)
+        here.graph.close()
+        return there
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _open_here(graph: Any, weight: str | None, limit: int | None, report: Progress) -> OpenedGraph:
+    """Open it in this process."""
     shelf, threads = DiskShelf(), thread_count()
     edges, origin = _edges(graph, weight)
     if edges is not None:
@@ -144,10 +168,21 @@ def open_graph(graph: Any, weight: str | None, limit: int | None, client: Any, r
     return OpenedGraph(graph_of_matrix(A, shelf, threads), nodes, None if whole else kept, origin)
 
 
+def _columns(frame: Any, weight: str | None) -> Columns:
+    """The columns of the edges of a dask data frame, by its first rows."""
+    found = edge_columns(frame.head(npartitions=1), weight)
+    if found is None:
+        validation.refuse('The dask data frame is no list of edges; name two columns of it "source" and "target".')
+    (tail, head), weights = found
+    return Columns(tail, head, weights)
+
+
 def _edges(graph: Any, weight: str | None) -> tuple[list[EdgeSource] | None, str]:
     """Lists of edges in files or in memory; None for all other graphs."""
     if sources.is_path(graph) or sources.is_paths(graph):
         return sources.edge_files(graph, weight is not None), "a list of edges"
+    if sources.is_dask_frame(graph):
+        return [DaskEdges(graph, _columns(graph, weight))], "a dask data frame of edges"
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):
         columns = edge_columns(graph, weight)
         if columns is not None:

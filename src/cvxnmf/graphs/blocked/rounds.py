@@ -145,8 +145,9 @@ def move_block(
     block: RowBlock, state: Any, labels: Numbers, inside: Numbers, edges: Any, masses: Any, sizes: Any, rule: Rule, n: int
 ) -> tuple[None, tuple[Any, ...]]:
     """The moves of a block: nodes, their new clusters; clusters whose weight inside changes, and by how much."""
-    logs = _logs(n)
-    return None, ((_move_block(block, labels, inside, Sums(edges, masses, sizes), rule, logs),),)
+    given: tuple[Any, ...] = (labels, inside, edges, masses, sizes)  # what came over the wire cannot be written
+    own = [array if array.flags.writeable else array.copy() for array in given]  # or loops would be compiled once more for it
+    return None, ((_move_block(block, own[0], own[1], Sums(*own[2:]), rule, _logs(n)),),)
 
 
 @compile_with(**EXACT)

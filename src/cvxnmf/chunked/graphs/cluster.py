@@ -1,0 +1,172 @@
+"""Graphs in blocks of rows on a Dask cluster: neighbouring blocks are pinned to a worker, entries move between workers in tasks.
+
+All that a task returns can be computed again, so that a worker that is lost costs a recomputation.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxnmf import validation
+from cvxnmf.chunked import tasks as chunk_tasks
+from cvxnmf.chunked.cluster import ClusterChunks, Group, shares
+from cvxnmf.chunked.connection import Connection
+from cvxnmf.chunked.graphs import tasks
+from cvxnmf.chunked.graphs.blocks import COLOURS, BlockedGraph, Facts, RowBlock, Whole, block_bounds, row_sums, scaled_weights
+from cvxnmf.chunked.graphs.local import LocalGraph, rows_of
+from cvxnmf.chunked.graphs.shelf import MemoryShelf
+from cvxnmf.chunked.memory import Settings
+from cvxnmf.chunked.row_chunks import ChunkFunction
+from cvxnmf.linalg.threads import thread_count
+
+
+class Workers:
+    """The workers of a connection, and tasks for them under names of their own."""
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        self.connection, self.settings = connection, settings
+        self.threads = connection.workers()
+        token = uuid.uuid4().hex
+        self._names = (f"cvxnmf-{token}-{number}" for number in count())
+
+    def submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
+        """A future of a task."""
+        return self.connection.submit(function, *arguments, key=next(self._names), worker=worker)
+
+    def compute(self, delayed: Any) -> Any:
+        """A future of a delayed value."""
+        return self.connection.compute(tasks.itself, delayed, worker=None, key=next(self._names))
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """The results; a refusal of one is raised."""
+        found = self.connection.gather(futures)
+        for part in found:
+            if isinstance(part, chunk_tasks.Refusal):
+                validation.refuse(part.sentence)
+        return found
+
+    def shares(self, total: int) -> Iterator[tuple[str, int, int]]:
+        """Each worker with its share of so many things in a row; those without any are left out."""
+        for worker, (first, stop) in zip(self.threads, shares(total, len(self.threads)), strict=False):
+            yield worker, first, stop
+
+
+class ClusterGraph:
+    """Blocks of rows that are pinned to workers; what is known of the nodes is in this process."""
+
+    def __init__(self, workers: Workers, groups: list[Group], bounds: Whole, entries: int, facts: Facts, root: bool) -> None:
+        self.workers, self.groups, self.bounds, self.entries = workers, groups, bounds, entries
+        self.facts, self.root = facts, root
+        self.n = len(facts.masses)
+        self._chunks: dict[int | None, ClusterChunks | None] = {}
+
+    def map_reduce(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
+        """Each worker maps the function over its blocks of a colour and reduces there."""
+        chunks = self._of_colour(colour)
+        return () if chunks is None else chunks.map_reduce(function, None, *shared)[1]
+
+    def _of_colour(self, colour: int | None) -> ClusterChunks | None:
+        if colour not in self._chunks:
+            groups = self.groups if colour is None else list(self._coloured(colour))
+            self._chunks[colour] = self._as_chunks(groups) if groups else None
+        return self._chunks[colour]
+
+    def _coloured(self, colour: int) -> Iterator[Group]:
+        for group in self.groups:
+            places = [number - group.first for number in range(group.first, group.stop) if number % COLOURS == colour]
+            if places:
+                future = self.workers.submit(tasks.some_of, group.future, places, worker=group.worker)
+                yield Group(0, len(places), group.worker, group.threads, future)
+
+    def _as_chunks(self, groups: list[Group]) -> ClusterChunks:
+        workers = self.workers
+        return ClusterChunks(
+            workers.connection, groups, self.bounds.tolist(), (self.n, self.n), uuid.uuid4().hex, workers.settings
+        )
+
+    def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> BlockedGraph:
+        """The graph whose nodes are parts; entries go from worker to worker, or if they are few to this process."""
+        n = len(facts.masses)
+        chunks = self._of_colour(None)
+        assert chunks is not None
+        state, (histogram,) = chunks.map_reduce(tasks.aggregate_and_count, None, parts, n)
+        pieces = [
+            self.workers.submit(chunk_tasks.state, future, worker=group.worker)
+            for future, group in zip(state.futures, self.groups, strict=True)
+        ]
+        if int(histogram.sum()) > self.workers.settings.few_entries:
+            return shuffled(self.workers, pieces, histogram, facts, in_order=False)
+        shelf, entries = MemoryShelf(), [piece for part in self.workers.gather(pieces) for piece in part]
+        return LocalGraph(rows_of(entries, n, shelf), facts, shelf, thread_count())
+
+    def scaled(self, unit: float | None) -> ClusterGraph:
+        """The same blocks with other weights."""
+        facts = self.facts._replace(loops=scaled_weights(self.facts.loops, unit))
+        groups = [
+            group._replace(future=self.workers.submit(tasks.scaled_blocks, group.future, unit, worker=group.worker))
+            for group in self.groups
+        ]
+        return with_row_sums(ClusterGraph(self.workers, groups, self.bounds, self.entries, facts, root=False))
+
+    def close(self) -> None:
+        """Let the workers forget the blocks; the connection is closed with the first graph."""
+        self.groups, self._chunks = [], {}
+        if self.root:
+            self.workers.connection.close()
+
+
+def with_row_sums(graph: ClusterGraph) -> ClusterGraph:
+    """The graph with the sums of its rows as masses."""
+    facts = graph.facts._replace(masses=row_sums(graph))
+    groups = []
+    for group in graph.groups:
+        masses = [facts.masses[first:stop] for first, stop in _spans(graph.bounds, group)]
+        future = graph.workers.submit(tasks.blocks_with_masses, group.future, chunk_tasks.Literal(masses), worker=group.worker)
+        groups.append(group._replace(future=future))
+    return ClusterGraph(graph.workers, groups, graph.bounds, graph.entries, facts, graph.root)
+
+
+def _spans(bounds: Whole, group: Group) -> list[tuple[int, int]]:
+    """First row and end of each block of a group."""
+    return [(int(bounds[number]), int(bounds[number + 1])) for number in range(group.first, group.stop)]
+
+
+def shuffled(
+    workers: Workers, pieces: list[Any], histogram: Any, facts: Facts, in_order: bool, root: bool = False
+) -> ClusterGraph:
+    """A graph from futures of lists of entries: cut by rows, sent to the worker of these rows, summed, and cut into blocks."""
+    n = len(facts.masses)
+    cuts = tasks.bucket_bounds(histogram, n, len(workers.threads))
+    names = list(workers.threads)
+    slices = [workers.submit(tasks.cut_by_rows, piece, cuts) for piece in pieces]
+    buckets = []
+    for number, (first, stop) in enumerate(zip(cuts, cuts[1:], strict=False)):
+        here = [workers.submit(tasks.one_of, cut, number) for cut in slices]
+        worker = names[number % len(names)]
+        buckets.append(workers.submit(tasks.joined_rows, here, first, stop, n, in_order, worker=worker))
+    degrees = workers.gather([workers.submit(tasks.degrees_of, bucket) for bucket in buckets])
+    indptr = np.append(0, np.cumsum(np.concatenate(degrees)))
+    bounds, groups = block_bounds(indptr), []
+    for worker, first, stop in workers.shares(len(bounds) - 1):
+        begin, end = int(bounds[first]), int(bounds[stop])
+        near = [bucket for bucket, low, high in zip(buckets, cuts, cuts[1:], strict=False) if low < end and high > begin]
+        own = chunk_tasks.Literal([fact[begin:end] for fact in facts])
+        future = workers.submit(tasks.blocks_of_rows, near, bounds[first : stop + 1].tolist(), own, worker=worker)
+        groups.append(Group(first, stop, worker, workers.threads[worker], future))
+    return ClusterGraph(workers, groups, bounds, int(indptr[-1]), facts, root)
+
+
+def sent_graph(workers: Workers, graph: LocalGraph) -> ClusterGraph:
+    """A graph of this process on the workers, block by block."""
+    bounds, groups = graph.rows.bounds, []
+    for worker, first, stop in workers.shares(len(bounds) - 1):
+        blocks: list[RowBlock] = [graph.rows.block(number, graph.facts) for number in range(first, stop)]
+        future = workers.submit(tasks.blocks_as_sent, chunk_tasks.Literal(blocks), worker=worker)
+        groups.append(Group(first, stop, worker, workers.threads[worker], future))
+    return ClusterGraph(workers, groups, bounds, graph.entries, graph.facts, root=True)

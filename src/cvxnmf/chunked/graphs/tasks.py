@@ -1,0 +1,101 @@
+"""What workers of a cluster do with blocks of a graph; a task depends on nothing but its arguments and can be run again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.chunked.graphs.blocks import Entries, RowBlock, aggregate_block, joined, scaled_weights
+from cvxnmf.chunked.tasks import Literal
+
+#: Ranges of rows whose entries are counted to share them out.
+RANGES = 1024
+
+
+def some_of(blocks: list[Any], places: list[int]) -> list[Any]:
+    """The blocks at these places."""
+    return [blocks[place] for place in places]
+
+
+def itself(value: Any) -> Any:
+    """What is given."""
+    return value
+
+
+def one_of(pieces: list[Any], number: int) -> Any:
+    """One of several pieces."""
+    return pieces[number]
+
+
+def blocks_as_sent(blocks: Literal) -> Any:
+    """Blocks that are a part of the task."""
+    return blocks.value
+
+
+def scaled_blocks(blocks: list[RowBlock], unit: float | None) -> list[RowBlock]:
+    """Blocks with other weights: 1 where all are one unit, else their square roots."""
+    weights = [np.ones(1) if unit is not None else scaled_weights(block.weights, unit) for block in blocks]
+    loops = [scaled_weights(block.loops, unit) for block in blocks]
+    return [block._replace(weights=w, loops=own) for block, w, own in zip(blocks, weights, loops, strict=True)]
+
+
+def blocks_with_masses(blocks: list[RowBlock], masses: Literal) -> list[RowBlock]:
+    """Blocks with the masses of their rows."""
+    return [block._replace(masses=own) for block, own in zip(blocks, masses.value, strict=True)]
+
+
+def aggregate_and_count(block: RowBlock, state: Any, parts: Any, n: int) -> tuple[Entries, tuple[Any, ...]]:
+    """The entries between parts in a block, and how many there are in ranges of rows."""
+    entries = aggregate_block(block, state, parts, n)[0]
+    return entries, (histogram_of(entries.rows, n),)
+
+
+def histogram_of(rows: Any, n: int) -> Any:
+    """How many entries there are in each of some ranges of rows."""
+    return np.bincount(rows.astype(np.int64) * RANGES // n, minlength=RANGES)
+
+
+def bucket_bounds(histogram: Any, n: int, most: int) -> list[int]:
+    """First rows of at most so many buckets of about as many entries each, and the number of rows."""
+    ends = np.cumsum(histogram)
+    wanted = ends[-1] * np.arange(1, most) // most
+    inner = -(-(np.searchsorted(ends, wanted) + 1) * n // RANGES)
+    return np.unique(np.concatenate([[0], np.minimum(inner, n), [n]])).tolist()  # type: ignore[no-any-return]
+
+
+def cut_by_rows(pieces: list[Entries], cuts: list[int]) -> list[list[Entries]]:
+    """Sorted entries cut at these rows: for each range the slices of all pieces."""
+    places = [np.searchsorted(piece.rows, cuts) for piece in pieces]
+    spans = [[slice(int(at[number]), int(at[number + 1])) for at in places] for number in range(len(cuts) - 1)]
+    return [
+        [Entries(*(None if part is None else part[span] for part in piece)) for piece, span in zip(pieces, row, strict=True)]
+        for row in spans
+    ]
+
+
+def joined_rows(slices: list[list[Entries]], first: int, stop: int, n: int, in_order: bool) -> tuple[int, Any, Entries]:
+    """The rows from `first` up to `stop` of all slices: their number of entries, and the entries, those of a pair summed."""
+    found = joined([piece for part in slices for piece in part], first, stop, n, in_order)
+    return first, np.bincount(found.rows - first, minlength=stop - first), found
+
+
+def degrees_of(bucket: tuple[int, Any, Entries]) -> Any:
+    """Numbers of entries of the rows of a bucket."""
+    return bucket[1]
+
+
+def blocks_of_rows(buckets: list[tuple[int, Any, Entries]], bounds: list[int], facts: Literal) -> list[RowBlock]:
+    """Blocks with these bounds from neighbouring buckets of rows."""
+    degrees = np.concatenate([bucket[1] for bucket in buckets])
+    indptr, origin = np.append(0, np.cumsum(degrees)), buckets[0][0]
+    columns = np.concatenate([bucket[2].columns for bucket in buckets])
+    weighted = buckets[0][2].weights is not None
+    weights = np.concatenate([bucket[2].weights for bucket in buckets]) if weighted else np.ones(1)
+    blocks = []
+    for first, stop in zip(bounds, bounds[1:], strict=False):
+        pointers = indptr[first - origin : stop - origin + 1]
+        span = slice(int(pointers[0]), int(pointers[-1]))
+        own = (fact[first - bounds[0] : stop - bounds[0]] for fact in facts.value)
+        blocks.append(RowBlock(first, pointers - pointers[0], columns[span], weights[span] if weighted else weights, *own))
+    return blocks
