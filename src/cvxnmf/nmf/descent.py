@@ -122,7 +122,7 @@ def classical_nmf(
         Number of columns of U and V, at most the larger side of A.
     method : {"hals", "multiplicative", "gradient", "als", "quasi-newton", "sparse", "min-volume"}
         "hals": coordinate descent, extrapolated and restarted; but for "mse" with a scalar Newton step per coordinate, and for
-        betas other than 0, 1, 3/2, 2 and 3 by extrapolated multiplication.
+        betas other than 0, 1/2, 1, 3/2, 2 and 3 by extrapolated multiplication.
         "multiplicative": Lee & Seung. "gradient": projected gradient with backtracking. "als": exact alternating least
         squares by block principal pivoting. "quasi-newton": Zdunek & Cichocki's projected step with a regularised Hessian.
         "sparse": Hoyer's constraint on the columns by projection. "min-volume": columns of V that sum to one and lie as near

@@ -84,10 +84,10 @@ def _kl_newton(needs: Needs) -> Rules:
 
 
 def _beta_coordinates(needs: Needs) -> Rules:
-    extrapolation = Extrapolation(wait=2, weight=0.3, keep=0.1)
-    return Rules(
-        BetaCoordinates(count=False), BetaCoordinates(count=True), extrapolation, safe=(Multiplicative(), Multiplicative())
-    )
+    """Multiplications first, which keep the basin of the start: coordinates at once end in worse minima from some starts."""
+    bold, coordinates = Multiplicative(bold=True), (BetaCoordinates(count=False), BetaCoordinates(count=True))
+    extrapolation = Extrapolation(wait=6, weight=0.3, keep=0.1)
+    return Rules(bold, bold, extrapolation, coordinates, (Multiplicative(), Multiplicative()))
 
 
 def _hoyer(needs: Needs) -> Rules:

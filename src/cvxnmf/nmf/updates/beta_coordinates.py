@@ -10,12 +10,9 @@ from cvxnmf.nmf.beta_kernels import CHEAP, coordinate_sweep
 from cvxnmf.nmf.updates.multiplicative import Multiplicative
 from cvxnmf.nmf.updates.rule import Rule, lifted_entry
 
-#: Betas that are descended by coordinates: the powers are cheap. From some starts coordinates at 1/2 end in worse minima.
-COORDINATES = CHEAP - {0.5}
-
 
 class BetaCoordinates(Rule[BetaObjective]):
-    """One Newton step per coordinate; for betas other than `COORDINATES` a bold multiplication instead.
+    """One Newton step per coordinate; for betas whose powers are not `CHEAP` a bold multiplication instead.
 
     Steps may pass the minimum, so that the caller has to look at the value, which comes along if `count`.
     """
@@ -26,7 +23,7 @@ class BetaCoordinates(Rule[BetaObjective]):
     def update(self, objective: BetaObjective, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
         loss = objective.loss
-        if loss.beta not in COORDINATES:
+        if loss.beta not in CHEAP:
             return self.multiplicative.update(objective, X)
         new, floor, H = X.copy(), lifted_entry(objective, X), np.ascontiguousarray(objective.V.T)
         l1, l2 = objective.l1 / loss.unit, objective.l2 / loss.unit
