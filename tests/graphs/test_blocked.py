@@ -13,9 +13,11 @@ import cvxnmf
 from cvxnmf import cli
 from cvxnmf.chunked.graphs import blocks
 from cvxnmf.chunked.graphs.build import graph_of_matrix
+from cvxnmf.chunked.graphs.pieces import TextEdges
 from cvxnmf.chunked.graphs.shelf import DiskShelf, MemoryShelf
 from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
+from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.quality import modularity
 
 ENOUGH = "32 GB"
@@ -210,6 +212,25 @@ def test_lines_as_people_write_them(tmp_path):
     found = cvxnmf.partition(path, memory_limit=ENOUGH)
     assert list(found.nodes) == ["a b", "b", "c", "d", "e", "f"]
     assert found.A.nnz == 12
+
+
+def test_lines_are_whole_however_text_is_cut(tmp_path):
+    path = tmp_path / "e.csv"
+    np.savetxt(path, PAIRS, fmt="%d", delimiter=",")
+    pieces = list(TextEdges(str(path), piece=1000).pieces())
+    assert len(pieces) > 50
+    assert np.array_equal(np.concatenate([np.column_stack([piece.tails, piece.heads]) for piece in pieces]), PAIRS)
+    assert np.array_equal(np.concatenate([piece.place.numbers for piece in pieces]), 1 + np.arange(len(PAIRS)))
+    assert pieces[-1].share == 1.0
+
+
+def test_wedges_are_those_of_memory(expected):
+    A = matrix_of(PAIRS, N) + matrix_of(np.column_stack([np.arange(N - 2), np.arange(2, N)]), N)
+    A = sp.csr_array((A > 0).astype(float))
+    described = describe_blocks(graph_of_matrix(A, MemoryShelf(), 1), True)
+    labels = (np.arange(N) // 500).astype(np.int64)
+    assert describe_graph(A).tied_edges(labels) > 1.001
+    assert described.tied_edges(labels) == pytest.approx(describe_graph(A).tied_edges(labels), rel=1e-12)
 
 
 def test_the_command_line(tmp_path, capsys, expected):

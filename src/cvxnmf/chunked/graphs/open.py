@@ -8,12 +8,12 @@ from typing import Any
 
 from cvxnmf import validation
 from cvxnmf.chunked.graphs.pieces import EdgeSource, NpyEdges, ParquetEdges, TextEdges
-from cvxnmf.chunked.memory import RESERVE, resident_bytes
+from cvxnmf.chunked.memory import RESERVE
 
 #: Bytes that each node takes: names, pointers, facts, labels and sums of clusters; and for each block that is at work.
 NODE_BYTES, NODE_BYTES_AT_WORK = 110, 16
-#: Bytes that a block takes at work, and that reading takes.
-BLOCK_BYTES, READING_BYTES = 24 << 20, 64 << 20
+#: Bytes that a block takes at work.
+BLOCK_BYTES = 40 << 20
 #: Readers by the ending of the name; all other files are text.
 READERS: dict[str, Callable[[str, bool], EdgeSource]] = {".npy": NpyEdges, ".parquet": ParquetEdges, ".pq": ParquetEdges}
 
@@ -50,11 +50,14 @@ def _files_in(name: str) -> Sequence[str]:
     return found or validation.refuse(f"{name} is an empty folder; give one with files of edges.")
 
 
-def threads_within(limit: int | None, n: int, threads: int) -> int:
-    """How many blocks can be worked on at a time, or a refusal that says how much memory is needed."""
+def threads_within(limit: int | None, n: int, threads: int, resident: int) -> int:
+    """How many blocks can be worked on at a time, or a refusal that says how much memory is needed.
+
+    `resident` are the bytes that the process held before it began to read.
+    """
     if limit is None:
         return threads
-    held, nodes = resident_bytes() + RESERVE, NODE_BYTES * n
+    held, nodes = resident + RESERVE, NODE_BYTES * n
     each = BLOCK_BYTES + NODE_BYTES_AT_WORK * n
     if held + nodes + each > limit:
         needed = -(-(held + nodes + each) // 10**6)

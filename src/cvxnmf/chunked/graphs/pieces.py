@@ -85,8 +85,8 @@ class Layout(NamedTuple):
 class TextEdges:
     """Text with two names on a line and perhaps a weight, packed with gzip or not."""
 
-    def __init__(self, path: str, weighted: bool = True) -> None:
-        self.path, self.weighted = path, weighted
+    def __init__(self, path: str, weighted: bool = True, piece: int = PIECE_BYTES) -> None:
+        self.path, self.weighted, self.piece = path, weighted, piece
         self.size = max(1, os.path.getsize(path))
 
     def pieces(self) -> Iterator[EdgePiece]:
@@ -95,7 +95,7 @@ class TextEdges:
             head = _read(stream, SAMPLE, self.path).removeprefix(b"\xef\xbb\xbf")
             layout, line, rest, done = self._layout(head), 1, head, False
             while rest or not done:
-                more = b"" if done else _read(stream, PIECE_BYTES, self.path)
+                more = b"" if done else _read(stream, self.piece, self.path)
                 done = done or not more
                 text = rest + more
                 end = len(text) if done else text.rfind(b"\n") + 1

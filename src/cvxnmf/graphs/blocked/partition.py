@@ -20,7 +20,7 @@ from cvxnmf.chunked.graphs.frames import Columns, DaskEdges, graph_of_frame
 from cvxnmf.chunked.graphs.local import LocalGraph
 from cvxnmf.chunked.graphs.pieces import EdgeSource, FrameEdges
 from cvxnmf.chunked.graphs.shelf import DiskShelf
-from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes
+from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes, resident_bytes
 from cvxnmf.graphs.adapters import edge_columns, named_graph
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks
 from cvxnmf.graphs.blocked.search import Found, exactly, find_clusters, find_modular
@@ -150,12 +150,12 @@ def open_graph(graph: Any, weight: str | None, limit: int | None, client: Any, r
 
 def _open_here(graph: Any, weight: str | None, limit: int | None, report: Progress) -> OpenedGraph:
     """Open it in this process."""
-    shelf, threads = DiskShelf(), thread_count()
+    shelf, threads, resident = DiskShelf(), thread_count(), resident_bytes()
     edges, origin = _edges(graph, weight)
     if edges is not None:
-        sources.threads_within(limit, 0, threads)
+        sources.threads_within(limit, 0, threads, resident)
         built = graph_of_edges(edges, shelf, 1, report)
-        built.graph.threads = sources.threads_within(limit, len(built.nodes), threads)
+        built.graph.threads = sources.threads_within(limit, len(built.nodes), threads, resident)
         return OpenedGraph(built.graph, built.nodes, built.nodes.order(), origin)
     nodes, A, _, origin, _ = named_graph(graph, weight)
     kept = np.flatnonzero(np.diff(A.indptr))
@@ -163,7 +163,7 @@ def _open_here(graph: Any, weight: str | None, limit: int | None, report: Progre
         validation.refuse("The graph has no edges, so there is nothing to partition.")
     if len(kept) < A.shape[0]:
         A = sp.csr_array(A[kept][:, kept])
-    threads = sources.threads_within(limit, len(kept), threads)
+    threads = sources.threads_within(limit, len(kept), threads, resident)
     whole = len(kept) == len(nodes)
     return OpenedGraph(graph_of_matrix(A, shelf, threads), nodes, None if whole else kept, origin)
 

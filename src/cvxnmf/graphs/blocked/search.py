@@ -25,8 +25,8 @@ from cvxnmf.graphs.moves import Level
 MERGING, SETTLING, SHORTENING = 2, 12, 3
 #: Levels end when this share of their nodes is left.
 HARDLY_FEWER = 0.98
-#: Times that rates are measured anew.
-POLISHES = 4
+#: Times that rates are measured anew, and a share of the length by which it must become shorter to go on.
+POLISHES, SETTLED = 3, 1e-5
 
 #: Told what is done, and the share of the whole; a true answer is not asked for.
 Report = Callable[[str, float], None]
@@ -52,6 +52,7 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
     best = shorten(graph, best.labels.astype(np.int32), 1, divide=True)
     if best.n_clusters > 1:
         graph = graph.with_dispersion(graph.weight_dispersion(best.labels)).with_fitting_degrees(best.labels)
+        graph = graph.with_dispersion(max(1.0, graph.tied_edges(best.labels)) * graph.dispersion)
         best = shorten(graph, best.labels.astype(np.int32), POLISHES, divide=False)
     one = np.zeros(graph.blocks.n, dtype=np.int32)
     if best.length >= 0.0:
@@ -135,12 +136,12 @@ def shorten(graph: BlockedDescription, labels: Numbers, times: int, divide: bool
         assert score is not None  # each cluster has a rate of its own
         rule, start = graph.rule(score), best.labels.astype(np.int32)
         if divide:
-            start = merged_up(graph.blocks, rule, start)
-        moved = sweeps(graph.blocks, _joined_clusters(graph.blocks, start, rule), rule, SHORTENING)
-        better = graph.candidate(_joined_clusters(graph.blocks, moved, rule), RateModel.PER_CLUSTER)
-        if better.length > best.length - 1e-6:
+            start = _joined_clusters(graph.blocks, merged_up(graph.blocks, rule, start), rule)
+        moved = _joined_clusters(graph.blocks, sweeps(graph.blocks, start, rule, SHORTENING), rule)
+        better, before = graph.candidate(moved, RateModel.PER_CLUSTER), best.length
+        best = min(best, better, key=lambda candidate: candidate.length)
+        if better.length > before - SETTLED * abs(before):
             break
-        best = better
     return best
 
 
