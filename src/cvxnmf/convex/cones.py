@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sl
+from numpy.typing import NDArray
 
 from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
 from cvxnmf.linalg.arrays import FloatArray
@@ -52,9 +54,24 @@ class Cone(Geometry[Point]):
         """``P S X S P``, in place."""
         return self._split(self.scale(X))[1]
 
-    def entry_weights(self, rho: float) -> FloatArray:
-        """``rho s_i^2 s_j^2``."""
-        return np.asarray(np.sqrt(rho) * self.s**2)
+    @cached_property
+    def _upper(self) -> NDArray[np.bool_]:
+        return np.tri(len(self.s), dtype=bool).T
+
+    def entries(self, X: FloatArray) -> FloatArray:
+        """The upper triangle by rows."""
+        return X[self._upper]
+
+    def matrix(self, entries: FloatArray) -> FloatArray:
+        """The symmetric matrix of this upper triangle."""
+        X = np.empty((len(self.s), len(self.s)))
+        X[self._upper] = entries
+        X.T[self._upper] = entries
+        return X
+
+    def entry_scales(self) -> FloatArray:
+        """``s_i s_j``."""
+        return self.entries(np.outer(self.s, self.s))
 
     def typical_multiplier(self, trace: float) -> float:
         """Of eigenvalues of the size of the trace, to either side."""

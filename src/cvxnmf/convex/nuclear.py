@@ -37,9 +37,17 @@ class NuclearNorm(Geometry[PairedPoint]):
         """Number of entries."""
         return float(self.shape[0] * self.shape[1])
 
-    def entry_weights(self, rho: float) -> float:
-        """The same for all entries."""
-        return rho
+    def entries(self, X: FloatArray) -> FloatArray:
+        """All of them, by rows."""
+        return X.reshape(-1)
+
+    def matrix(self, entries: FloatArray) -> FloatArray:
+        """The matrix of these entries."""
+        return entries.reshape(self.shape)
+
+    def entry_scales(self) -> None:
+        """There is no metric."""
+        return
 
     def typical_multiplier(self, trace: float) -> float:
         """Of singular values of twice the trace."""
@@ -60,8 +68,11 @@ class NuclearNorm(Geometry[PairedPoint]):
             mean = float(B.mean())
             v[:m], v[m:] = B.mean(axis=1) - 0.5 * mean, B.mean(axis=0) - 0.5 * mean
         left, values, right = singular_triples_above(self.penalised_part(B), 2.0 * threshold)
-        root, W = np.sqrt(values - 2.0 * threshold), np.empty((sum(self.shape), len(values)))
-        np.multiply(left, root, out=W[:m])
+        root = np.sqrt(values - 2.0 * threshold)
+        left *= root
+        W = np.empty((sum(self.shape), len(values)))
+        W[:m] = left
+        del left
         np.multiply(right, root, out=W[m:])
         return PairedPoint(v, W, m)
 

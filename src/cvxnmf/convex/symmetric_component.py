@@ -35,7 +35,6 @@ from cvxnmf.convex.methods import (
     Method,
     PairedAdaptive,
     ProjectedGradient,
-    SteadySplitting,
     SymmetricAdaptive,
 )
 from cvxnmf.linalg.arrays import FloatArray, add_effects
@@ -62,8 +61,8 @@ class SymmetricComponent(DenseComponent[Cone]):
         plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
         plain["projected-gradient"] = ProjectedGradient
         if self.loss.ignore_diagonal:
-            plain["splitting"] = LossSplitting if self.cone.free_effects else SteadySplitting
-            adaptive = FreeDiagonalAdaptive if self.cone.free_effects else SteadySplitting
+            plain["splitting"] = LossSplitting
+            adaptive = FreeDiagonalAdaptive if self.cone.free_effects else LossSplitting
             return {"adaptive": adaptive} | plain
         if self.cone.free_effects:
             return {"adaptive": SymmetricAdaptive} | plain
@@ -105,7 +104,7 @@ class LimitedComponent(SymmetricComponent):
     def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
         """Descents over distances need free effects."""
         if not self.cone.free_effects:
-            return {"splitting": SteadySplitting if self.loss.ignore_diagonal else LossSplitting}
+            return {"splitting": LossSplitting}
         methods: dict[str, Callable[[Any, Any], Method]] = {"factored": AugmentedDescent, "splitting": LossSplitting}
         return {"adaptive": LimitedAdaptive} | methods if self.loss.ignore_diagonal else methods
 
