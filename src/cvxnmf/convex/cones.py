@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from functools import cached_property
 
@@ -13,6 +14,9 @@ from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, eigenpairs_above, smallest_eigenvalue
 from cvxnmf.results import Point
+
+#: Newton's steps to margins, after rounds in which rows are scaled to them by turns.
+NEWTON_ROUNDS = 6
 
 
 class Cone(Geometry[Point]):
@@ -129,12 +133,18 @@ class Cone(Geometry[Point]):
         return log_row_sums(X)
 
     def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
-        """Rows and columns alike."""
+        """Rows and columns alike, by turns and then by Newton's method."""
         scaling = np.ones(len(Z))
         for _ in range(SCALING_ROUNDS):
             scaling = np.sqrt(scaling * margins / (Z @ scaling))
-        Z *= scaling[:, None]
-        Z *= scaling
+        for _ in range(NEWTON_ROUNDS):
+            Z *= scaling[:, None]
+            Z *= scaling
+            residual = Z.sum(axis=1) - margins
+            if float(np.max(np.abs(residual) / margins)) <= RELATIVE_ZERO:
+                break
+            with contextlib.suppress(sl.LinAlgError):
+                scaling = np.exp(np.clip(self.effects_step(Z.copy(), residual), -1.0, 1.0))
 
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
         """Eigenvalues in the metric are feasible down to minus the trace."""

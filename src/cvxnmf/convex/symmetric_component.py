@@ -12,6 +12,7 @@ Under a lower limit on X the gradient is first lowered by the limit's multiplier
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +100,7 @@ class LimitedComponent(SymmetricComponent):
     """A symmetric component under the paper's lower limit ``exp(X) >= A/2``; effects are not balanced, lest it be broken."""
 
     loss: LimitedSquaredError
+    certifies_start = False  # the multiplier of the limit is not known, and to estimate it takes long
 
     @property
     def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
@@ -192,9 +194,11 @@ def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[floa
     """Shrink the gradient, its spectrum clipped: ``Y = trace N + (1 - shift) g``."""
     if not component.loss.limited:  # else the domain has no edge
         clip_spectrum(component.loss, component.cone, g, component.trace)
-    lowest = component.cone.smallest_eigenvalue(g)
     if component.cone.free_effects:
+        if component.loss.limited:
+            _balance_rows(component, g)
         _make_rows_sum_to_zero(g)
+    lowest = component.cone.smallest_eigenvalue(g)
     bounded = component.loss.A == 0 if component.loss.limited else True
 
     def family(shift: float) -> FloatArray:
@@ -203,6 +207,20 @@ def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[floa
         return np.maximum(Z, 0.0, out=Z, where=bounded)  # no lower than the edge of the domain, by rounding
 
     return max(0.0, 1.0 - component.trace / -lowest) if lowest < 0 else 0.0, family
+
+
+def _balance_rows(component: DenseComponent[Cone], g: FloatArray) -> None:
+    """Make the rows of a slope under a lower limit on X nearly sum to zero, in place: ``g_ij += m_ij (x_i + x_j)``.
+
+    Where the data are zero m is g, which must not become negative.
+    """
+    loss = component.loss
+    m = loss.floor()
+    m += np.abs(g)
+    with contextlib.suppress(sl.LinAlgError):
+        x = component.cone.effects_step(m.copy(), g.sum(axis=1))
+        m *= np.maximum(np.add.outer(x, x), -1.0, where=loss.A == 0, out=np.add.outer(x, x))
+        g += m
 
 
 def _make_rows_sum_to_zero(g: FloatArray) -> None:

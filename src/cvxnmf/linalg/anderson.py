@@ -9,7 +9,6 @@ points seen whose residual is the least:
 from __future__ import annotations
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray

@@ -29,6 +29,11 @@ class AlternatingDirections:
         """``Y - U``, whose proximal point is the next X."""
         return self.Y - self.U
 
+    @property
+    def distance(self) -> float:
+        """The length of the last step, before it was accelerated; infinite if that has forgotten it."""
+        return np.nan if self.acceleration is None else self.acceleration.length
+
     def update(self, X: FloatArray, proximal_g: Callable[[FloatArray], FloatArray]) -> None:
         """Renew Y and U; X is overwritten."""
         X -= self.Y

@@ -69,6 +69,11 @@ class LossSplitting(Method):
         inside = cone.matrix(self.state.Y.copy())
         return return_to_domain(component.loss, cone, residual, component.loss.value_and_gradient(inside, out=inside)[1])
 
+    @property
+    def distance(self) -> float:
+        """The length of the last step, before it was accelerated."""
+        return self.state.distance
+
     def _next_point(self) -> Any:
         """The proximal point of the penalty."""
         cone = self.component.cone
