@@ -7,7 +7,7 @@ import scipy.linalg as sl
 
 from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import singular_triples_above
+from cvxnmf.linalg.eigen import add_outer, singular_triples_above
 from cvxnmf.results import PairedPoint
 
 
@@ -151,9 +151,9 @@ class NuclearNorm(Geometry[PairedPoint]):
             H, residual = H.T, np.concatenate([residual[m:], residual[:m]])
         long = len(H)
         heavy, light = H.sum(axis=1), H.sum(axis=0)
-        schur = -(H.T @ (H / heavy[:, None]))
+        schur = H.T @ (H / -heavy[:, None])
         schur.flat[:: len(schur) + 1] += light
-        schur += np.outer(light, light / light.sum()) / len(light)
+        add_outer(schur, light, light / (light.sum() * len(light)))
         factor = sl.cho_factor(schur, overwrite_a=True, check_finite=False)
         small = sl.cho_solve(factor, H.T @ (residual[:long] / heavy) - residual[long:], check_finite=False)
         large = -(residual[:long] + H @ small) / heavy
