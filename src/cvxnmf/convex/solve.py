@@ -198,7 +198,8 @@ class _Run:
 
     def _loop(self, search: _Search) -> Status:
         """The one loop: step, certify now and then, record, stop."""
-        due, iteration, certified = search.method.check_every, 0, 0
+        due = usual = search.method.check_every
+        iteration = certified = 0
         while search.relative_gap > self.tol:
             if iteration == self.max_iter:
                 return Status.MAX_ITER
@@ -208,8 +209,10 @@ class _Run:
                 return Status.NONFINITE
             if search.method.gives_up:
                 return Status.STALLED
-            latest = certified + 2 * self._usual_wait(search, iteration)  # the method may have changed
-            if iteration >= min(due, latest) or iteration == self.max_iter or search.promises(self.tol):
+            if usual != search.method.check_every:  # another method is at work
+                usual = search.method.check_every
+                due = max(iteration + 1, certified + usual)
+            if iteration >= due or iteration == self.max_iter or search.promises(self.tol):
                 gap = search.relative_gap
                 search.certify()
                 due, certified = iteration + self._wait(search, iteration, iteration - certified, gap), iteration
@@ -222,15 +225,12 @@ class _Run:
 
     def _wait(self, search: _Search, iteration: int, waited: int, gap_before: float) -> int:
         """Steps until the next certificate: as many as the rate since the last one foretells, at most twice as usual."""
-        usual, gap = self._usual_wait(search, iteration), search.relative_gap
+        usual = max(search.method.check_every, search.method.check_every * iteration // 80)
+        gap = search.relative_gap
         if not self.tol < gap < gap_before:
             return usual
         predicted = waited * np.log(gap / self.tol) / np.log(gap_before / gap) if self.tol else np.inf
         return int(np.clip(np.ceil(predicted), 1, 2 * usual))
-
-    def _usual_wait(self, search: _Search, iteration: int) -> int:
-        """The method's own number of steps between certificates; more where there have been many."""
-        return max(search.method.check_every, search.method.check_every * iteration // 80)
 
     def _record(self, search: _Search) -> bool:
         """Add a line to the history and tell the callback; a true answer stops the loop."""
