@@ -182,11 +182,14 @@ class Cone(Geometry[Point]):
         del B, vectors
         return np.asarray(half @ half.T)
 
-    def charged_directions(self, X: FloatArray) -> FloatArray:
-        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes."""
+    def charged_directions(self, X: FloatArray, least: float) -> FloatArray:
+        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes.
+
+        Directions with less than this share of the largest one's weight are taken for rounding.
+        """
         SW = self.s[:, None] * self.project(X).W
         keep = np.sum(SW * SW, axis=0)
-        SW = SW[:, keep > 1e-7 * keep.max(initial=0.0)]
+        SW = SW[:, keep > least * keep.max(initial=0.0)]
         if self.free_effects:
             SW = np.column_stack([SW, self.s])
         return np.linalg.qr(SW)[0]

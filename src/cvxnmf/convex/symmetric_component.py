@@ -45,6 +45,8 @@ from cvxnmf.results import AnyPoint, FactorPoint, Point
 Family = Callable[[float], FloatArray]
 #: An entry of X closer than this to its lower limit counts as touching it.
 TOUCHING = 1e-3
+#: Directions of X with less than one of these shares of the largest one's weight may be there by rounding, or by its limit.
+LEAST_CHARGED = (1e-7, 1e-4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +125,14 @@ class LimitedComponent(SymmetricComponent):
 
         A multiplier that is not given is estimated from X.
         """
-        return self._prove_shifted(self._lowered_gradient(point.dense()) if candidate is None else candidate)
+        if candidate is not None:
+            return self._prove_shifted(candidate)
+        found = [self._prove_shifted(self._lowered_gradient(point.dense(), least)) for least in LEAST_CHARGED]
+        return max((dual for dual in found if dual is not None), key=lambda dual: dual.bound, default=None)
 
-    def _lowered_gradient(self, X: FloatArray) -> FloatArray:
+    def _lowered_gradient(self, X: FloatArray, least_charged: float) -> FloatArray:
         """The gradient at X, which is overwritten, lowered to the multiplier of the dual cone where A > 0."""
-        multiplier = constraint_multiplier(self, X)
+        multiplier = constraint_multiplier(self, X, least_charged)
         g = self.loss.value_and_gradient(X, out=X)[1]
         return g if multiplier is None else np.minimum(multiplier, g, out=g, where=self.loss.A > 0)
 
@@ -273,7 +278,9 @@ def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
         return 0.0
 
 
-def constraint_multiplier(component: LimitedComponent, X: FloatArray, rounds: int = 100) -> FloatArray | None:
+def constraint_multiplier(
+    component: LimitedComponent, X: FloatArray, least_charged: float = LEAST_CHARGED[0], rounds: int = 100
+) -> FloatArray | None:
     """Estimate the multiplier W of the dual cone at X under ``X >= lower``.
 
     ``W = g - M``, ``M >= 0`` only where X touches its limit, and ``Y = W + trace N`` in the dual cone with
@@ -284,7 +291,7 @@ def constraint_multiplier(component: LimitedComponent, X: FloatArray, rounds: in
     if not (-ABSURD < gradient.min() and gradient.max() < ABSURD):
         return None
     touching = X < component.loss.lower() + TOUCHING
-    span = cone.charged_directions(X)
+    span = cone.charged_directions(X, least_charged)
     inside = cone.project_complementary(gradient, span)
     for _ in range(rounds - 1):
         Y = np.minimum(inside, gradient, out=inside, where=touching)
