@@ -27,7 +27,7 @@ from cvxnmf.graphs.multilevel import common_parts
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
 from cvxnmf.graphs.seeds import seeds
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results.hierarchy import Code
 
@@ -47,6 +47,8 @@ class Division(NamedTuple):
 def in_any_order(A: sp.csr_array, find: Callable[..., Division], start: Labels | None = None) -> Division:
     """What is found on a graph whose nodes are put into an order that does not depend on their numbers, in their first order."""
     order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
+    if start is not None and A.nnz >= LARGE_SPARSE:  # nodes of a cluster side by side, as their moves want them
+        order = order[np.argsort(start[order], kind="stable")]
     ordered = in_order(A, order, lean=True)
     found = find(ordered) if start is None else find(ordered, start=start[order])
     labels = np.empty(len(order), dtype=np.int64)
