@@ -1,7 +1,7 @@
-"""Time, memory and agreement by the size of a graph: ``python -m benchmarks.graph_sizes planted-1e6 ...`` measures cases one by one.
+"""Time, memory and agreement by the size of a graph: ``python -m benchmarks.graph_sizes planted-1e6 ...`` measures some cases.
 
-Every case runs in a process of its own. What is measured is kept in ``graph_sizes.json`` beside this file, from which the table of
-docs/scale.md is written; a case that is measured again replaces its last result.
+Every case runs in a process of its own. What is measured is kept in ``graph_sizes.json`` beside this file, from which the table
+of docs/scale.md is written; a case that is measured again replaces its last result.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CASES = {
 GROWING = ("planted-1e5", "planted-3e5", "planted-1e6", "planted-3e6")
 
 
-# Graphs, made within little more memory than they take ---------------------------------------------------------------------------
+# Graphs, made within little more memory than they take ----------------------------------------------------------------------
 
 
 def planted_graph(n: int, k: int, degree: int, mixing: float) -> tuple[sp.csr_array, np.ndarray]:
@@ -136,7 +136,7 @@ def _distinct(indptr: Any, indices: Any) -> Any:
     return kept
 
 
-# One case in a process of its own ------------------------------------------------------------------------------------------------
+# One case in a process of its own -------------------------------------------------------------------------------------------
 
 
 def ours(name: str) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def results() -> dict[str, Any]:
     return dict(json.loads(RESULTS.read_text(encoding="utf8"))) if RESULTS.exists() else {}
 
 
-# The table -----------------------------------------------------------------------------------------------------------------------
+# The table ------------------------------------------------------------------------------------------------------------------
 
 HEADER = "| graph | nodes | edges | groups | seconds | of processors | peak, GB | NMI | igraph: seconds | peak, GB | NMI |"
 
@@ -212,7 +212,7 @@ def lines(known: dict[str, Any]) -> list[str]:
         slope = objective.exponent([run["edges"] for run in growing], [run["processor"] for run in growing])
         rows += [
             "",
-            f"The time of the processors grows as the edges of the planted graphs of degree 10 to the power {slope:.2f}.",
+            f"The time of the processors grows as the edges of the planted graphs of degree 10 to the {slope:.2f}.",
         ]
     return rows
 
