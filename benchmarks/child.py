@@ -133,11 +133,11 @@ def huge(n: int, k: int, degree: float, mixing: float) -> dict[str, Any]:
     return facts | {"edges": int(A.nnz) // 2, "nmi": objective.agreement(truth, found.labels)[1]}
 
 
-def graph_sizes(name: str, work: str) -> dict[str, Any]:
+def graph_sizes(case: str, work: str) -> dict[str, Any]:
     """Our labels, or igraph's, of a graph of `benchmarks.graph_sizes`."""
     from benchmarks.graph_sizes import WORKS
 
-    return WORKS[work](name)
+    return WORKS[work](case)
 
 
 WORKS: dict[str, Callable[..., dict[str, Any]]] = {

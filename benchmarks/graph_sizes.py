@@ -178,7 +178,7 @@ WORKS = {"ours": ours, "igraph": igraph}
 
 def measure(name: str, work: str) -> None:
     """Measure a case in a new process and keep the result."""
-    told = child.ask("graph_sizes", name=name, work=work)
+    told = child.ask("graph_sizes", case=name, work=work)
     if told is not None:
         known = results()
         known.setdefault(name, {})[work] = told
