@@ -28,7 +28,7 @@ def start_labels(start: Any, nodes: tuple[Any, ...]) -> Labels:
                 f"start must be a Partition, a mapping from nodes to clusters, or labels of all {len(nodes)} nodes in order."
             )
         if start.dtype.kind in "iu":
-            return start.astype(np.int64)
+            return np.asarray(start, dtype=np.int64)
         start = dict(zip(nodes, start.tolist(), strict=True))
     known = [start.get(node) for node in nodes]
     if all(label is None for label in known):
