@@ -75,11 +75,12 @@ def test_lanczos_agrees_with_the_full_decomposition():
     np.testing.assert_allclose(leading_eigenpairs(A @ A.T, 3)[0], full[1] ** 2, rtol=1e-6)
 
 
-def test_leading_values_of_a_flat_spectrum_are_not_underrated():
+def test_refined_values_lie_between_the_first_and_the_exact_ones():
     noise = np.random.default_rng(28).random((300, 200))
-    exact = np.linalg.svd(noise, compute_uv=False)[:10]
-    np.testing.assert_allclose(initialise.leading_values(noise, 10), exact, rtol=1e-4)
-    np.testing.assert_allclose(initialise.leading_values(sp.csr_array(noise), 10), exact, rtol=1e-4)
+    exact, (_, first, right) = np.linalg.svd(noise, compute_uv=False)[:10], initialise.leading_triples(noise, 10)
+    refined = initialise.refined_values(noise, right)
+    assert np.sum(first**2) < np.sum(refined**2) <= np.sum(exact**2) * (1 + 1e-12)
+    np.testing.assert_allclose(initialise.refined_values(sp.csr_array(noise), right), refined)
 
 
 def test_pure_rows_are_found():

@@ -153,7 +153,7 @@ class BetaDivergence(NMFLoss):
         series = x * x * (0.5 + x * (beta - 2.0) / 6.0 * (1.0 + x * (beta - 3.0) / 4.0 * (1.0 + x * (beta - 4.0) / 5.0)))
         return np.asarray(self.unit * e**beta * np.where(np.abs(x) < 1e-3, series, parts))
 
-    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
+    def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
         """Sparse data are filled block by block."""
         raise NotImplementedError
 

@@ -272,18 +272,19 @@ class MemoryMatrix:
         current, last = U.state
         step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, 0.0, float(current.max()), V.T @ V)
 
-        def update(lane: Lane) -> tuple[list[Any], tuple[Any, ...]]:
-            states, total = [], None
-            for rows, A in lane:
-                states.append(step.update(A, (current[rows], last[rows]), V))
-                total = add_part(total, (A.transposed_times(states[-1][0]), states[-1][0].T @ states[-1][0]))
-            assert total is not None
-            return states, total
+        new = np.empty_like(current)
+        ahead = new if extrapolation is None else np.empty_like(current)
 
-        lanes = map_in_threads(update, self.storage.lanes)
-        products, gram = functools.reduce(add_part, (total for _, total in lanes))
-        blocks = [state for states, _ in lanes for state in states]
-        ahead, new = blocks[0] if len(blocks) == 1 else (np.concatenate(sides) for sides in zip(*blocks, strict=True))
+        def update(lane: Lane) -> tuple[Any, ...]:
+            total = None
+            for rows, A in lane:
+                ahead[rows], new[rows] = step.update(A, (current[rows], last[rows]), V)
+                part = (A.transposed_times(ahead[rows]), ahead[rows].T @ ahead[rows])
+                total = part if total is None else add_part(total, part)
+            assert total is not None
+            return total
+
+        products, gram = functools.reduce(add_part, map_in_threads(update, self.storage.lanes))
         objective = QuadraticObjective(products, gram, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
         return FactorRows((ahead, new), None, penalty.value(ahead, 0)), objective
 

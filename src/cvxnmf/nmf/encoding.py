@@ -75,16 +75,17 @@ def _least_squares(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArra
     """Codes for the squared error, solved directly; rows with all entries share one matrix ``Q = HH' + l2 I``."""
     k, missing = len(H), _missing(X)
     complete = ~missing.any(axis=1)
-    W, ridge = np.zeros((X.shape[0], k)), l2 * np.eye(k)
-    whole = X if complete.all() else X[complete]
-    P = np.asarray(whole @ H.T, dtype=np.float64) - 0.5 * l1
-    W[complete] = _quadratic((H @ H.T + ridge)[None], P)
+    W, Q = np.zeros((X.shape[0], k)), H @ H.T + l2 * np.eye(k)
+    everything = complete.all()
+    for some in row_chunks(X.shape[0], k, SMALL_BUDGET // 4):  # few rows at a time are as fast, and take little memory
+        found: Any = some if everything else some.start + np.flatnonzero(complete[some])
+        W[found] = _quadratic(Q[None], np.asarray(X[found] @ H.T, dtype=np.float64) - 0.5 * l1)
     partial = np.flatnonzero(~complete)
     for chunk in row_chunks(len(partial), k * (k + X.shape[1]), BUDGET):
         rows = partial[chunk]
         seen = ~missing[rows]
         P = np.where(seen, X[rows], 0.0) @ H.T - 0.5 * l1
-        W[rows] = _quadratic((seen[:, None, :] * H) @ H.T + ridge, P)
+        W[rows] = _quadratic((seen[:, None, :] * H) @ H.T + l2 * np.eye(k), P)
     return W
 
 

@@ -20,7 +20,7 @@ from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
-from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, operator_pairs, subspace_triples
+from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
 from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
@@ -247,10 +247,11 @@ def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FU
     return _triples_of_gram(A, *leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k))
 
 
-def leading_values(A: Any, k: int) -> FloatArray:
-    """The k largest singular values of a matrix that is not wide, to four digits."""
-    product = lambda x: _transposed_times(A, _times(A, x[:, None]))[:, 0]  # noqa: E731
-    return np.sqrt(np.maximum(operator_pairs(product, A.shape[1], k)[0], 0.0))
+def refined_values(A: Any, right: FloatArray) -> FloatArray:
+    """Singular values after two more iterations from nearly singular vectors of a matrix that is not wide."""
+    for _ in range(2):
+        right = _transposed_times(A, np.linalg.qr(_times(A, right))[0])
+    return np.asarray(np.linalg.svd(right, compute_uv=False))
 
 
 @leading_triples.register

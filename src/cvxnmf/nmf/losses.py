@@ -224,8 +224,8 @@ class NMFLoss(ABC):
         """The loss of each entry, NaN where that of the data is; e may be overwritten."""
 
     @abstractmethod
-    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
-        """The loss of all zeros of A that sparse data do not store, given the model e at the stored entries."""
+    def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
+        """The loss of ``UV'`` if A were all zeros, from which that at the stored entries of sparse data is taken away."""
 
     def lift_zeros(self, X: FloatArray) -> FloatArray:
         """A factor at which the loss is finite."""
@@ -233,14 +233,15 @@ class NMFLoss(ABC):
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
         """The loss of ``UV'`` over the observed entries; NaN marks missing ones."""
-        total = 0.0
+        total, partial = 0.0, A.sparse and len(A.entries) < A.shape[0] * A.shape[1]
+        unstored = self.loss_of_zeros(U, V) if partial else 0.0
         for a, e in A.entries_and_model(U, V, self.budget):
-            if A.sparse and len(a) < A.shape[0] * A.shape[1]:
-                total += max(0.0, self.unstored_zeros(U, V, e))
+            if partial:
+                unstored -= float(self.entrywise(np.zeros(()), e.copy()).sum())
             parts = self.entrywise(a, e)
             part = float(parts.sum())
             total += float(np.nansum(parts)) if np.isnan(part) else part
-        return total
+        return total + max(0.0, unstored)
 
 
 class SquaredError(NMFLoss):
@@ -248,7 +249,7 @@ class SquaredError(NMFLoss):
 
     name = kind = "mse"
     beta, unit = 2.0, 2.0
-    compress_below, budget, one_pass = 0.0, 1 << 20, True
+    compress_below, budget, one_pass = 0.0, 1 << 18, True
     step_cost, race_steps, single_above = 1.0, 450.0, 3e-4
 
     def scale(self, data: Totals) -> float:
@@ -282,9 +283,9 @@ class SquaredError(NMFLoss):
         np.subtract(a, e, out=e)
         return np.multiply(e, e, out=e)
 
-    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
-        """``||UV'||² - ||e||²``."""
-        return float(np.vdot(U.T @ U, V.T @ V)) - float(e @ e)
+    def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
+        """``||UV'||²``."""
+        return float(np.vdot(U.T @ U, V.T @ V))
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
         """The loss; of sparse data entry by entry where the zeros' share would cancel."""
@@ -338,9 +339,9 @@ class KullbackLeibler(NMFLoss):
         logarithms = np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(y) - np.log(x))
         return np.asarray(np.where(positive, a * (excess - logarithms), e) + 0.0 * a)
 
-    def unstored_zeros(self, U: FloatArray, V: FloatArray, e: FloatArray) -> float:
-        """``sum UV' - sum e``."""
-        return float(U.sum(axis=0) @ V.sum(axis=0)) - float(e.sum())
+    def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
+        """``sum UV'``."""
+        return float(U.sum(axis=0) @ V.sum(axis=0))
 
     def lift_zeros(self, X: FloatArray) -> FloatArray:
         """Off zero."""

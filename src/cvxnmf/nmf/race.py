@@ -37,8 +37,8 @@ COARSE_STEPS, COARSE_TOLERANCE, FINE_TOLERANCE = 120, 1e-3, 1e-4
 AGREEMENT, EQUAL, SAME = 1e-3, 1e-4, 1e-5
 #: Values within this factor of the tail of the singular values are worth a look at the bound; within this one they are optimal.
 NEAR_BOUND, AT_BOUND = 1.15, 1.0007
-#: Tails below this share of the energy are rounding.
-ROUNDING = 1e-9
+#: Tails below this share of the energy are rounding; one that has settled changes by less than this share.
+ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
 #: Plain steps of a fresh contender, which keep the basin of its start.
@@ -285,19 +285,23 @@ class Race:
         return contender.lifted
 
     def _reaches_bound(self, sample: Sample, contender: Contender, triples: Triples) -> bool:
-        """Whether a contender is as good as the singular values allow, so that no other one can be better."""
+        """Whether a contender is as good as the singular values allow, so that no other one can be better.
+
+        A few iterations may leave too much to the tail of a flat spectrum: two more must find as much.
+        """
         known = self.loss.name in SPECTRAL and self.data.complete
         if not known or contender.value > NEAR_BOUND * _tail(sample.data, triples[1]):
             return False
         lifted = self._lift(contender)
-        tail = _tail(self.data, (triples if sample.whole else initialise.leading_triples(self.data.matrix, self.k))[1])
+        triples = triples if sample.whole else initialise.leading_triples(self.data.matrix, self.k)
+        tail = _tail(self.data, triples[1])
         while lifted.value > AT_BOUND * tail and lifted.steps < 400:
             if lifted.run(10, self.fine_tolerance):
                 break
         if lifted.value > AT_BOUND * tail:
             return False
-        values = initialise.leading_values(self.data.matrix, self.k)  # a few iterations may have left too much to the tail
-        return lifted.value <= AT_BOUND * _tail(self.data, values)
+        lower = _tail(self.data, initialise.refined_values(self.data.matrix, triples[2]))
+        return lower >= (1.0 - SETTLED_TAIL) * tail and lifted.value <= AT_BOUND * lower
 
     def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, Exchanges]:
         """The winner of the leaders, and how long its columns are to be exchanged: less where others came to the same value."""

@@ -166,19 +166,18 @@ class CompressedRows:
 
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``(A / UV')' U`` and ``sum A log(UV')`` over the nonzero entries."""
-        A, model = self.A, self._model(U, V)
+        A, model = self.A, csr_product_entries(self.A, U, V)
         positive = A.data > 0
         logarithms = float(np.vdot(A.data, np.log(np.where(positive, model, 1.0))))
         ratio = np.where(positive, A.data / np.where(positive, model, 1.0), 0.0)
         return np.asarray(sp.csr_array((ratio, A.indices, A.indptr), shape=A.shape).T @ U), logarithms
 
-    def _model(self, U: FloatArray, V: FloatArray) -> FloatArray:
-        """``UV'`` at the stored entries."""
-        return csr_product_entries(self.A, U, V)
-
     def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """All nonzero entries at once."""
-        yield self.A.data, self._model(U, V)
+        """Nonzero entries of as many rows as hold `budget` of them."""
+        cuts = np.searchsorted(self.A.indptr, np.arange(budget, self.A.nnz, budget))
+        for first, last in zip([0, *cuts], [*cuts, self.shape[0]], strict=True):
+            rows, part = self._share(first, last)
+            yield part.entries, csr_product_entries(part.A, U[rows], V)
 
     def dense_rows(self, rows: slice) -> FloatArray:
         """Filled with zeros."""

@@ -29,9 +29,7 @@ class KLNewton(Rule[DivergenceObjective]):
     def update(self, objective: DivergenceObjective, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
-        sums, V = objective.sums + objective.l1, objective.V
-        if k % 2:  # coordinates are taken in pairs
-            sums, V = np.append(sums, 0.0), np.pad(V, ((0, 0), (0, 1)))
+        sums, V = _paired(objective.sums + objective.l1), _paired(objective.V)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
         V = V if A.sparse else np.ascontiguousarray(V.T, dtype=A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
@@ -43,6 +41,16 @@ class KLNewton(Rule[DivergenceObjective]):
         if self.count:
             objective.logarithms = new, sum(totals)
         return new
+
+
+def _paired(X: FloatArray) -> FloatArray:
+    """X with an even number of columns, a column of zeros in excess if need be: coordinates are taken in pairs."""
+    k = X.shape[-1]
+    if k % 2 == 0:
+        return X
+    wide = np.zeros((*X.shape[:-1], k + 1))
+    wide[..., :k] = X
+    return wide
 
 
 @inlined
