@@ -13,8 +13,8 @@ import cvxnmf
 from cvxnmf import cli
 from cvxnmf.chunked.graphs import blocks
 from cvxnmf.chunked.graphs.build import graph_of_matrix
-from cvxnmf.chunked.graphs.pieces import TextEdges
 from cvxnmf.chunked.graphs.shelf import DiskShelf, MemoryShelf
+from cvxnmf.chunked.graphs.text import TextEdges
 from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.graphs.description_length import describe_graph
@@ -68,12 +68,17 @@ def written(folder, kind):
         path = [folder / "a.tsv", folder / "b.tsv"]
         for name, part in zip(path, np.array_split(PAIRS, 2), strict=True):
             np.savetxt(name, part[:, ::-1], fmt="%d", delimiter="\t", comments="")
+    elif kind == "npz":
+        A = matrix_of(PAIRS, N)
+        path = [folder / "rows-0.npz", folder / "rows-1.npz"]
+        for name, part in zip(path, (A[:1000], A[1000:]), strict=True):
+            sp.save_npz(name, part)
     else:
         frame.assign(note="x").to_csv(path, index=False)
     return path
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "npy", "folder", "list"])
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "npy", "npz", "folder", "list"])
 def test_files_have_the_labels_of_memory(kind, tmp_path, expected):
     found = cvxnmf.partition(written(tmp_path, kind), memory_limit=ENOUGH)
     assert np.array_equal(list(found.nodes), np.unique(PAIRS))
@@ -186,11 +191,16 @@ def test_broken_files_are_named(tmp_path):
     short.write_bytes(whole.read_bytes()[:-40])
     packed.write_bytes(gzip.compress(b"1,2\n" * 100_000)[:-30])
     other.write_text("ann,bob\n")
+    rows, bad = tmp_path / "rows.npz", tmp_path / "bad.npz"
+    sp.save_npz(rows, matrix_of(PAIRS, N)[:10])
+    bad.write_bytes(rows.read_bytes()[:-50])
     for graph, sentence in [
         (short, r"short\.npy cannot be read as an \.npy file"),
         (packed, r"short\.csv\.gz is damaged or incomplete"),
         ([whole, other], r"text\.csv, line 1: names of nodes are text here and numbers before"),
         (tmp_path / "none.csv", "does not exist"),
+        (rows, r"rows\.npz has 3,000 columns, but the rows of all pieces are 10"),
+        (bad, r"bad\.npz cannot be read as a matrix of scipy\.sparse"),
         (np.column_stack([PAIRS, PAIRS]), "."),
     ]:
         with pytest.raises(ValueError, match=sentence):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cvxnmf import validation
-from cvxnmf.chunked.graphs.pieces import EdgeSource, NpyEdges, ParquetEdges, TextEdges
+from cvxnmf.chunked.graphs.pieces import EdgeSource, NpyEdges, NpzRows, ParquetEdges
+from cvxnmf.chunked.graphs.text import TextEdges
 from cvxnmf.chunked.memory import RESERVE
 
 #: Bytes that each node takes: names, pointers, facts, labels and sums of clusters; and for each block that is at work.
@@ -15,7 +16,12 @@ NODE_BYTES, NODE_BYTES_AT_WORK = 110, 16
 #: Bytes that a block takes at work.
 BLOCK_BYTES = 40 << 20
 #: Readers by the ending of the name; all other files are text.
-READERS: dict[str, Callable[[str, bool], EdgeSource]] = {".npy": NpyEdges, ".parquet": ParquetEdges, ".pq": ParquetEdges}
+READERS: dict[str, Callable[[str, bool], EdgeSource]] = {
+    ".npy": NpyEdges,
+    ".npz": NpzRows,
+    ".parquet": ParquetEdges,
+    ".pq": ParquetEdges,
+}
 
 
 def is_path(graph: Any) -> bool:
@@ -40,7 +46,21 @@ def edge_files(graph: Any, weighted: bool) -> list[EdgeSource]:
     for path in paths:
         if not os.path.exists(path):
             validation.refuse(f"{path} does not exist; check the name and the folder.")
-    return [READERS.get(os.path.splitext(path)[1].lower(), TextEdges)(path, weighted) for path in paths]
+    found = [READERS.get(os.path.splitext(path)[1].lower(), TextEdges)(path, weighted) for path in paths]
+    _set_first_rows([source for source in found if isinstance(source, NpzRows)])
+    return found
+
+
+def _set_first_rows(pieces: list[NpzRows]) -> None:
+    """Rows of the pieces of a matrix follow each other."""
+    first = 0
+    for piece in pieces:
+        piece.first, first = first, first + piece.height
+    for piece in pieces:
+        if piece.width != first:
+            validation.refuse(
+                f"{piece.path} has {piece.width:,} columns, but the rows of all pieces are {first:,}; give all of them."
+            )
 
 
 def _files_in(name: str) -> Sequence[str]:
@@ -62,7 +82,7 @@ def threads_within(limit: int | None, n: int, threads: int, resident: int) -> in
     if held + nodes + each > limit:
         needed = -(-(held + nodes + each) // 10**6)
         validation.refuse(
-            f"A memory limit of {limit / 1e6:,.0f} MB is too little for {n:,} nodes: the program itself takes "
+            f"A memory limit of {limit / 1e6:,.0f} MB is too little{f' for {n:,} nodes' if n else ''}: the program itself takes "
             f"{held / 1e6:,.0f} MB, what is known of the nodes {nodes / 1e6:,.0f} MB and a block {each / 1e6:,.0f} MB; give at "
             f"least {needed:,} MB."
         )

@@ -1,0 +1,184 @@
+"""Lists of edges in text, two names on a line and perhaps a weight, in pieces of whole lines."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cvxnmf import validation
+from cvxnmf.chunked.graphs import cells
+from cvxnmf.chunked.graphs.cells import Cells, Whole
+from cvxnmf.chunked.graphs.columns import WEIGHTS, column_called, columns_of_ends
+from cvxnmf.chunked.graphs.pieces import EdgePiece, Place, checked_weights
+from cvxnmf.linalg.arrays import FloatArray
+
+#: Bytes that are worked on at a time.
+PIECE_BYTES = 1 << 22
+#: Bytes at the beginning that tell how a text is to be read.
+SAMPLE = 1 << 16
+SEPARATORS = ("\t", ";", ",", " ")
+GZIP = b"\x1f\x8b"
+
+
+class Layout(NamedTuple):
+    """How lines are to be read: separator, cells on a line, columns of ends and weights, lines of the header, and names."""
+
+    separator: str
+    width: int
+    columns: tuple[int, ...]
+    header: int
+    whole: bool
+
+
+class TextEdges:
+    """Text with two names on a line and perhaps a weight, packed with gzip or not."""
+
+    def __init__(self, path: str, weighted: bool = True, piece: int = PIECE_BYTES) -> None:
+        self.path, self.weighted, self.piece = path, weighted, piece
+        self.size = max(1, os.path.getsize(path))
+
+    def pieces(self) -> Iterator[EdgePiece]:
+        """Pieces of whole lines."""
+        with opened(self.path) as stream:
+            head = _read(stream, SAMPLE, self.path).removeprefix(b"\xef\xbb\xbf")
+            layout, line, rest, done = self._layout(head), 1, head, False
+            while rest or not done:
+                more = b"" if done else _read(stream, self.piece, self.path)
+                done = done or not more
+                text = rest + more
+                end = len(text) if done else text.rfind(b"\n") + 1
+                rest = text[end:]
+                if end:
+                    piece = self._piece(text[:end], layout, line, min(1.0, _position(stream) / self.size))
+                    line += text.count(b"\n", 0, end)
+                    yield piece
+                if done:
+                    return
+
+    def _piece(self, text: bytes, layout: Layout, line: int, share: float) -> EdgePiece:
+        data = np.frombuffer(text, dtype=np.uint8)
+        if line <= layout.header:  # the header is not looked at again
+            skipped = np.flatnonzero(data == cells.NEWLINE)[layout.header - line] + 1
+            data, line = data[skipped:], layout.header + 1
+        columns = np.array(layout.columns, dtype=np.int64)
+        starts, lengths, lines, wrong = cells.cut_lines(data, ord(layout.separator), columns, layout.width, line)
+        place = Place(self.path, "line", lines)
+        if wrong >= 0:
+            words = f"{layout.width} cells are expected as on the lines before, and matching quotation marks."
+            validation.refuse(f"{self.path}, line {wrong:,}: {words}")
+        found = [Cells(data, starts[k], lengths[k]) for k in range(len(columns))]
+        for column in found[:2]:
+            if len(column) and not column.lengths.min():
+                place.refuse(int(np.argmin(column.lengths)), "a name is empty; each line needs two names.")
+        ends: list[Any] = [self._numbered(column, place) if layout.whole else column for column in found[:2]]
+        return EdgePiece(ends[0], ends[1], self._weights(found[2], place) if len(found) > 2 else None, place, share)
+
+    def _numbered(self, column: Cells, place: Place) -> Whole:
+        values, bad = cells.whole_numbers(column)
+        if bad >= 0:
+            text = column.text(bad)[:40]
+            place.refuse(bad, f"the name {text!r} is no whole number, as all names before are; give names of one kind.")
+        return np.asarray(values)
+
+    def _weights(self, column: Cells, place: Place) -> FloatArray:
+        values, bad = cells.weights(column)
+        if bad >= 0:
+            place.refuse(bad, f"expected a weight, found {column.text(bad)[:40]!r}.")
+        return checked_weights(values, place)
+
+    def _layout(self, head: bytes) -> Layout:
+        """Look at the first lines to see how the text is to be read."""
+        whole = head if len(head) < SAMPLE - 3 else head[: head.rfind(b"\n")]
+        if b"\0" in whole:
+            validation.refuse(f"{self.path} is not text; give an edge list as text, npy or parquet.")
+        lines = [line.strip("\r") for line in whole.decode("utf-8-sig", "replace").split("\n")]
+        data = [(number, line) for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] not in "#%"]
+        if not data:
+            validation.refuse(f"{self.path} has no edges; give a file with two names on each line.")
+        separator = _separator([line for _, line in data])
+        rows = [_cells_of(line, separator) for _, line in data]
+        header = _is_header(rows)
+        if header and len(rows) == 1:
+            validation.refuse(f"{self.path} has a header and no edges; give a file with at least one edge.")
+        sample = rows[1:] if header else rows
+        width = len(sample[0])
+        if width < 2:
+            validation.refuse(f"{self.path}, line {data[0][0]}: expected two names and perhaps a weight.")
+        columns = _columns(rows[0] if header else [], sample, width, self.weighted)
+        whole_names = all(_is_whole(row[column]) for row in sample if len(row) == width for column in columns[:2])
+        return Layout(separator, width, columns, data[0][0] if header else 0, whole_names)
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """The first separator among those that stand on most of the lines."""
+    return max(SEPARATORS, key=lambda separator: sum(separator in line.strip() for line in lines[:100]))
+
+
+def _cells_of(line: str, separator: str) -> list[str]:
+    cut = line.split() if separator == " " else line.split(separator)
+    return [cell.strip().strip('"') for cell in cut]
+
+
+def _is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row has well-known headings, or words where the others have whole numbers."""
+    if None not in columns_of_ends(rows[0]):
+        return True
+    others = rows[1:100]
+    return bool(others) and not any(map(_is_whole, rows[0][:2])) and all(all(map(_is_whole, row[:2])) for row in others)
+
+
+def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int, weighted: bool) -> tuple[int, ...]:
+    """The columns of tails, heads and, if there are any, weights."""
+    tail, head = columns_of_ends(headings)
+    ends = (0, 1) if tail is None or head is None else (tail, head)
+    weight = column_called(headings, WEIGHTS)
+    if weight is None and width > 2 and 2 not in ends and all(_is_number(row[2]) for row in rows[:100] if len(row) == width):
+        weight = 2
+    return ends if weight is None or not weighted else (*ends, weight)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Any]:
+    """A stream of the bytes of a file, unpacked."""
+    try:
+        with open(path, "rb") as stream:
+            packed = stream.read(len(GZIP)) == GZIP
+            stream.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=stream) as unpacked:
+                    yield unpacked
+            else:
+                yield stream
+    except OSError as error:
+        validation.refuse(f"{path} cannot be read: {error.strerror or error}.")
+
+
+def _read(stream: Any, size: int, path: str) -> bytes:
+    try:
+        return bytes(stream.read(size))
+    except (OSError, EOFError, zlib.error) as error:
+        kind = "damaged or incomplete" if isinstance(stream, gzip.GzipFile) else "not readable"
+        validation.refuse(f"{path} is {kind} ({error}); fetch or pack it again.")
+
+
+def _position(stream: Any) -> int:
+    below: Any = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
+    return int(below.tell())
