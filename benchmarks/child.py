@@ -133,10 +133,18 @@ def huge(n: int, k: int, degree: float, mixing: float) -> dict[str, Any]:
     return facts | {"edges": int(A.nnz) // 2, "nmi": objective.agreement(truth, found.labels)[1]}
 
 
+def graph_sizes(case: str, work: str) -> dict[str, Any]:
+    """Our labels, or igraph's, of a graph of `benchmarks.graph_sizes`."""
+    from benchmarks.graph_sizes import WORKS
+
+    return WORKS[work](case)
+
+
 WORKS: dict[str, Callable[..., dict[str, Any]]] = {
     "planted": planted,
     "dense_solve": dense_solve,
     "factor": factor,
+    "graph_sizes": graph_sizes,
     "huge": huge,
     "sweeps": sweeps,
     "one_fit": one_fit,

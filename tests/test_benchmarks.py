@@ -18,7 +18,19 @@ if str(ROOT) not in sys.path:  # pytest started by its own name does not add it
     sys.path.insert(0, str(ROOT))
 
 from benchmarks import __main__ as bench  # noqa: E402
-from benchmarks import child, communities, convex, datasets, environments, figures, objective, rank_k_peers, report, solvers  # noqa: E402
+from benchmarks import (  # noqa: E402
+    child,
+    communities,
+    convex,
+    datasets,
+    environments,
+    figures,
+    graph_sizes,
+    objective,
+    rank_k_peers,
+    report,
+    solvers,
+)
 from benchmarks.objective import Timing  # noqa: E402
 from benchmarks.report import Table  # noqa: E402
 from benchmarks.scale import Scale  # noqa: E402
@@ -231,3 +243,24 @@ def test_a_figure_that_a_page_does_not_have_is_told():
     missing = figures.Figure("README.md", "no such words ", " anywhere", lambda results: "1")
     with pytest.raises(ValueError, match="no such words"):
         figures.written_with((missing,), results)
+
+
+# Graphs by size -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [graph_sizes.Case(3000, k=5), graph_sizes.Case(3000, lfr=True, mixing=0.2)])
+def test_graphs_of_any_size_are_simple_and_show_their_groups(case):
+    A, groups = case.make()
+    assert abs(A - A.T).nnz == 0
+    assert not A.diagonal().any()
+    assert A.has_canonical_format
+    inside = np.mean(groups[np.repeat(np.arange(3000), np.diff(A.indptr))] == groups[A.indices])
+    assert inside == pytest.approx(1 - case.mixing * (1.0 if case.lfr else 0.8), abs=0.03)
+
+
+def test_the_table_of_graph_sizes_is_that_of_the_results():
+    known = graph_sizes.results()
+    assert graph_sizes.page(known) == graph_sizes.PAGE.read_text(encoding="utf8")
+    assert all(
+        run["nmi"] >= runs["igraph"]["nmi"] - 1e-3 for runs in known.values() if "igraph" in runs for run in [runs["ours"]]
+    )

@@ -89,8 +89,8 @@ def test_proximal_solves_its_scalar_problems(ignore):
     if ignore:
         np.fill_diagonal(expected, -np.inf)
     np.testing.assert_allclose(lower, expected)
-    X = loss.proximal(B, weights)
-    np.testing.assert_allclose(loss.proximal(B, weights, near=point(6, 3)), X, rtol=1e-9)
+    X = loss.proximal(B, weight)
+    np.testing.assert_allclose(loss.proximal(B, weight, near=point(6, 3)), X, rtol=1e-9)
     slope = 2 * np.exp(X) * (np.exp(X) - A)
     if ignore:
         np.fill_diagonal(slope, 0)

@@ -83,3 +83,14 @@ def test_the_order_of_the_nodes_does_not_matter():
 def test_a_start_that_does_not_fit_is_refused_in_a_sentence(start, terms, words):
     with pytest.raises(ValueError, match=words):
         cvxnmf.partition(nx.karate_club_graph(), start=start, **terms)
+
+
+def test_a_large_graph_keeps_its_labels_when_a_few_edges_change():
+    A = nx.to_scipy_sparse_array(nx.ring_of_cliques(96, 70), dtype=float, format="csr")
+    before = cvxnmf.partition(A)
+    other = A.tolil()
+    for i in range(0, 6720, 70):
+        other[i, i + 5] = other[i + 5, i] = 0.0
+        other[i, (i + 1000) % 6720] = other[(i + 1000) % 6720, i] = 1.0
+    after = cvxnmf.partition(other.tocsr(), start=before)
+    np.testing.assert_array_equal(after.labels, before.labels)

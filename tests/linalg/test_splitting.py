@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cvxnmf.linalg.anderson import Anderson
 from cvxnmf.linalg.momentum import Momentum
 from cvxnmf.linalg.splitting import AlternatingDirections
 
@@ -36,3 +37,44 @@ def test_momentum_starts_at_rest_grows_and_restarts():
     assert momentum.extrapolation() < shares[-1]
     momentum.restart(0.0)
     assert momentum.extrapolation() == 0.0
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.1, 3.0, 40)])
+def test_acceleration_finds_a_fixed_point_in_few_steps(weights):
+    rng = np.random.default_rng(1)
+    M = rng.normal(size=(40, 40))
+    M = 0.99 * (M @ M.T) / np.linalg.norm(M @ M.T, 2)
+    b = rng.normal(size=40)
+    fixed = np.linalg.solve(np.eye(40) - M, b)
+
+    def distance(memory, plain_steps):
+        t, mixing = np.zeros(40), Anderson(memory, weights, plain_steps)
+        for _ in range(60):
+            step = M @ t + b - t
+            mixing.improve(step)
+            t += step
+        return np.linalg.norm(t - fixed)
+
+    assert distance(8, 2) < 1e-3 * distance(8, 1000)
+
+
+def test_an_acceleration_that_misleads_is_left_off():
+    """On a rotation that shrinks hardly at all, and turns the other way every few steps, the past tells nothing."""
+    mixing, t, lengths = Anderson(3), np.array([1.0, 0.0]), []
+    for k in range(200):
+        angle = 0.5 if (k // 3) % 2 else -2.0
+        turned = 0.98 * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ t
+        step = turned - t
+        mixing.improve(step)
+        t = t + step
+        lengths.append(np.linalg.norm(t))
+    assert mixing.penance > 4
+    assert lengths[-1] < 0.5
+
+
+def test_an_acceleration_survives_a_point_that_no_longer_moves():
+    mixing = Anderson(3)
+    for _ in range(6):
+        step = np.zeros(4)
+        mixing.improve(step)
+        assert not step.any()

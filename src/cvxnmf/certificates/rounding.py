@@ -18,14 +18,16 @@ from cvxnmf.certificates.statement import Array, CertificateError, Proof
 UNIT = float(np.finfo(np.float64).eps)  # twice the unit roundoff: every error bound below is generous
 #: Elementary functions and pairwise sums are off by at most this many units per term.
 UNITS_PER_TERM = 64
-#: Entries of a row chunk of a matrix that is at hand.
-CHUNK_ENTRIES = 1 << 14
+#: Entries of a row chunk of a matrix that is at hand, if it is large and if it is small.
+CHUNK_ENTRIES, LEAST_CHUNK_ENTRIES = 1 << 14, 1 << 12
 #: Rows and columns of a tile that is compared with its mirror image.
 TILE = 256
 
 
-def row_slices(n_rows: int, n_columns: int, entries: int = CHUNK_ENTRIES) -> Iterator[slice]:
-    """Consecutive rows with about so many entries, at least one row."""
+def row_slices(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
+    """Consecutive rows with about so many entries, at least one row; if left out, those of about an eighth of the matrix."""
+    if entries is None:
+        entries = min(CHUNK_ENTRIES, max(LEAST_CHUNK_ENTRIES, n_rows * n_columns // 8))
     height = max(1, entries // max(1, n_columns))
     return (slice(first, min(first + height, n_rows)) for first in range(0, n_rows, height))
 

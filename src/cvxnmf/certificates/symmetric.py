@@ -230,13 +230,15 @@ class _DualPoint:
             return [np.arange(len(Y))]
         labels, count = np.full(len(Y), -1), 0
         for first in range(len(Y)):
-            waiting = [first] if labels[first] < 0 else []
-            labels[waiting] = count
-            count += len(waiting)
-            while waiting:
-                reached = np.flatnonzero((Y[waiting.pop()] != 0) & (labels < 0))
+            reached = np.array([first] if labels[first] < 0 else [], dtype=np.intp)
+            labels[reached] = count
+            count += len(reached)
+            while len(reached):
+                met = np.zeros(len(Y), dtype=bool)
+                for some in row_slices(len(reached), len(Y)):
+                    met |= (Y[reached[some]] != 0).any(axis=0)
+                reached = np.flatnonzero(met & (labels < 0))
                 labels[reached] = labels[first]
-                waiting.extend(reached)
         return [np.flatnonzero(labels == c) for c in range(count)]
 
     def proof(self, scale: float) -> Proof:

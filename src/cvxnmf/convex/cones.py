@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sl
+from numpy.typing import NDArray
 
 from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, eigenpairs_above, smallest_eigenvalue
 from cvxnmf.results import Point
+
+#: Newton's steps to margins, after rounds in which rows are scaled to them by turns.
+NEWTON_ROUNDS = 6
 
 
 class Cone(Geometry[Point]):
@@ -52,9 +58,24 @@ class Cone(Geometry[Point]):
         """``P S X S P``, in place."""
         return self._split(self.scale(X))[1]
 
-    def entry_weights(self, rho: float) -> FloatArray:
-        """``rho s_i^2 s_j^2``."""
-        return np.asarray(np.sqrt(rho) * self.s**2)
+    @cached_property
+    def _upper(self) -> NDArray[np.bool_]:
+        return np.tri(len(self.s), dtype=bool).T
+
+    def entries(self, X: FloatArray) -> FloatArray:
+        """The upper triangle by rows."""
+        return X[self._upper]
+
+    def matrix(self, entries: FloatArray) -> FloatArray:
+        """The symmetric matrix of this upper triangle."""
+        X = np.empty((len(self.s), len(self.s)))
+        X[self._upper] = entries
+        X.T[self._upper] = entries
+        return X
+
+    def entry_scales(self) -> FloatArray:
+        """``s_i s_j``."""
+        return self.entries(np.outer(self.s, self.s))
 
     def typical_multiplier(self, trace: float) -> float:
         """Of eigenvalues of the size of the trace, to either side."""
@@ -112,12 +133,18 @@ class Cone(Geometry[Point]):
         return log_row_sums(X)
 
     def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
-        """Rows and columns alike."""
+        """Rows and columns alike, by turns and then by Newton's method."""
         scaling = np.ones(len(Z))
         for _ in range(SCALING_ROUNDS):
             scaling = np.sqrt(scaling * margins / (Z @ scaling))
-        Z *= scaling[:, None]
-        Z *= scaling
+        for _ in range(NEWTON_ROUNDS):
+            Z *= scaling[:, None]
+            Z *= scaling
+            residual = Z.sum(axis=1) - margins
+            if float(np.max(np.abs(residual) / margins)) <= RELATIVE_ZERO:
+                break
+            with contextlib.suppress(sl.LinAlgError):
+                scaling = np.exp(np.clip(self.effects_step(Z.copy(), residual), -1.0, 1.0))
 
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
         """Eigenvalues in the metric are feasible down to minus the trace."""
@@ -155,11 +182,14 @@ class Cone(Geometry[Point]):
         del B, vectors
         return np.asarray(half @ half.T)
 
-    def charged_directions(self, X: FloatArray) -> FloatArray:
-        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes."""
+    def charged_directions(self, X: FloatArray, least: float) -> FloatArray:
+        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes.
+
+        Directions with less than this share of the largest one's weight are taken for rounding.
+        """
         SW = self.s[:, None] * self.project(X).W
         keep = np.sum(SW * SW, axis=0)
-        SW = SW[:, keep > 1e-7 * keep.max(initial=0.0)]
+        SW = SW[:, keep > least * keep.max(initial=0.0)]
         if self.free_effects:
             SW = np.column_stack([SW, self.s])
         return np.linalg.qr(SW)[0]

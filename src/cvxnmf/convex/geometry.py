@@ -53,8 +53,16 @@ class Geometry(ABC, Generic[P]):
         """The part of X, in the metric, that the penalty sees; X is overwritten."""
 
     @abstractmethod
-    def entry_weights(self, rho: float) -> FloatArray | float:
-        """Weights of the entries in ``rho |S(Y - X)S|^2``: one for all, or a vector w that stands for ``w_i w_j``."""
+    def entries(self, X: FloatArray) -> FloatArray:
+        """The entries that make up X, as a vector: those of a triangle where X is symmetric."""
+
+    @abstractmethod
+    def matrix(self, entries: FloatArray) -> FloatArray:
+        """The X of these entries, which it may share."""
+
+    @abstractmethod
+    def entry_scales(self) -> FloatArray | None:
+        """What :meth:`scale` multiplies the entries by; None where that is 1."""
 
     @abstractmethod
     def typical_multiplier(self, trace: float) -> float:

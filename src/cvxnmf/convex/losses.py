@@ -19,12 +19,11 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import entr, wrightomega, xlogy
 
+from cvxnmf.convex.proximal import Weight, limited_minimiser
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.row_chunks import cached_rows
 
 LOG_2 = float(np.log(2.0))
-#: Weights of entries, all alike or ``w_i w_j``.
-Weight = FloatArray | float
 
 
 def kl_constant(A: FloatArray) -> float:
@@ -89,13 +88,10 @@ class Loss(ABC):
             return np.asarray(np.log(self.A))
 
     def proximal(self, B: FloatArray, weight: Weight, near: FloatArray | None = None) -> FloatArray:
-        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise, sought from `near`; where the diagonal is ignored, b.
-
-        A vector of weights w stands for the weights ``w_i w_j``.
-        """
+        """Return argmin ``phi(x) + weight/2 (x - b)^2``, entrywise, sought from `near`; where the diagonal is ignored, b."""
         x = np.empty(B.shape)
         for rows in self._chunks():
-            weights = weight if isinstance(weight, float) else np.outer(weight[rows], weight)
+            weights = weight if isinstance(weight, float) else weight[rows]
             x[rows] = self._nearest(self.A[rows], B[rows], weights, None if near is None else near[rows])
         if self.ignore_diagonal:
             np.fill_diagonal(x, np.diag(B))
@@ -307,7 +303,7 @@ class SquaredError(Loss):
     def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
         """On the tangent where that ends below ``log(a/2)``."""
         lower = _log_half(A)
-        x = _limited_minimiser(A, b, weight, near, lower)
+        x = limited_minimiser(A, b, weight, near, lower)
         return np.where(x > lower, x, np.minimum(lower, b + 0.5 * A * A / weight))
 
     def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
@@ -337,7 +333,7 @@ class LimitedSquaredError(SquaredError):
     limited = True
 
     def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
-        return _limited_minimiser(A, b, weight, near, _log_half(A))
+        return limited_minimiser(A, b, weight, near, _log_half(A))
 
     def lifting_direction(self, X: FloatArray) -> FloatArray:
         """``t >= 0`` for which ``X + tt'`` respects the lower limit: ``t_i^2`` is the largest lack of row i."""
@@ -364,36 +360,6 @@ def _log_half(A: FloatArray) -> FloatArray:
         lower: FloatArray = np.log(A)
     lower -= LOG_2
     return lower
-
-
-def _limited_minimiser(
-    A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None, lower: FloatArray, max_iter: int = 60
-) -> FloatArray:
-    """Return argmin ``(e^x - a)^2 + weight/2 (x - b)^2`` over ``x >= lower = log(a/2)``, entrywise.
-
-    There the derivative is convex and increasing: Newton's steps never overshoot to the left, and to the right they are
-    stopped at an upper limit.
-    """
-    highest = _right_of_minimum(A, b, weight)
-    x = highest.copy() if near is None else np.minimum(np.maximum(near, lower), highest)
-    for _ in range(max_iter):
-        E = np.exp(x)
-        slope = 2.0 * E * (E - A) + weight * (x - b)
-        bend = 2.0 * E * (2.0 * E - A) + weight
-        before = x
-        x = np.minimum(np.maximum(x - slope / bend, lower), highest)
-        if float(np.abs(x - before).max()) <= 1e-10 * max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0.0))):
-            break
-    return x
-
-
-def _right_of_minimum(A: FloatArray, b: FloatArray, weight: Weight) -> FloatArray:
-    """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
-    c = np.log(np.where(A > 0, A, 1.0))
-    reach = np.sqrt(A * A + 2.0 * weight * np.maximum(b - c, 0.0))
-    with np.errstate(divide="ignore"):
-        x = np.maximum(c, np.log(0.5 * (A + reach)))
-    return np.where((b > c) | (A == 0), np.minimum(x, b), x)
 
 
 #: Losses by the names a user gives.

@@ -7,7 +7,7 @@ import scipy.linalg as sl
 
 from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import singular_triples_above
+from cvxnmf.linalg.eigen import add_outer, singular_triples_above
 from cvxnmf.results import PairedPoint
 
 
@@ -37,9 +37,17 @@ class NuclearNorm(Geometry[PairedPoint]):
         """Number of entries."""
         return float(self.shape[0] * self.shape[1])
 
-    def entry_weights(self, rho: float) -> float:
-        """The same for all entries."""
-        return rho
+    def entries(self, X: FloatArray) -> FloatArray:
+        """All of them, by rows."""
+        return X.reshape(-1)
+
+    def matrix(self, entries: FloatArray) -> FloatArray:
+        """The matrix of these entries."""
+        return entries.reshape(self.shape)
+
+    def entry_scales(self) -> None:
+        """There is no metric."""
+        return
 
     def typical_multiplier(self, trace: float) -> float:
         """Of singular values of twice the trace."""
@@ -60,8 +68,11 @@ class NuclearNorm(Geometry[PairedPoint]):
             mean = float(B.mean())
             v[:m], v[m:] = B.mean(axis=1) - 0.5 * mean, B.mean(axis=0) - 0.5 * mean
         left, values, right = singular_triples_above(self.penalised_part(B), 2.0 * threshold)
-        root, W = np.sqrt(values - 2.0 * threshold), np.empty((sum(self.shape), len(values)))
-        np.multiply(left, root, out=W[:m])
+        root = np.sqrt(values - 2.0 * threshold)
+        left *= root
+        W = np.empty((sum(self.shape), len(values)))
+        W[:m] = left
+        del left
         np.multiply(right, root, out=W[m:])
         return PairedPoint(v, W, m)
 
@@ -140,9 +151,9 @@ class NuclearNorm(Geometry[PairedPoint]):
             H, residual = H.T, np.concatenate([residual[m:], residual[:m]])
         long = len(H)
         heavy, light = H.sum(axis=1), H.sum(axis=0)
-        schur = -(H.T @ (H / heavy[:, None]))
+        schur = H.T @ (H / -heavy[:, None])
         schur.flat[:: len(schur) + 1] += light
-        schur += np.outer(light, light / light.sum()) / len(light)
+        add_outer(schur, light, light / (light.sum() * len(light)))
         factor = sl.cho_factor(schur, overwrite_a=True, check_finite=False)
         small = sl.cho_solve(factor, H.T @ (residual[:long] / heavy) - residual[long:], check_finite=False)
         large = -(residual[:long] + H @ small) / heavy

@@ -198,7 +198,8 @@ class _Run:
 
     def _loop(self, search: _Search) -> Status:
         """The one loop: step, certify now and then, record, stop."""
-        due, iteration, certified = search.method.check_every, 0, 0
+        due = usual = search.method.check_every
+        iteration = certified = 0
         while search.relative_gap > self.tol:
             if iteration == self.max_iter:
                 return Status.MAX_ITER
@@ -208,7 +209,10 @@ class _Run:
                 return Status.NONFINITE
             if search.method.gives_up:
                 return Status.STALLED
-            if iteration >= due or iteration == self.max_iter or search.expected_gap <= self.tol:
+            if usual != search.method.check_every:  # another method is at work
+                usual = search.method.check_every
+                due = max(iteration + 1, certified + usual)
+            if iteration >= due or iteration == self.max_iter or search.promises(self.tol):
                 gap = search.relative_gap
                 search.certify()
                 due, certified = iteration + self._wait(search, iteration, iteration - certified, gap), iteration
@@ -252,7 +256,7 @@ class _Search:
         method.aim = tol
         self.point, self.value = method.point, method.value
         self.dual: Dual | None = None
-        self.idle, self.gap_before = 0, np.inf
+        self.idle, self.gap_before, self.distance_then = 0, np.inf, np.nan
 
     @property
     def bound(self) -> float:
@@ -268,6 +272,15 @@ class _Search:
     def expected_gap(self) -> float:
         """The gap that a certificate would show now, as far as the method knows."""
         return relative_gap(self.value, self.method.expected_bound, self.component.scale)
+
+    def promises(self, gap: float) -> bool:
+        """Whether a certificate would show the gap now, by what the method knows of its bound or of its distance from the end.
+
+        Gaps fall with the distance, or with its square near the end: by something between since the last certificate.
+        """
+        then, here = self.distance_then, self.relative_gap
+        is_near = 0.0 < then < np.inf and here > 0.0 and self.method.distance <= then * (gap / here) ** (2.0 / 3.0)
+        return bool(self.expected_gap <= gap or is_near)
 
     @property
     def stalled(self) -> bool:
@@ -285,6 +298,7 @@ class _Search:
     def certify(self) -> None:
         """Balance the effects of the method's point, and keep the better value and bound."""
         method = self.method
+        self.distance_then = method.distance
         method.settle()
         self.accept()
         candidate = None if method.gradient_proves_more and self.expected_gap > self.tol else method.dual_candidate()

@@ -12,6 +12,7 @@ Under a lower limit on X the gradient is first lowered by the limit's multiplier
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,6 @@ from cvxnmf.convex.methods import (
     Method,
     PairedAdaptive,
     ProjectedGradient,
-    SteadySplitting,
     SymmetricAdaptive,
 )
 from cvxnmf.linalg.arrays import FloatArray, add_effects
@@ -45,6 +45,8 @@ from cvxnmf.results import AnyPoint, FactorPoint, Point
 Family = Callable[[float], FloatArray]
 #: An entry of X closer than this to its lower limit counts as touching it.
 TOUCHING = 1e-3
+#: Directions of X with less than one of these shares of the largest one's weight may be there by rounding, or by its limit.
+LEAST_CHARGED = (1e-7, 1e-4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,8 @@ class SymmetricComponent(DenseComponent[Cone]):
         plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
         plain["projected-gradient"] = ProjectedGradient
         if self.loss.ignore_diagonal:
-            plain["splitting"] = LossSplitting if self.cone.free_effects else SteadySplitting
-            adaptive = FreeDiagonalAdaptive if self.cone.free_effects else SteadySplitting
+            plain["splitting"] = LossSplitting
+            adaptive = FreeDiagonalAdaptive if self.cone.free_effects else LossSplitting
             return {"adaptive": adaptive} | plain
         if self.cone.free_effects:
             return {"adaptive": SymmetricAdaptive} | plain
@@ -100,12 +102,13 @@ class LimitedComponent(SymmetricComponent):
     """A symmetric component under the paper's lower limit ``exp(X) >= A/2``; effects are not balanced, lest it be broken."""
 
     loss: LimitedSquaredError
+    certifies_start = False  # the multiplier of the limit is not known, and to estimate it takes long
 
     @property
     def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
         """Descents over distances need free effects."""
         if not self.cone.free_effects:
-            return {"splitting": SteadySplitting if self.loss.ignore_diagonal else LossSplitting}
+            return {"splitting": LossSplitting}
         methods: dict[str, Callable[[Any, Any], Method]] = {"factored": AugmentedDescent, "splitting": LossSplitting}
         return {"adaptive": LimitedAdaptive} | methods if self.loss.ignore_diagonal else methods
 
@@ -122,11 +125,14 @@ class LimitedComponent(SymmetricComponent):
 
         A multiplier that is not given is estimated from X.
         """
-        return self._prove_shifted(self._lowered_gradient(point.dense()) if candidate is None else candidate)
+        if candidate is not None:
+            return self._prove_shifted(candidate)
+        found = [self._prove_shifted(self._lowered_gradient(point.dense(), least)) for least in LEAST_CHARGED]
+        return max((dual for dual in found if dual is not None), key=lambda dual: dual.bound, default=None)
 
-    def _lowered_gradient(self, X: FloatArray) -> FloatArray:
+    def _lowered_gradient(self, X: FloatArray, least_charged: float) -> FloatArray:
         """The gradient at X, which is overwritten, lowered to the multiplier of the dual cone where A > 0."""
-        multiplier = constraint_multiplier(self, X)
+        multiplier = constraint_multiplier(self, X, least_charged)
         g = self.loss.value_and_gradient(X, out=X)[1]
         return g if multiplier is None else np.minimum(multiplier, g, out=g, where=self.loss.A > 0)
 
@@ -193,9 +199,11 @@ def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[floa
     """Shrink the gradient, its spectrum clipped: ``Y = trace N + (1 - shift) g``."""
     if not component.loss.limited:  # else the domain has no edge
         clip_spectrum(component.loss, component.cone, g, component.trace)
-    lowest = component.cone.smallest_eigenvalue(g)
     if component.cone.free_effects:
+        if component.loss.limited:
+            _balance_rows(component, g)
         _make_rows_sum_to_zero(g)
+    lowest = component.cone.smallest_eigenvalue(g)
     bounded = component.loss.A == 0 if component.loss.limited else True
 
     def family(shift: float) -> FloatArray:
@@ -204,6 +212,20 @@ def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[floa
         return np.maximum(Z, 0.0, out=Z, where=bounded)  # no lower than the edge of the domain, by rounding
 
     return max(0.0, 1.0 - component.trace / -lowest) if lowest < 0 else 0.0, family
+
+
+def _balance_rows(component: DenseComponent[Cone], g: FloatArray) -> None:
+    """Make the rows of a slope under a lower limit on X nearly sum to zero, in place: ``g_ij += m_ij (x_i + x_j)``.
+
+    Where the data are zero m is g, which must not become negative.
+    """
+    loss = component.loss
+    m = loss.floor()
+    m += np.abs(g)
+    with contextlib.suppress(sl.LinAlgError):
+        x = component.cone.effects_step(m.copy(), g.sum(axis=1))
+        m *= np.maximum(np.add.outer(x, x), -1.0, where=loss.A == 0, out=np.add.outer(x, x))
+        g += m
 
 
 def _make_rows_sum_to_zero(g: FloatArray) -> None:
@@ -256,7 +278,9 @@ def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
         return 0.0
 
 
-def constraint_multiplier(component: LimitedComponent, X: FloatArray, rounds: int = 100) -> FloatArray | None:
+def constraint_multiplier(
+    component: LimitedComponent, X: FloatArray, least_charged: float = LEAST_CHARGED[0], rounds: int = 100
+) -> FloatArray | None:
     """Estimate the multiplier W of the dual cone at X under ``X >= lower``.
 
     ``W = g - M``, ``M >= 0`` only where X touches its limit, and ``Y = W + trace N`` in the dual cone with
@@ -267,7 +291,7 @@ def constraint_multiplier(component: LimitedComponent, X: FloatArray, rounds: in
     if not (-ABSURD < gradient.min() and gradient.max() < ABSURD):
         return None
     touching = X < component.loss.lower() + TOUCHING
-    span = cone.charged_directions(X)
+    span = cone.charged_directions(X, least_charged)
     inside = cone.project_complementary(gradient, span)
     for _ in range(rounds - 1):
         Y = np.minimum(inside, gradient, out=inside, where=touching)

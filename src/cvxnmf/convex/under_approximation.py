@@ -140,7 +140,7 @@ def best_point_below(loss: Loss, cone: Cone, trace: float, tol: float = 1e-6, ma
     for iteration in range(max_iter):
         point, before = cone.project(state.target, trace / rho), state.Y
         X = point.dense()
-        state.update(X, below_data)
+        state.update(X.copy(), below_data)
         size = 1.0 + float(np.linalg.norm(state.Y))
         primal, dual = float(np.linalg.norm(X - state.Y)) / size, float(np.linalg.norm(state.Y - before)) / size
         if max(primal, dual) <= tol:

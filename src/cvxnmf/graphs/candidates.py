@@ -167,9 +167,13 @@ def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> 
     found = shorten(near, start[order], rates, 1, WITH_PARTS)
     near = _measured(near, found.labels)
     found = shorten(near, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE, SETTLED)
-    labels, graph = np.empty_like(start), graph.with_code(near.code)
+    labels = np.empty_like(start)
     labels[order] = found.labels
-    return graph, sorted([graph.candidate(baseline), graph.candidate(labels)], key=lambda candidate: candidate.length)
+    both = (
+        near.candidate(baseline[order])._replace(labels=baseline),
+        near.candidate(found.labels)._replace(labels=renumber(labels)),
+    )
+    return graph.with_code(near.code), sorted(both, key=lambda candidate: candidate.length)
 
 
 def _first_partitions(graph: DescribedGraph) -> list[Labels]:

@@ -27,7 +27,7 @@ from cvxnmf.graphs.multilevel import common_parts
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.refinement import Refinement, cluster_positions, refine_seeds
 from cvxnmf.graphs.seeds import seeds
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results.hierarchy import Code
 
@@ -47,6 +47,8 @@ class Division(NamedTuple):
 def in_any_order(A: sp.csr_array, find: Callable[..., Division], start: Labels | None = None) -> Division:
     """What is found on a graph whose nodes are put into an order that does not depend on their numbers, in their first order."""
     order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
+    if start is not None and A.nnz >= LARGE_SPARSE:  # nodes of a cluster side by side, as their moves want them
+        order = order[np.argsort(start[order], kind="stable")]
     ordered = in_order(A, order, lean=True)
     found = find(ordered) if start is None else find(ordered, start=start[order])
     labels = np.empty(len(order), dtype=np.int64)
@@ -68,21 +70,26 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None,
     large graph they have been tried.
     """
     above_noise = above_noise or partial(directions_above_noise, A)
-    kept = np.flatnonzero(np.diff(A.indptr))
-    part = subgraph(A, kept)
     with single_thread():
-        parts = separate_parts(part)
-        core = np.flatnonzero(parts >= 0)
-        described = describe_graph(subgraph(part, core))
+        core, parts, inner = _core(A)
         graph, found = best_candidates(
-            described, renumber(parts[core]), None if start is None else alone_where_new(start[kept[core]])
+            describe_graph(inner), renumber(parts), None if start is None else alone_where_new(start[core])
         )
         if found[0].n_clusters == 1 and not is_large(graph) and (above := above_noise()):
             return divide_into(A, 1 + above)  # on all nodes with edges: what is beside a giant component counts as well
         best = _settle(graph, found[0])
-        if len(np.unique(common_parts(best.labels, parts[core]))) > found[0].n_clusters:  # parts that no edge joins
+        if int(common_parts(best.labels, parts).max()) + 1 > found[0].n_clusters:  # parts that no edge joins
             best = Clusters(found[0].labels, np.empty((0, found[0].n_clusters)))
-    return _on_all_nodes(A, kept[core], graph, best)._replace(alternatives=_alternatives(found), code=graph.code)
+    return _on_all_nodes(A, core, graph, best)._replace(alternatives=_alternatives(found), code=graph.code)
+
+
+def _core(A: sp.csr_array) -> tuple[Labels, Labels, sp.csr_array]:
+    """Nodes without those that stand alone or in small trees that noise explains, their components, and the graph on them."""
+    kept = np.flatnonzero(np.diff(A.indptr))
+    part = subgraph(A, kept)
+    parts = separate_parts(part)
+    core = np.flatnonzero(parts >= 0)
+    return kept[core], parts[core], subgraph(part, core)
 
 
 def alone_where_new(start: Labels) -> Labels:

@@ -13,27 +13,43 @@ from cvxnmf.graphs.clusters import Division, in_number_order
 from cvxnmf.graphs.moves import Labels
 from cvxnmf.results import Partition
 
+#: Said of a start whose nodes are not those of the graph.
+STRANGERS = "start knows none of the nodes of the graph; are they named as they were before?"
+
 
 def start_labels(start: Any, nodes: tuple[Any, ...]) -> Labels:
     """The clusters that nodes had before as numbers, -1 for nodes that had none."""
     if isinstance(start, Partition):
-        start = dict(zip(start.nodes, start.labels.tolist(), strict=True))
+        return _labels_before(start, nodes)
     if not isinstance(start, Mapping):
         start = np.array(start, dtype=object) if isinstance(start, list | tuple) else np.asarray(start)
         if start.shape != (len(nodes),):
             validation.refuse(
                 f"start must be a Partition, a mapping from nodes to clusters, or labels of all {len(nodes)} nodes in order."
             )
+        if start.dtype.kind in "iu":
+            return np.asarray(start, dtype=np.int64)
         start = dict(zip(nodes, start.tolist(), strict=True))
     known = [start.get(node) for node in nodes]
     if all(label is None for label in known):
-        validation.refuse("start knows none of the nodes of the graph; are they named as they were before?")
+        validation.refuse(STRANGERS)
     if all(label is None or isinstance(label, Integral) for label in known):
         return np.array([-1 if label is None else label for label in known], dtype=np.int64)
     if not all(isinstance(label, Hashable) for label in known):
         validation.refuse("The clusters of start must be numbers or names.")
     numbers: dict[Any, int] = {}
     return np.array([-1 if label is None else numbers.setdefault(label, len(numbers)) for label in known], dtype=np.int64)
+
+
+def _labels_before(start: Partition, nodes: tuple[Any, ...]) -> Labels:
+    """The same of a partition, which may have millions of nodes."""
+    if start.nodes == nodes:
+        return start.labels.astype(np.int64)
+    before = dict(zip(start.nodes, start.labels.tolist(), strict=True))
+    labels = np.fromiter((before.get(node, -1) for node in nodes), dtype=np.int64, count=len(nodes))
+    if not np.any(labels >= 0):
+        validation.refuse(STRANGERS)
+    return labels
 
 
 def follow(division: Division, before: Labels) -> Division:

@@ -100,7 +100,9 @@ class DescribedGraph:
         return other
 
     def in_order(self, order: Labels) -> DescribedGraph:
-        """The same graph with its nodes in another order."""
+        """The same graph with its nodes in another order, if it is another one."""
+        if np.array_equal(order, np.arange(len(order))):
+            return self
         other = DescribedGraph(in_order(self.A, order, lean=True), self.simple, self.dispersion, self.even)
         vars(other).update(logs=self.logs)
         return other

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray, equal_values, is_uniform
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.sparse_products import over_rows
 
 #: Rounds of hashing: neighbourhoods of this radius tell nodes apart.
 ROUNDS = 4
@@ -25,7 +26,7 @@ def canonical_order(A: Any, masses: FloatArray) -> NDArray[np.intp]:
     bits = np.ascontiguousarray(A.data[:1] if is_uniform(A) else A.data, dtype=np.float32).view(np.uint32)
     colours = _first_colours(np.ascontiguousarray(masses, dtype=np.float32).view(np.uint32))
     for _ in range(ROUNDS):
-        colours = _wider(A.indptr, A.indices, bits, colours)
+        colours = _widen(A, bits, colours)
     return np.lexsort((colours, np.asarray(masses, dtype=np.float32)))
 
 
@@ -45,16 +46,22 @@ def _first_colours(bits: Any) -> Any:
     return colours
 
 
+def _widen(A: Any, bits: Any, colours: Any) -> Any:
+    """Hashes of wider neighbourhoods, in threads over shares of the rows."""
+    wider = np.empty_like(colours)
+    over_rows(A, lambda first, last: _wider(A.indptr, A.indices, bits, colours, wider, first, last))
+    return wider
+
+
 @compile_with(nogil=True)
-def _wider(indptr: Any, indices: Any, bits: Any, colours: Any) -> Any:
+def _wider(indptr: Any, indices: Any, bits: Any, colours: Any, wider: Any, first: int, last: int) -> None:
     """Hashes of the hashes of the neighbours, of the weights that lead to them, one if all are alike, and of the node's own."""
-    wider, several, common = np.empty_like(colours), len(bits) > 1, _mixed(np.uint64(bits[0] if len(bits) else 0))
-    for i in range(len(colours)):
+    several, common = len(bits) > 1, _mixed(np.uint64(bits[0] if len(bits) else 0))
+    for i in range(first, last):
         total = np.uint64(0)
         for p in range(indptr[i], indptr[i + 1]):
             total += _mixed(colours[indices[p]] * MIXER + (_mixed(np.uint64(bits[p])) if several else common))
         wider[i] = _mixed(colours[i] * MIXER + total)
-    return wider
 
 
 def in_order(A: Any, order: NDArray[np.intp], lean: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""Limited-memory quasi-Newton directions (L-BFGS) from an initial metric of the caller's.
+"""Limited-memory quasi-Newton directions (L-BFGS) from an initial metric of the caller's, and descents along them.
 
 With steps as the rows of S, changes of the gradient as those of Y, oldest first, and R the upper triangle of SY', D its diagonal,
 the two loops of the recursion are two triangular solves:
@@ -15,8 +15,13 @@ from scipy.linalg.lapack import dtrtrs
 
 from cvxnmf.linalg.arrays import FloatArray
 
+Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 #: A step whose change of gradient is nearly orthogonal to it, or against it, teaches nothing about the curvature.
 LEAST_COSINE = 1e-10
+#: A step is long enough to be tried if it is at least this share of the first one.
+SHORTEST = 1e-10
+#: Share of the slope by which a step must lower the objective (Armijo's rule).
+ARMIJO = 1e-4
 
 
 class Curvature:
@@ -77,8 +82,60 @@ class Curvature:
         h += (self._scatter(dtrtrs(R, shares, trans=1)[0]) @ S).reshape(h.shape)
         return h
 
+    @property
+    def scale(self) -> float:
+        """The size of the inverse Hessian along the last step."""
+        last = self.order[-1]
+        return float(self.R[-1, -1] / np.vdot(self.Y[last], self.Y[last]))
+
     def _scatter(self, shares: FloatArray) -> FloatArray:
         """Numbers for steps, oldest first, in the order of rows."""
         rows = np.empty_like(shares)
         rows[self.order] = shares
         return rows
+
+
+class Descent:
+    """A point on its way down, its value and gradient, and what is known of the curvature; no array more than it needs."""
+
+    def __init__(self, objective: Objective, x: FloatArray, curvature: Curvature) -> None:
+        self.objective, self.curvature = objective, curvature
+        self.arrive(x)
+
+    def arrive(self, x: FloatArray) -> None:
+        """Go on from here."""
+        self.x = x
+        self.value, self.gradient = self.objective(x)
+
+    def step(self, inverse_metric: Callable[[FloatArray], FloatArray] | None = None, longest: float = np.inf) -> bool:
+        """One step of L-BFGS, none of its numbers, but for those of the first column, longer; False if none goes down.
+
+        Without a metric that of the last step is taken, and the first step is of the length of 1.
+        """
+        direction = self.curvature.times(self.gradient, self._plain_metric if inverse_metric is None else inverse_metric)
+        np.negative(direction, out=direction)
+        slope = float(np.vdot(self.gradient, direction))
+        if not slope < 0:
+            self.curvature.forget()
+            return False
+        largest = float(np.abs(direction[:, 1:]).max(initial=0.0)) if longest < np.inf else 0.0
+        return self._line_search(direction, slope, min(1.0, longest / max(largest, 1e-300)))
+
+    def _plain_metric(self, q: FloatArray) -> FloatArray:
+        return q * (self.curvature.scale if len(self.curvature) else 1.0 / max(float(np.linalg.norm(q)), 1e-300))
+
+    def _line_search(self, direction: FloatArray, slope: float, length: float) -> bool:
+        """Go along a direction, which is overwritten, until Armijo's rule holds, by interpolation; False if no step does."""
+        before, gradient, x, shortest = self.value, self.gradient, self.x, SHORTEST * min(1.0, length)
+        while length > shortest:
+            there = length * direction
+            there += x
+            value, slopes = self.objective(there)
+            if value <= before + ARMIJO * length * slope:
+                self.curvature.learn(np.subtract(there, x, out=direction), np.subtract(slopes, gradient, out=gradient))
+                self.x, self.value, self.gradient = there, value, slopes
+                return True
+            del there, slopes  # their room is needed
+            bend = value - before - slope * length
+            length *= float(np.clip(-0.5 * slope * length / bend, 0.1, 0.5)) if np.isfinite(bend) else 0.1
+        return False

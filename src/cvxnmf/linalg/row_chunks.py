@@ -7,8 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-#: Entries of a chunk that stays in a processor's cache.
+#: Entries of a chunk that stays in a processor's cache, of a large matrix and of a small one.
 CACHED_ENTRIES = 1 << 14
+LEAST_CACHED_ENTRIES = 1 << 12
 
 
 def row_chunks(n_rows: int, entries_per_row: int, budget: int = 1 << 18) -> Iterator[slice]:
@@ -24,5 +25,8 @@ def row_chunks(n_rows: int, entries_per_row: int, budget: int = 1 << 18) -> Iter
 
 
 def cached_rows(M: NDArray[Any]) -> Iterator[slice]:
-    """Slices of consecutive rows of M, or of an array of its shape, that stay in a processor's cache."""
-    return row_chunks(len(M), M[0].size, CACHED_ENTRIES)
+    """Slices of consecutive rows of M, or of an array of its shape, that stay in a processor's cache.
+
+    They are an eighth of M at most, unless that is little: the work on a chunk needs several arrays of its size.
+    """
+    return row_chunks(len(M), M[0].size, min(CACHED_ENTRIES, max(LEAST_CACHED_ENTRIES, M.size // 8)))

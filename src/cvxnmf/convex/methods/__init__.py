@@ -24,7 +24,7 @@ from cvxnmf.convex.methods.base import Method
 from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored, MatrixFreeDescent
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
-from cvxnmf.convex.methods.splitting import LossSplitting, ProjectionSplitting, SteadySplitting
+from cvxnmf.convex.methods.splitting import LossSplitting, ProjectionSplitting
 
 __all__ = [
     "METHODS",
@@ -42,7 +42,6 @@ __all__ = [
     "ProjectionAdaptive",
     "ProjectionSplitting",
     "RectangularAdaptive",
-    "SteadySplitting",
     "SymmetricAdaptive",
 ]
 

@@ -48,6 +48,11 @@ class Adaptive(Method):
         return self.at_work.expected_bound
 
     @property
+    def distance(self) -> float:
+        """That of the method at work."""
+        return self.at_work.distance
+
+    @property
     def gradient_proves_more(self) -> bool:
         """What the method at work says."""
         return self.at_work.gradient_proves_more

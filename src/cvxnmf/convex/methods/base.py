@@ -38,6 +38,11 @@ class Method(ABC):
         return None
 
     @property
+    def distance(self) -> float:
+        """How far the iteration is from its end, in a unit of its own; not a number if the method does not know."""
+        return np.nan
+
+    @property
     def expected_bound(self) -> float:
         """What the dual candidate proves, as far as the method knows without a check; minus infinity if it does not know."""
         return -np.inf

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.convex.methods.gradient import ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.lbfgs import Curvature, Descent
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Point
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cvxnmf.convex.matrix_free import MatrixFreeComponent
 
 #: Dense n-by-n arrays that the descent over factors may fill; columns of W beyond that are left out of it.
-DESCENT_ARRAYS = 5
-#: Vectors of the size of (v, W) that a descent holds, beside two for every step that it remembers: SciPy's copies among them.
-DESCENT_VECTORS = 19
-#: As many numbers are always granted.
-SMALL_PROBLEM = 400_000
+DESCENT_ARRAYS = 5.0
+#: Vectors of the size of (v, W) that a descent holds, beside two for every step that it remembers.
+DESCENT_VECTORS = 7
+#: Steps that it remembers at least and at most.
+LEAST_MEMORY, MOST_MEMORY = 2, 20
 
 
 class Factored(ProjectedGradient):
@@ -41,8 +41,9 @@ class Factored(ProjectedGradient):
         """Descend over the factors, then take one projected step; the first one is needed to have factors."""
         if self.point.W.shape[1] == 0:
             super().step()
-        most = max(SMALL_PROBLEM, DESCENT_ARRAYS * self.X.size) // ((DESCENT_VECTORS + 4) * self.component.size)
+        most = int(DESCENT_ARRAYS * self.X.size / ((DESCENT_VECTORS + 2 * LEAST_MEMORY) * self.component.size))
         del self.X  # the descent needs the room
+        self.residual = None
         with single_thread():
             point = descend_factors(self.component, self.point, most, self.descent_steps)
         self.X = point.dense()
@@ -76,7 +77,7 @@ def descend_factors(
         return point
 
     def unpack(x: FloatArray) -> Any:
-        x = x.reshape(n, -1) / s[:, None]
+        x = x / s[:, None]
         return cone.point(x[:, 0], x[:, 1:]) if effects else cone.point(np.zeros(n), x)
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
@@ -85,25 +86,26 @@ def descend_factors(
         loss, over_effects, slope[:, effects:] = slopes(here)
         value = loss + trace * cone.factor_penalty(here) if trace else loss
         if not np.isfinite(value):
-            return 1e300, np.zeros_like(x)
+            return np.inf, slope
         if trace:
             slope[:, effects:] += trace * cone.penalty_gradient(here.W)
         if effects:
             slope[:, 0] = over_effects
         slope *= (2.0 / unit) / s[:, None]
-        return value / unit, slope.ravel()
+        return value / unit, slope
 
     first = np.column_stack([v, W]) if effects else W
-    memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - DESCENT_VECTORS) / 2, 2, 20))
-    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": memory, "ftol": precision, "gtol": 0.0}
-
-    def after_step(intermediate_result: Any) -> None:
+    memory = int(np.clip((DESCENT_ARRAYS * n / (rank + 1) - DESCENT_VECTORS) / 2, LEAST_MEMORY, MOST_MEMORY))
+    descent = Descent(objective, first * s[:, None], Curvature(memory))
+    for _ in range(steps):
+        before = descent.value
+        if not descent.step():
+            break
         if watch is not None:
-            watch(unpack(intermediate_result.x.copy()), float(intermediate_result.fun) * unit)
-
-    start = (first * s[:, None]).ravel()
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=after_step)
-    return unpack(found.x)
+            watch(unpack(descent.x), descent.value * unit)
+        if before - descent.value <= precision * max(abs(before), abs(descent.value), 1.0):
+            break
+    return unpack(descent.x)
 
 
 class MatrixFreeDescent(Method):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.linalg as sl
 from cvxnmf.convex import distances
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.lbfgs import Curvature
+from cvxnmf.linalg.lbfgs import Curvature, Descent
 from cvxnmf.results import Point
 
 if TYPE_CHECKING:
@@ -44,54 +45,29 @@ class LaplacianDescent(Method):
 
     def __init__(self, component: DenseComponent[Cone], point: Point) -> None:
         self.component = component
-        self.curvature = Curvature(self.memory, max(ALWAYS_GRANTED, MEMORY_ARRAYS * component.size**2))
-        self._arrive(distances.from_point(point))
-
-    def _arrive(self, x: FloatArray) -> None:
-        self.x = x
-        self.value, self.gradient = distances.slopes(self.component, x)
+        curvature = Curvature(self.memory, max(ALWAYS_GRANTED, MEMORY_ARRAYS * component.size**2))
+        self.descent = Descent(partial(distances.slopes, component), distances.from_point(point), curvature)
+        self.value = self.descent.value
 
     @property
     def point(self) -> Point:
         """The point in factors."""
-        return distances.to_point(self.x)
+        return distances.to_point(self.descent.x)
 
     def step(self) -> None:
         """Some descent steps in one metric, and columns that have become negligible are dropped."""
-        metric = distances.inverse_metric(self.component, self.x, self.ridge)
+        metric = distances.inverse_metric(self.component, self.descent.x, self.ridge)
         for _ in range(self.descent_steps):
-            direction = self.curvature.times(self.gradient, metric)
-            np.negative(direction, out=direction)
-            slope = float(np.vdot(self.gradient, direction))
-            if not slope < 0:
-                self.curvature.forget()
-                return
-            if not self._line_search(direction, slope):
+            if not self.descent.step(metric, LONGEST_MOVE):
                 break
-            del direction
         del metric
         self._drop_columns()
-
-    def _line_search(self, direction: FloatArray, slope: float) -> bool:
-        """Go along a direction, which is overwritten, until Armijo's rule holds, by interpolation; False if no step does."""
-        before, gradient, x = self.value, self.gradient, self.x
-        length = min(1.0, LONGEST_MOVE / max(float(np.abs(direction[:, 1:]).max(initial=0.0)), 1e-300))
-        while length > 1e-10:
-            there = length * direction
-            there += x
-            value, slopes = distances.slopes(self.component, there)
-            if value <= before + 1e-4 * length * slope:
-                self.curvature.learn(np.subtract(there, x, out=direction), np.subtract(slopes, gradient, out=gradient))
-                self.x, self.value, self.gradient = there, value, slopes
-                return True
-            del there, slopes  # their room is needed
-            bend = value - before - slope * length
-            length *= float(np.clip(-0.5 * slope * length / bend, 0.1, 0.5)) if np.isfinite(bend) else 0.1
-        return False
+        self.value = self.descent.value
 
     def _drop_columns(self) -> None:
         """Turn W to its principal directions and leave out the negligible ones."""
-        W = self.x[:, 1:] - self.x[:, 1:].mean(axis=0)
+        descent = self.descent
+        W = descent.x[:, 1:] - descent.x[:, 1:].mean(axis=0)
         squares, vectors = sl.eigh((W.T @ W).T, overwrite_a=True, check_finite=False)
         del W
         keep = squares > self.negligible**2 * squares.max(initial=0.0)
@@ -102,17 +78,18 @@ class LaplacianDescent(Method):
         def turn(x: FloatArray) -> FloatArray:
             return np.column_stack([x[:, 0], x[:, 1:] @ basis])
 
-        self.curvature.map(turn, self.x.shape)
-        del self.gradient  # its room is needed
-        self._arrive(turn(self.x))
+        descent.curvature.map(turn, descent.x.shape)
+        del descent.gradient  # its room is needed
+        descent.arrive(turn(descent.x))
 
     def resume(self) -> None:
         """Go on where the objective has changed, its curvature only a little."""
-        self._arrive(self.x)
+        self.descent.arrive(self.descent.x)
+        self.value = self.descent.value
 
     def settle(self) -> None:
         """Let directions of negative curvature of the dual point enter, a few at a time, while that lowers the value."""
-        if not len(self.curvature):  # nothing has changed since the last time
+        if not len(self.descent.curvature):  # nothing has changed since the last time
             return
         component, value = self.component, self.value
         point = before = distances.balance(component, self.point)
@@ -122,6 +99,7 @@ class LaplacianDescent(Method):
                 break
             point, value = raised, component.value(raised)
         if point is not before:
-            self.curvature.forget()
-            self._arrive(distances.from_point(point))
+            self.descent.curvature.forget()
+            self.descent.arrive(distances.from_point(point))
             self._drop_columns()
+            self.value = self.descent.value

@@ -8,6 +8,7 @@ import numpy as np
 
 from cvxnmf.convex.clipping import return_to_domain
 from cvxnmf.convex.methods.base import Method
+from cvxnmf.linalg.anderson import Anderson
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import smaller_definite_part
 from cvxnmf.linalg.row_chunks import cached_rows
@@ -19,25 +20,41 @@ if TYPE_CHECKING:
     from cvxnmf.convex.doubly_nonnegative import ProjectionComponent
 
 
+#: Dense arrays of the size of X that the acceleration may fill.
+MEMORY_ARRAYS = 2.6
+
+
 class LossSplitting(Method):
     """Alternating directions between the set of X with its penalty and the entrywise loss with its limit, if it has one.
 
     ``X = argmin penalty + rho/2 |X - (Y - U)|^2``, ``Y = argmin loss + rho/2 |Y - X - U|^2``, lengths in the metric. At some
-    early steps rho is set so that its multiplier and X are of one size.
+    early steps rho is set so that its multiplier and X are of one size, at some later ones so that X and Y come together as fast
+    as they move; between them the steps are accelerated. Y and U are kept as vectors of entries, those of a triangle where X is
+    symmetric.
     """
 
     check_every = 10
     patience = 20
-    renewals: tuple[int, ...] = (3, 6, 10, 15, 22, 30, 45, 60)  # steps after which rho is set anew
+    renewals = (3, 6, 10, 15)  # steps after which rho is set by sizes
+    balances = (22, 30, 45, 60, 80, 105, 135)  # and by residuals
     largest_change = 10.0
+    plain_steps = 6  # before it: far from the end the past misleads
 
     def __init__(self, component: DenseComponent[Any], point: FactorPoint) -> None:
         self.component, self.taken, self.rho = component, 0, component.splitting_weight
         self.point = component.admissible(point)
         X = self.point.dense()
-        self.state = AlternatingDirections(X)
         self.value = component.value(self.point, X)
-        self._take_multiplier()
+        cone, loss = component.cone, component.loss
+        self.scales = cone.entry_scales()
+        self.loss = type(loss)(cone.entries(loss.A))  # of the entries that make up X
+        self.state = AlternatingDirections(cone.entries(X), acceleration=self._acceleration(loss.A.size))
+        self._take_multiplier(X)
+
+    def _acceleration(self, size: int) -> Anderson:
+        """One that remembers as many steps as fill some arrays: five where X is symmetric, else two."""
+        vectors = 2 * MEMORY_ARRAYS * size / len(self.loss.A)  # of single precision
+        return Anderson(max(2, int(vectors / 2)), self.scales, self.plain_steps)
 
     def dual_candidate(self) -> FloatArray | None:
         """``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual.
@@ -45,54 +62,76 @@ class LossSplitting(Method):
         As the residual of a projection it is in the dual cone; the multiplier, in the domain, leaves the cone by more.
         """
         component, cone = self.component, self.component.cone
-        residual = self.state.target
-        np.subtract(self._next_point().dense(), residual, out=residual)
+        residual = self._next_point().dense()
+        residual -= cone.matrix(self.state.target)
         cone.scale(cone.scale(residual))
         residual *= self.rho
-        return return_to_domain(component.loss, cone, residual, component.loss.value_and_gradient(self.state.Y)[1])
+        inside = cone.matrix(self.state.Y.copy())
+        return return_to_domain(component.loss, cone, residual, component.loss.value_and_gradient(inside, out=inside)[1])
+
+    @property
+    def distance(self) -> float:
+        """The length of the last step, before it was accelerated."""
+        return self.state.distance
 
     def _next_point(self) -> Any:
         """The proximal point of the penalty."""
         cone = self.component.cone
-        return cone.project_scaled(cone.scale(self.state.target), self.component.trace / self.rho)
+        return cone.project_scaled(cone.scale(cone.matrix(self.state.target)), self.component.trace / self.rho)
+
+    def settle(self) -> None:
+        """A certificate needs the room of the steps that are remembered."""
+        self.state.forget()
 
     def step(self) -> None:
         """One round over penalty, loss and multiplier."""
-        component, state, near = self.component, self.state, self.state.Y
-        nearest = self._next_point()
-        X = nearest.dense()
+        self.point, self.value = None, np.inf  # their room is needed
+        component, cone, nearest = self.component, self.component.cone, self._next_point()
+        X, before = nearest.dense(), self.state.Y
         self.point = component.admissible(nearest)
-        self.value = component.value(self.point, X if self.point is nearest else None)
-        state.update(X, lambda B: component.loss.proximal(B, component.cone.entry_weights(self.rho), near))
+        loss = component.loss.value(X if self.point is nearest else self.point.dense())
+        self.value = loss + component.trace * cone.factor_penalty(self.point)  # exact for what a projection returns
+        self.state.update(cone.entries(X), self._nearest)
         self.taken += 1
         if self.taken in self.renewals:
-            self._renew_rho(X)
+            self.state.forget()
+            self._change_rho(self._size(cone.matrix(self.state.U.copy())) / max(self._size(nearest.dense()), 1e-300))
+        elif self.taken in self.balances:
+            self.state.forget()
+            apart, moved = self._length(cone.entries(nearest.dense()) - self.state.Y), self._length(self.state.Y - before)
+            self._change_rho(float(np.sqrt(apart / max(moved, 1e-300))))
 
-    def _take_multiplier(self) -> None:
+    def _nearest(self, target: FloatArray) -> FloatArray:
+        """The proximal point of the loss, sought from Y; an ignored diagonal stays."""
+        weights = self.rho if self.scales is None else self.rho * self.scales**2
+        Y = self.loss.proximal(target, weights, self.state.Y)
+        if self.component.loss.ignore_diagonal:
+            heights = np.arange(len(self.component.cone.s), 0, -1)
+            diagonal = np.cumsum(heights) - heights
+            Y[diagonal] = target[diagonal]
+        return Y
+
+    def _take_multiplier(self, X: FloatArray) -> None:
         """Start from the slope at X, as at a solution, if it is of the size of X; from none elsewhere."""
-        cone, X = self.component.cone, self.state.Y
-        U = self.component.loss.value_and_gradient(X)[1]
-        cone.unscale(cone.unscale(U))
+        cone = self.component.cone
+        U = cone.unscale(cone.unscale(self.component.loss.value_and_gradient(X)[1]))
         U /= self.rho
-        if 0.0 < self._size(U.copy()) <= self.largest_change * self._size(X.copy()):
-            self.state.U = U
+        if 0.0 < self._size(U.copy()) <= self.largest_change * self._size(X):
+            self.state.U = cone.entries(U)
 
     def _size(self, M: FloatArray) -> float:
         """The length of what the penalty sees of M, which is overwritten."""
         return float(np.linalg.norm(self.component.cone.penalised_part(M)))
 
-    def _renew_rho(self, X: FloatArray) -> None:
-        """Make ``rho |U| = rho |X|``, as the penalty sees them, within a factor of ten; X is overwritten."""
-        ratio = self._size(self.state.U.copy()) / max(self._size(X), 1e-300)
+    def _length(self, entries: FloatArray) -> float:
+        """The length of a vector of entries, in the metric."""
+        return float(np.linalg.norm(entries if self.scales is None else entries * self.scales))
+
+    def _change_rho(self, ratio: float) -> None:
+        """Multiply rho, within a factor of ten; the multiplier stays."""
         factor = float(np.clip(ratio, 1.0 / self.largest_change, self.largest_change))
         self.rho *= factor
         self.state.rescale(factor)
-
-
-class SteadySplitting(LossSplitting):
-    """The same with one rho throughout, where X grows for dozens of steps: on the psd cone with an ignored diagonal."""
-
-    renewals = ()
 
 
 class ProjectionSplitting(Method):
