@@ -34,12 +34,16 @@ class Rules(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What rules are made for: Hoyer's sparseness, whether the data can be read by columns, volume, and whether U has shares."""
+    """What rules are made for: Hoyer's sparseness, whether the data can be read by columns, volume, and whether U has shares.
+
+    Starts that race take more sweeps and plain steps at first, which keep the basin of a start.
+    """
 
     sparseness: Any = None
     in_memory: bool = True
     volume: Volume = Volume()
     sum_to_one: bool = False
+    racing: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ def _min_volume(needs: Needs) -> Rules:
 def _hals(needs: Needs) -> Rules:
     if needs.sum_to_one:
         return Rules(SimplexRows(), HALS(4))
-    return Rules(HALS(1), HALS(1), Extrapolation(wait=3, weight=0.7), (HALS(4), HALS(4)))
+    first, wait = (HALS(2), 5) if needs.racing else (HALS(1), 3)
+    return Rules(first, first, Extrapolation(wait=wait, weight=0.7), (HALS(4), HALS(4)))
 
 
 def _kl_newton(needs: Needs) -> Rules:

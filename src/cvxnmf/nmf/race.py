@@ -24,7 +24,6 @@ from cvxnmf.nmf.initialise import Factors, Triples
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import METHODS, Needs
 from cvxnmf.nmf.progress import with_place
-from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.results import Iterate, Status
 
 #: Samples of the rows, and the fewest rows (and so many for each component) and entries of data that are sampled.
@@ -41,8 +40,6 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
-#: Plain steps of a fresh contender, which keep the basin of its start.
-FRESH_WAIT = 5
 #: Coarse descents that the whole race may take as long as, in steps on all rows.
 DESCENTS = 8.0
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
@@ -125,12 +122,9 @@ class Contender:
             race.on_all_rows.append(self)
 
     def _descent(self, start: Factors, wait: int | None) -> Descent:
-        rules = METHODS["hals"].make[self.race.loss.kind](Needs())
-        ahead = rules.extrapolation
-        if ahead is not None and wait is not None:
-            ahead.wait, ahead.weight = wait, min(0.5, ahead.weight)
-        elif ahead is not None and rules.later is not None:
-            ahead.wait, rules = FRESH_WAIT, rules._replace(U=HALS(2), V=HALS(2))
+        rules = METHODS["hals"].make[self.race.loss.kind](Needs(racing=True))
+        if wait is not None and rules.extrapolation is not None:
+            rules.extrapolation.wait, rules.extrapolation.weight = wait, min(0.5, rules.extrapolation.weight)
         U, V = (np.ascontiguousarray(side, dtype=np.float64) for side in start)
         stopping = self.race.stopping if self.sample.whole else self.race.stopping._replace(callback=None)
         return Descent(Alternating(Objective(self.sample.data, self.race.loss, NO_PENALTY), rules, U, V), stopping)
