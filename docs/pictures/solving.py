@@ -88,7 +88,7 @@ def under_the_limit(problem: cvxnmf.Problem, solution: cvxnmf.Solution) -> Spect
     method = AugmentedDescent(component, solution.point)
     for _ in range(10):
         method.step()
-    return spectra_of_positions(component.with_loss(method.loss), method.descent.x)
+    return spectra_of_positions(component.with_loss(method.loss), method.descent.descent.x)
 
 
 def spectra_of_positions(component, x: np.ndarray) -> Spectra:
