@@ -208,7 +208,7 @@ class Race:
         steps = float(np.mean([contender.steps for contender in contenders]))
         self.effort.restrict(steps)
         self.search_share = SLOW_SEARCH_SHARE if steps > SLOW * COARSE_STEPS else SEARCH_SHARE
-        if self._reaches_bound(first, _best(contenders), triples):
+        if self._reaches_bound(first, contenders, triples):
             return self._polish(_best(self.on_all_rows))
         leaders = self._second_opinion(contenders, rows[1]) if _agree(contenders, AGREEMENT) and not first.whole else []
         for others, excess in zip(rows, EXCESS, strict=False) if not leaders else ():
@@ -278,12 +278,12 @@ class Race:
             contender.lifted = Contender(self, self.all_rows, (U, V), wait=0)
         return contender.lifted
 
-    def _reaches_bound(self, sample: Sample, contender: Contender, triples: Triples) -> bool:
-        """Whether a contender is as good as the singular values allow, so that no other one can be better.
+    def _reaches_bound(self, sample: Sample, contenders: list[Contender], triples: Triples) -> bool:
+        """Whether the best contender is as good as the singular values allow, so that no other one can be better.
 
-        A few iterations may leave too much to the tail of a flat spectrum: two more must find as much.
+        A few iterations may leave too much to the tail of a flat spectrum: two more must find as much, or all came to the same.
         """
-        known = self.loss.name in SPECTRAL and self.data.complete
+        contender, known = _best(contenders), self.loss.name in SPECTRAL and self.data.complete
         if not known or contender.value > NEAR_BOUND * _tail(sample.data, triples[1]):
             return False
         lifted = self._lift(contender)
@@ -292,8 +292,8 @@ class Race:
         while lifted.value > AT_BOUND * tail and lifted.steps < 400:
             if lifted.run(10, self.fine_tolerance):
                 break
-        if lifted.value > AT_BOUND * tail:
-            return False
+        if lifted.value > AT_BOUND * tail or _agree(contenders, SAME):
+            return lifted.value <= AT_BOUND * tail
         lower = _tail(self.data, initialise.refined_values(self.data.matrix, triples[2]))
         return lower >= (1.0 - SETTLED_TAIL) * tail and lifted.value <= AT_BOUND * lower
 
