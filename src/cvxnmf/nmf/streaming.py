@@ -137,7 +137,8 @@ class Streaming:
     def codes(self, A: Storage, U: FloatArray | None, sweeps: int, tol: float) -> FloatArray:
         """Codes of a batch."""
         objective = self.loss.objective(A, self.V, self.l1[0], self.l2[0], 0.0)
-        rule: Any = METHODS["hals"].make[self.loss.kind](Needs()).U
+        rules = METHODS["hals"].make[self.loss.kind](Needs())
+        rule: Any = rules.U if rules.later is None else rules.later[0]
         if self.loss.one_pass:
             rule, sweeps = LeastSquares() if U is None else HALS(SWEEPS), 1
         fresh = U is None
