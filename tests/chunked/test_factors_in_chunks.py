@@ -48,7 +48,7 @@ def test_memory_file_and_cluster_agree(method, loss, kind, client, tmp_path):
 
 def test_extrapolation_and_restarts_are_those_in_memory():
     A = planted_rows(seed=3)
-    terms = {"init": "nndsvd", "max_iter": 150, "tol": 0.0}
+    terms = {"init": "nndsvd", "max_iter": 100, "tol": 0.0}
     with in_chunks(A) as matrix:
         whole, parts = classical_nmf(A, 4, **terms), classical_nmf(matrix, 4, **terms)
     assert [i.value for i in parts.history] == pytest.approx([i.value for i in whole.history], rel=1e-8)
