@@ -106,7 +106,7 @@ def comparison(results: Results) -> Iterator[str]:
     yield f"| the paper's convex problem, n = 80 | {ours} | cvxpy + SCS {peer} |"
     yield "| missing values, weights | yes | scikit-learn: no |"
     yield "| every beta divergence, streams | yes | scikit-learn: yes |"
-    yield "| millions of nodes or rows | [in groups, in row chunks](docs/scale.md) | Leiden, `MiniBatchNMF`: yes |"
+    yield "| millions of nodes or rows | [in memory, from files, on Dask](docs/scale.md) | Leiden, `MiniBatchNMF`: yes |"
 
 
 def _cell(heading: str, column: str, *cells: str) -> Callable[[Results], str]:

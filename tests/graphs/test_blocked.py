@@ -156,6 +156,17 @@ def test_nodes_without_edges_loops_and_repeated_edges(tmp_path, expected):
     assert looped.A.nnz == 2 * len(PAIRS) + 1
 
 
+def test_a_small_graph_in_blocks_can_be_looked_at():
+    pairs, groups = planted(n=200, k=3)
+    found = cvxnmf.partition(pairs, memory_limit=ENOUGH)
+    assert "in blocks" in repr(found)
+    assert "memberships, factors and proofs need it in memory" in str(found)
+    assert "memberships, factors and proofs need it in memory" in found._repr_html_()
+    assert found.to_frame().columns.tolist() == ["node", "cluster"]
+    with pytest.raises(ValueError, match=r"to_frame\(\) to keep them"):
+        cvxnmf.save(found, os.devnull)
+
+
 def test_what_a_graph_in_blocks_does_not_have(expected):
     assert "6 clusters" in repr(expected)
     with pytest.raises(ValueError, match="the graph must fit in memory"):

@@ -15,6 +15,7 @@ import numpy as np
 from cvxnmf.display import palette
 from cvxnmf.display.certificate_text import describe
 from cvxnmf.display.formatting import RANK_HEADING, cluster_rows, count, rank_rows
+from cvxnmf.results.partition import IN_BLOCKS
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
@@ -110,7 +111,8 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
     quality = f"Modularity {partition.modularity:.4f}, performance {partition.performance:.4f}"
     rows = cluster_rows(partition, CLUSTERS, MEMBERS, lambda name: name[:LETTERS])
     sizes = np.bincount(partition.labels, minlength=k)
-    parts = [_strip(sizes.tolist()), _table(rows, ("cluster", "nodes", "members, the surest first"))]
+    members = "members" if partition.in_blocks else "members, the surest first"
+    parts = [_strip(sizes.tolist()), _table(rows, ("cluster", "nodes", members))]
     if k > CLUSTERS:
         parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
     parts.append(_paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."))
@@ -121,7 +123,9 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
     known.append((f"Its {count(k, 'factor')}: ", partition.rank_certificate if with_factors else None))
     proofs = [(about, proof) for about, proof in known if proof is not None]
     parts += [_proof(proof, about) for about, proof in proofs]
-    if len(proofs) < len(known):
+    if partition.in_blocks:
+        parts.append(_paragraph(IN_BLOCKS))
+    elif len(proofs) < len(known):
         parts.append(
             _paragraph("label_certificate, certificate and rank_certificate prove what is not proved yet, when looked at.")
         )

@@ -44,7 +44,12 @@ def rank_frame(choice: RankChoice) -> Any:
 
 
 def partition_frame(partition: Partition) -> Any:
-    """Return a data frame with a line for each node: its cluster, its membership there, and its shares in all clusters."""
+    """Return a data frame with a line for each node: its cluster, its membership there, and its shares in all clusters.
+
+    Of graphs in blocks the clusters only.
+    """
+    if partition.in_blocks:
+        return _frame({"node": list(partition.nodes), "cluster": partition.labels})
     shares = partition.memberships
     own = shares[np.arange(len(shares)), partition.labels]
     each = {f"share {cluster}": shares[:, cluster] for cluster in range(shares.shape[1])}

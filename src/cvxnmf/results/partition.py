@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate, LabelStatement
 
 
+#: What there is of a graph that was worked on in blocks.
+IN_BLOCKS = "The graph was worked on in blocks; memberships, factors and proofs need it in memory."
 #: Printing a partition of up to this many nodes proves its model and its factors.
 PROVED_WHEN_PRINTED = 2000
 
@@ -82,6 +84,8 @@ class Partition:
         What the graph was read from, such as "a list of edges"; empty for a partition that was loaded.
     name : str
         What the graph calls itself, as networkx's graphs may; it heads the page.
+    in_blocks : bool
+        Whether the graph was worked on in blocks: there are labels and measures, but no memberships, factors and proofs.
 
     Notes
     -----
@@ -118,6 +122,7 @@ class Partition:
     other_optimum: NDArray[np.int64] | None = field(default=None, repr=False)
     origin: str = ""
     name: str = ""
+    in_blocks: bool = False
 
     def with_changes(self, **changes: Any) -> Partition:
         """The same partition with other fields; what was not computed yet is computed by neither."""
@@ -234,9 +239,8 @@ class Partition:
     def __repr__(self) -> str:
         """Return one line, without computing a proof."""
         at_hand = vars(self)["solution"]
-        proof = (
-            "proof when asked for" if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
-        )
+        later = "in blocks" if self.in_blocks else "proof when asked for"
+        proof = later if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
         quality = f"modularity {self.modularity:.3f}, performance {self.performance:.3f}"
         lengths = f"{self._length_and_next()}, " if self.alternatives else ""
         return f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, {lengths}{quality}, {proof}>"
@@ -251,16 +255,20 @@ class Partition:
         """Return a summary of a few lines."""
         sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
         clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
-        factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
-        model = str(self.certificate) if self._proves("solution") else "  proved when certificate is asked for"
-        proof = str(self.rank_certificate) if self._proves("factorization") else "  proved when rank_certificate is asked for"
         lengths = f"  {self.comparison}\n" if self.comparison else ""
         return (
             f"Partition of {len(self.nodes)} nodes{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"{lengths}the model\n{model}\n{factors}\n{proof}{self._label_lines()}"
+            f"{lengths}{f'  {IN_BLOCKS}' if self.in_blocks else self._model_lines()}{self._label_lines()}"
         )
+
+    def _model_lines(self) -> str:
+        """What is proved about the model and its factors, or how to ask for it."""
+        factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
+        model = str(self.certificate) if self._proves("solution") else "  proved when certificate is asked for"
+        proof = str(self.rank_certificate) if self._proves("factorization") else "  proved when rank_certificate is asked for"
+        return f"the model\n{model}\n{factors}\n{proof}"
 
     @property
     def comparison(self) -> str:
@@ -288,6 +296,8 @@ class Partition:
 
     def _proves(self, name: str) -> bool:
         """Whether what a proof is about is at hand, or soon computed."""
+        if self.in_blocks:
+            return False
         return not callable(vars(self).get(name, self.factors)) or len(self.nodes) <= PROVED_WHEN_PRINTED
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -31,8 +32,8 @@ from cvxnmf.results import Iterate, Partition
 #: Share of the whole work after which the graph is read.
 READ = 0.3
 REFUSED = (
-    "Of a graph in blocks there are labels, modularity and performance; for memberships, factors and proofs the graph must fit "
-    "in memory, so leave out memory_limit and client."
+    "Of a graph in blocks there are labels, modularity and performance, and to_frame() to keep them; for memberships, factors, "
+    "proofs and saved results the graph must fit in memory, so leave out memory_limit and client."
 )
 
 
@@ -108,7 +109,7 @@ class OpenedGraph:
             labels = whole
         entries = self.graph.entries + int(np.count_nonzero(self.graph.facts.loops))
         nowhere: dict[str, Any] = dict.fromkeys(
-            ("memberships", "order", "solution", "spectrum", "noise_edge", "hierarchy", "factors"), _refuse
+            ("memberships", "solution", "spectrum", "noise_edge", "hierarchy", "factors"), _refuse
         )
         return Partition(
             nodes=cast(tuple[Any, ...], self.nodes),
@@ -116,11 +117,13 @@ class OpenedGraph:
             A=Outline((len(self.nodes), len(self.nodes)), entries, None),
             **measures,
             **nowhere,
+            order=cast(Any, partial(np.argsort, labels, kind="stable")),
             label_proof=_refuse,
             label_statement=statement,
             alternatives=found.alternatives,
             code=found.description.code,
             origin=self.origin,
+            in_blocks=True,
         )
 
 
