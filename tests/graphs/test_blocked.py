@@ -173,6 +173,8 @@ def test_what_a_graph_in_blocks_does_not_have(expected):
         _ = expected.memberships
     with pytest.raises(ValueError, match="Graphs in blocks .* have labels only"):
         cvxnmf.partition(PAIRS, memory_limit=ENOUGH, prove=True)
+    with pytest.raises(ValueError, match="Graphs in blocks .* have labels only"):
+        cvxnmf.partition(PAIRS, memory_limit=ENOUGH, start=expected.labels)
     with pytest.raises(ValueError, match=r"memory limit of 1 MB is too little.* give at least [\d,]+ MB"):
         cvxnmf.partition(PAIRS, memory_limit="1 MB")
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray, equal_values, is_uniform
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.hashing import mixed_bits
 from cvxnmf.linalg.sparse_products import over_rows
 
 #: Rounds of hashing: neighbourhoods of this radius tell nodes apart.
@@ -31,18 +32,10 @@ def canonical_order(A: Any, masses: FloatArray) -> NDArray[np.intp]:
 
 
 @compile_with(nogil=True)
-def _mixed(value: Any) -> Any:
-    """A hash of 64 bits."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@compile_with(nogil=True)
 def _first_colours(bits: Any) -> Any:
     colours = np.empty(len(bits), np.uint64)
     for i in range(len(bits)):
-        colours[i] = _mixed(np.uint64(bits[i]))
+        colours[i] = mixed_bits(np.uint64(bits[i]))
     return colours
 
 
@@ -56,12 +49,12 @@ def _widen(A: Any, bits: Any, colours: Any) -> Any:
 @compile_with(nogil=True)
 def _wider(indptr: Any, indices: Any, bits: Any, colours: Any, wider: Any, first: int, last: int) -> None:
     """Hashes of the hashes of the neighbours, of the weights that lead to them, one if all are alike, and of the node's own."""
-    several, common = len(bits) > 1, _mixed(np.uint64(bits[0] if len(bits) else 0))
+    several, common = len(bits) > 1, mixed_bits(np.uint64(bits[0] if len(bits) else 0))
     for i in range(first, last):
         total = np.uint64(0)
         for p in range(indptr[i], indptr[i + 1]):
-            total += _mixed(colours[indices[p]] * MIXER + (_mixed(np.uint64(bits[p])) if several else common))
-        wider[i] = _mixed(colours[i] * MIXER + total)
+            total += mixed_bits(colours[indices[p]] * MIXER + (mixed_bits(np.uint64(bits[p])) if several else common))
+        wider[i] = mixed_bits(colours[i] * MIXER + total)
 
 
 def in_order(A: Any, order: NDArray[np.intp], lean: bool = False) -> Any:

@@ -147,7 +147,7 @@ def partition(
     (2, True)
     """
     if needs_blocks(graph, memory_limit, client):
-        _refuse_in_blocks(trace, loss, cone, metric, method, refine, n_groups, prove, start)
+        _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
         return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, callback)
     nodes, A, note, origin, name = named_graph(graph, weight)
     if note:
@@ -163,7 +163,7 @@ def partition(
     if model.by_its_own_terms or not refine:
         if before is not None:
             validation.refuse(
-                "start needs the default terms of the convex problem; leave out trace, loss, cone, metric, n_groups."
+                "start needs the default terms of the convex problem; leave out trace, loss, cone, metric and groups."
             )
         found = aim.improve(_by_positions(nodes, model, asked, aim, Refinement.LIKELIHOOD if refine else Refinement.NONE))
     else:
@@ -176,10 +176,9 @@ def partition(
     return aim.prove(found.with_changes(origin=origin, name=name))
 
 
-def _refuse_in_blocks(*terms: Any) -> None:
+def _refuse_in_blocks(started: bool, *terms: Any) -> None:
     """Refuse what asks for more than labels of a graph that is not in memory."""
-    defaults = ("auto", "kl", "conditional", "degree", "auto", True, "auto", False, None)
-    if terms != defaults:
+    if started or terms != ("auto", "kl", "conditional", "degree", "auto", True, "auto", False):
         validation.refuse(
             "Graphs in blocks (memory_limit, client) have labels only: leave out trace, loss, cone, metric, method, refine, "
             "n_groups, prove and start."

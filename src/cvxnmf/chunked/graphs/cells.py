@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.hashing import mixed_bits
 
 Whole = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -165,13 +166,6 @@ def _short_numbers(cells: Cells) -> Any:
 
 
 @compile_with(nogil=True)
-def _mixed(value: Any) -> Any:
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@compile_with(nogil=True)
 def hashes(cells: Cells) -> Any:
     """Two independent hashes of 64 bits of each cell: one to find it by, one to tell it from others of the same."""
     first, second = np.empty(len(cells.starts), np.uint64), np.empty(len(cells.starts), np.uint64)
@@ -180,8 +174,8 @@ def hashes(cells: Cells) -> Any:
         for p in range(cells.starts[i], cells.starts[i] + cells.lengths[i]):
             byte = np.uint64(cells.data[p])
             a = (a ^ byte) * np.uint64(0x100000001B3)
-            b = _mixed(b + byte)
-        first[i], second[i] = _mixed(a + np.uint64(cells.lengths[i])), b
+            b = mixed_bits(b + byte)
+        first[i], second[i] = mixed_bits(a + np.uint64(cells.lengths[i])), b
     return first, second
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxnmf.chunked.graphs.blocks import COLOURS, BlockedGraph, Facts, RowBlock, Whole
-from cvxnmf.graphs.moves import log_factorials
+from cvxnmf.graphs.moves import log_factorials, renumber
 from cvxnmf.graphs.score import EXACT, Score, gain
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
@@ -97,19 +97,7 @@ def _round(graph: BlockedGraph, labels: Numbers, sums: Sums, rule: Rule, colour:
 
 def renumbered(labels: Any) -> Numbers:
     """Labels as consecutive numbers from 0, in the order of their first nodes."""
-    return np.asarray(_renumbered(labels))
-
-
-@compile_with(**EXACT)
-def _renumbered(labels: Any) -> Any:
-    names, count = np.full(labels.max() + 1, -1, np.int32), 0
-    numbers = np.empty(len(labels), np.int32)
-    for i in range(len(labels)):
-        if names[labels[i]] < 0:
-            names[labels[i]] = count
-            count += 1
-        numbers[i] = names[labels[i]]
-    return numbers
+    return np.asarray(renumber(labels.astype(np.int32, copy=False)))
 
 
 def merged_facts(graph: BlockedGraph, parts: Numbers) -> Facts:
