@@ -2,6 +2,11 @@
 
 import networkx as nx
 import pytest
+from hypothesis import settings
+
+#: The same examples every time; the campaigns look for new ones.
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 
 #: They hold fixtures and no tests of their own; collected as modules they would all have the same name.
 collect_ignore_glob = ["*conftest.py"]

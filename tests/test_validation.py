@@ -158,6 +158,7 @@ def test_extreme_but_accepted_scales_are_solved(size):
     assert solution.value == pytest.approx(size * plain.value, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Mirrored entries of A differ")
 @given(
     arrays(
         dtype=st.sampled_from([np.float64, np.float32, np.int32, np.complex128, "U3"]),
