@@ -220,6 +220,17 @@ def test_broken_files_are_named(tmp_path):
             cvxnmf.partition(graph, memory_limit=ENOUGH)
 
 
+def test_temporary_files_go_when_the_work_is_interrupted(tmp_path, monkeypatch):
+    def interrupt(iterate):
+        if iterate.stage == "moves":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        cvxnmf.partition(PAIRS[:2000], memory_limit=ENOUGH, callback=interrupt)
+    assert not list(tmp_path.iterdir())
+
+
 def test_temporary_files_go_with_the_result(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -192,13 +192,14 @@ class DescribedGraph:
         If wedges inside clusters are closed more often than their degrees explain, by the share c of those that could be more,
         an edge brings ``c (d - 1) / 2`` others along, d being the mean degree inside: independent facts are fewer than edges.
         """
-        observed, expected, wedges = map(float, _closure(self.level, labels, int(labels.max()) + 1))
+        observed, expected, wedges, entries = self._wedges(labels)
         excess = (observed - expected) / (wedges - expected) if wedges > expected * (1.0 + 1e-9) else 0.0
-        degree = self._entries_inside(labels) / float(self.A.shape[0])
-        return 1.0 + TIED * max(excess, 0.0) * max(degree - 1.0, 0.0)
+        return 1.0 + TIED * max(excess, 0.0) * max(entries / float(self.A.shape[0]) - 1.0, 0.0)
 
-    def _entries_inside(self, labels: Labels) -> int:
-        return int(_count_inside(self.A.indptr, self.A.indices, labels))
+    def _wedges(self, labels: Labels) -> tuple[float, float, float, float]:
+        """Of wedges inside clusters how many are closed, how many degrees explain, how many there are; and the entries inside."""
+        closed, expected, wedges = map(float, _closure(self.level, labels, int(labels.max()) + 1))
+        return closed, expected, wedges, float(_count_inside(self.A.indptr, self.A.indices, labels))
 
     def weight_dispersion(self, labels: Labels) -> float:
         """``sum (A - M)_ij^2 / sum M_ij`` with the model M of a rate for each cluster; 1 for graphs whose edges are alike."""
@@ -208,12 +209,16 @@ class DescribedGraph:
         edges, pairs = sums["edges"], sums["masses"] ** 2
         across = max(T - float(edges.sum()), 0.0) / max(T * T - float(np.sum(pairs)), 1e-12 * T * T)
         within = edges / np.maximum(pairs, 1e-300)
-        rows, own = self.model.rows, labels[self.model.rows]
-        rates = np.where(own == labels[self.A.indices], within[own], across)
+        squared, cross = self._squares(labels, within, across)
         squares = np.bincount(labels, degrees**2, len(within))
         model = float(np.sum((within * squares) ** 2) + across**2 * (float(squares.sum()) ** 2 - float(np.sum(squares**2))))
-        cross = float(np.sum(self.A.data * rates * degrees[rows] * degrees[self.A.indices]))
-        return max(float(np.sum(self.A.data**2)) - 2.0 * cross + model, 1e-9 * T * self.unit) / T
+        return max(squared - 2.0 * cross + model, 1e-9 * T * self.unit) / T
+
+    def _squares(self, labels: Labels, within: FloatArray, across: float) -> tuple[float, float]:
+        """The sum of squares of all entries, and of their products with the model at these rates."""
+        degrees, rows, own = self.model.degrees, self.model.rows, labels[self.model.rows]
+        rates = np.where(own == labels[self.A.indices], within[own], across)
+        return float(np.sum(self.A.data**2)), float(np.sum(self.A.data * rates * degrees[rows] * degrees[self.A.indices]))
 
 
 def merged_lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatArray:

@@ -8,10 +8,10 @@ import numpy as np
 
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock, extremes_block
 from cvxnmf.graphs import moves
-from cvxnmf.graphs.block_model import PlantedPartition, RateModel
+from cvxnmf.graphs.block_model import PlantedPartition
 from cvxnmf.graphs.blocked.rounds import Numbers, Rule, cluster_sums
 from cvxnmf.graphs.blocked.wedges import closed_wedges
-from cvxnmf.graphs.description_length import LEAST_GAIN, TIED, DescribedGraph
+from cvxnmf.graphs.description_length import LEAST_GAIN, DescribedGraph
 from cvxnmf.graphs.score import Score
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -54,10 +54,6 @@ class BlockedDescription(DescribedGraph):
         """The graph with even degrees, if that makes the description of these clusters and of the degrees shorter."""
         return cast(BlockedDescription, super().with_fitting_degrees(labels))
 
-    def score(self, labels: Any, rates: RateModel) -> Score | None:
-        """What moves raise to shorten the description, at the rates of these labels."""
-        return super().score(labels, rates)
-
     def with_dispersion(self, dispersion: float) -> BlockedDescription:
         """The same graph under another dispersion."""
         return BlockedDescription(self.blocks, self.simple, dispersion, self.even)
@@ -74,27 +70,16 @@ class BlockedDescription(DescribedGraph):
         sums["members"] = np.bincount(labels, minlength=k)
         return sums
 
-    def tied_edges(self, labels: Any) -> float:
-        """How many edges hang together in the clusters, as of a graph in memory, on a smaller sample of wedges."""
-        numbers: Numbers = labels.astype(np.int32, copy=False)
-        observed, expected, wedges, entries = closed_wedges(self.blocks, numbers, int(labels.max()) + 1)
-        excess = (observed - expected) / (wedges - expected) if wedges > expected * (1.0 + 1e-9) else 0.0
-        return 1.0 + TIED * max(excess, 0.0) * max(entries / self.blocks.n - 1.0, 0.0)
+    def _wedges(self, labels: Any) -> tuple[float, float, float, float]:
+        """On a smaller sample of wedges than of a graph in memory."""
+        return closed_wedges(self.blocks, labels.astype(np.int32, copy=False), int(labels.max()) + 1)
 
-    def weight_dispersion(self, labels: Any) -> float:
-        """As of a graph in memory, the sums over entries by a pass over the blocks."""
-        if self.simple:
-            return 1.0
-        sums, T, degrees = self.sums(labels), self.model.total, self.model.degrees
-        edges, pairs = sums["edges"], sums["masses"] ** 2
-        across = max(T - float(edges.sum()), 0.0) / max(T * T - float(np.sum(pairs)), 1e-12 * T * T)
-        within = edges / np.maximum(pairs, 1e-300)
+    def _squares(self, labels: Any, within: FloatArray, across: float) -> tuple[float, float]:
+        """By a pass over the blocks."""
         numbers: Numbers = labels.astype(np.int32, copy=False)
-        (parts,) = self.blocks.map_reduce(dispersion_block, numbers, degrees, within, across)
+        (parts,) = self.blocks.map_reduce(dispersion_block, numbers, self.model.degrees, within, across)
         squared, cross = np.sum(np.array(parts), axis=0).tolist()
-        squares = np.bincount(labels, degrees**2, len(within))
-        model = float(np.sum((within * squares) ** 2) + across**2 * (float(squares.sum()) ** 2 - float(np.sum(squares**2))))
-        return float(max(squared - 2.0 * cross + model, 1e-9 * T * self.unit) / T)
+        return squared, cross
 
 
 def describe_blocks(graph: BlockedGraph, roots: bool) -> BlockedDescription:

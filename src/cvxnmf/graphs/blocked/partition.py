@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, NoReturn, cast
 
@@ -59,16 +60,15 @@ def partition_in_blocks(
     validation.callback(callback)
     limit, report = None if memory_limit is None else limit_in_bytes(memory_limit), Progress(callback)
     opened = open_graph(graph, weight, limit, client, report)
-    asked = None if n_clusters is None else validation.clusters(n_clusters, opened.graph.n)
-    described = describe_blocks(opened.graph, likelihood)
-    found = find_clusters(described, report) if likelihood else find_modular(described, resolution, report)
-    found = found if asked is None else exactly(found, asked)
-    if described.blocks is not opened.graph:
-        described.blocks.close()
-    try:
+    with ExitStack() as stack:
+        stack.callback(opened.graph.close)
+        asked = None if n_clusters is None else validation.clusters(n_clusters, opened.graph.n)
+        described = describe_blocks(opened.graph, likelihood)
+        if described.blocks is not opened.graph:
+            stack.callback(described.blocks.close)
+        found = find_clusters(described, report) if likelihood else find_modular(described, resolution, report)
+        found = found if asked is None else exactly(found, asked)
         return opened.partition(found, label_statement("modularity", 1.0 if likelihood else resolution, asked, opened.graph.n))
-    finally:
-        opened.graph.close()
 
 
 class Progress:

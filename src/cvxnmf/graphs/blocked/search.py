@@ -71,11 +71,11 @@ def find_modular(graph: BlockedDescription, resolution: float, report: Report) -
 
 
 def exactly(found: Found, k: int) -> Found:
-    """The clusters merged until there are k, and nodes moved once more; refused if there are not so many."""
+    """The clusters merged until there are k; refused if there are not so many."""
     graph, present = found.description, int(found.labels.max()) + 1
     if present < k:
         validation.refuse(f"{present} clusters were found in blocks, fewer than the {k} asked for; ask for at most {present}.")
-    score = graph.score(found.labels, RateModel.PER_CLUSTER) or graph.modularity_score(1.0)
+    score = graph.score(found.labels.astype(np.int64), RateModel.PER_CLUSTER) or graph.modularity_score(1.0)
     clusters = graph.blocks.aggregate(found.labels, merged_facts(graph.blocks, found.labels))
     (parts,) = clusters.map_reduce(block_as_it_is)
     level = _level(parts, clusters.facts)
