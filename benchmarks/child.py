@@ -110,6 +110,24 @@ def one_fit(library: str, rows: int, columns: int, k: int, sparse: bool) -> dict
     return {"grown": _growth_of_peak(lambda: fit(A))}
 
 
+def proof(data: str) -> dict[str, Any]:
+    """Seconds of one fit of scikit-learn and of the certificate of our default NMF, and the growth of the peak meanwhile."""
+    from sklearn.decomposition import NMF
+
+    import cvxnmf
+    from benchmarks import datasets, nmf_limits, objective
+
+    make, k = nmf_limits.proof_cases()[data]
+    _ = cvxnmf.NMF(3).fit(datasets.digits()[:100]).certificate_  # compiled code is loaded
+    _ = cvxnmf.NMF(3).fit(datasets.topic_counts(200, 150, 3, 80, 4)).certificate_
+    A = make()
+    fit, _ = objective.seconds(lambda: NMF(k, init="nndsvda").fit(A))
+    model = cvxnmf.NMF(k).fit(A)
+    spent: list[float] = []
+    grown = _growth_of_peak(lambda: spent.append(objective.seconds(lambda: model.certificate_)[0]))
+    return {"k": k, "fit": fit, "seconds": spent[0], "grown": grown, "gap": model.certificate_.relative_gap}
+
+
 def peak() -> int:
     """Bytes of the peak of this process."""
     return _status("VmHWM")
@@ -148,6 +166,7 @@ WORKS: dict[str, Callable[..., dict[str, Any]]] = {
     "huge": huge,
     "sweeps": sweeps,
     "one_fit": one_fit,
+    "proof": proof,
 }
 
 if __name__ == "__main__":

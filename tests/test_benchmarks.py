@@ -35,7 +35,7 @@ from benchmarks.objective import Timing  # noqa: E402
 from benchmarks.report import Table  # noqa: E402
 from benchmarks.scale import Scale  # noqa: E402
 
-IN_PROCESSES = {"start-up", "first-calls", "memory"}
+IN_PROCESSES = {"start-up", "first-calls", "memory", "nmf-proofs"}
 
 
 @pytest.fixture(autouse=True)

@@ -219,3 +219,11 @@ def test_rounding_of_double_precision_is_averaged_in_silence():
     A = (A + A.T) / 2 * (1 + 1e-14 * np.triu(np.ones((12, 12))))
     assert np.array_equal(validation.symmetrise(A), validation.symmetrise(A).T)
     assert not np.array_equal(A, A.T)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_negative_entry_is_named_by_its_place(form):
+    A = np.ones((3, 4))
+    A[1, 2] = -3.0
+    with pytest.raises(ValueError, match="A is -3 at row 1, column 2"):
+        validation.partial_matrix(form(A))

@@ -196,7 +196,9 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
     if np.isinf(entries).any():
         refuse(f"{name} has an infinite entry; replace it with a finite value, or with NaN if it is missing.")
     if (lowest := np.nanmin(entries, initial=0.0)) < 0:
-        refuse(f"Negative values in data: {name} has entries down to {lowest:g}; only nonnegative entries can be factored.")
+        place = int(np.nanargmin(entries))
+        i, j = (side[place] for side in matrix.tocoo().coords) if sp.issparse(matrix) else np.unravel_index(place, matrix.shape)
+        refuse(f"Negative values in data: {name} is {lowest:g} at row {i}, column {j}; only nonnegative entries can be factored.")
     if not np.nanmax(entries, initial=0.0) > 0:
         refuse(f"{name} is all zeros or missing; there is nothing to fit.")
     if not sp.issparse(raw) and (missing := np.isnan(entries)).any():

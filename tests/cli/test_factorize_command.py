@@ -116,6 +116,19 @@ def test_a_shape_that_does_not_fit_is_one_sentence(tmp_path, capsys):
         cli.main([*terms, "--shape", "five"])
 
 
+def test_names_are_on_the_page_of_a_choice_of_rank(tmp_path):
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(20 * rng.gamma(0.3, size=(30, 2)) @ rng.gamma(0.3, size=(2, 12)))
+    lines = [
+        ",".join(["doc", *(f"word{j}" for j in range(12))]),
+        *(f"doc{i}," + ",".join(map(str, row)) for i, row in enumerate(counts)),
+    ]
+    (tmp_path / "counts.csv").write_text("\n".join(lines))
+    page = tmp_path / "page.html"
+    assert cli.main(["factorize", str(tmp_path / "counts.csv"), "--ranks", "2:3", "--report", str(page), "--quiet"]) == 0
+    assert "word3" in page.read_text(encoding="utf-8")
+
+
 def test_ranks_are_compared_and_the_best_is_taken(tmp_path, capsys):
     rng = np.random.default_rng(0)
     model = rng.gamma(0.5, size=(60, 3)) @ rng.gamma(0.5, size=(3, 40))

@@ -55,19 +55,41 @@ def test_a_loose_bound_exits_with_3(karate_file, tmp_path, capsys):
 
 def test_labels_are_read_from_text(tmp_path):
     path = tmp_path / "labels.txt"
-    for text in ("node;weight;cluster\na;1;x\nb;2;y\n", "a,x\nb,y\n", "b\ty\na\tx\n", "x\ny\n", "cluster\nx\ny\n", "b y\na x\n"):
+    for text in (
+        "node;weight;cluster\na;1;x\nb;2;y\n",
+        "a,x\nb,y\n",
+        "b\ty\na\tx\n",
+        "x\ny\n",
+        "cluster\nx\ny\n",
+        "b y\na x\n",
+        "vertex,leiden\na,x\nb,y\n",
+    ):
         path.write_text(text)
-        assert read_labels(path, ["a", "b"]) == ["x", "y"], text
+        assert read_labels(path, ["a", "b"]).labels == ["x", "y"], text
 
 
 def test_nodes_that_the_graph_does_not_have_are_left_out_with_a_sentence(tmp_path):
     path = tmp_path / "labels.txt"
     path.write_text("a,x\nb,y\nc,y\n")
     with pytest.warns(UserWarning, match="names a node that the graph does not have, 'c' for one; left out"):
-        assert read_labels(path, ["a", "b"]) == ["x", "y"]
+        assert read_labels(path, ["a", "b"]).labels == ["x", "y"]
 
 
-@pytest.mark.parametrize("text", ["a,x\n", "x\ny\nz\n", "", "a,x\nb\n"])
+def test_what_was_decided_about_labels_is_told(tmp_path, capsys):
+    graph, labels = tmp_path / "graph.csv", tmp_path / "labels.csv"
+    graph.write_text("a,b\nb,c\na,c\nc,d\n")
+    for text, said in (
+        ("who,team\na,1\nb,1\nc,1\nd,2\n", "Line 1 is taken as a header"),
+        ("1\n1\n1\n2\n", "order of the nodes: a, b, c, …"),
+    ):
+        labels.write_text(text)
+        assert main(["verify", str(graph), str(labels), "--objective", "modularity"]) == 0
+        assert said in capsys.readouterr().err
+    assert main(["verify", str(graph), str(labels)]) == 1
+    assert "add --objective modularity" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["who,years,team\na,1,x\nb,2,y\n", "a,x\n", "x\ny\nz\n", "", "a,x\nb\n"])
 def test_labels_that_do_not_fit_are_refused(tmp_path, text):
     path = tmp_path / "labels.txt"
     path.write_text(text)

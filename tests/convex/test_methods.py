@@ -218,6 +218,36 @@ def test_the_papers_limit_on_heavy_tailed_weights_needs_few_steps():
     assert solution.certificate.relative_gap <= 1e-4
 
 
+@pytest.mark.parametrize("loss", ["kl", "mse"])
+def test_weights_of_a_wide_range_on_the_psd_cone_take_few_steps(loss):
+    """Accelerated steps alone took hundreds for squared errors: their curvature spans the square of the range."""
+    rng = np.random.default_rng(3)
+    weights = np.triu((rng.random((60, 60)) < 0.2) * (rng.pareto(1.5, (60, 60)) + 1.0), 1)
+    problem = cvxnmf.symmetric(weights + weights.T, loss, cone="psd", trace=0.5)
+    solution = cvxnmf.solve(problem, tol=1e-4, max_iter=100)
+    assert solution.certificate.relative_gap <= 1e-4
+
+
+def test_multipliers_of_small_entries_under_the_papers_limit_grow_soon():
+    """With a penalty by the entry alone this took more than 25 steps: entries far below their rows' size followed last."""
+    rng = np.random.default_rng(1)
+    weights = np.triu((rng.random((60, 60)) < 0.3) * np.exp(2.0 * rng.normal(size=(60, 60))), 1)
+    solution = cvxnmf.solve(cvxnmf.symmetric(weights + weights.T, "mse-paper"), tol=1e-4, max_iter=25)
+    assert solution.certificate.relative_gap <= 1e-4
+
+
+def test_light_components_do_not_spoil_the_bound_of_heavy_ones_under_the_papers_limit():
+    """Rows that do not quite sum to zero are balanced where that is cheap, not on the diagonal, which must not be negative."""
+    rng = np.random.default_rng(7)
+    A = np.zeros((80, 80))
+    for first, scale in ((0, 0.1), (20, 1.0), (40, 10.0), (60, 100.0)):
+        A[first : first + 20, first : first + 20] = scale * np.triu(
+            (rng.random((20, 20)) < 0.3) * rng.uniform(0.1, 1.1, (20, 20)), 1
+        )
+    solution = cvxnmf.solve(cvxnmf.symmetric(A + A.T, "mse-paper", trace=2.0), max_iter=6)
+    assert solution.certificate.bound >= 0.95 * solution.certificate.value  # it was half of it
+
+
 @pytest.mark.parametrize("loss", ["kl", "mse-paper"])
 def test_parts_of_a_disconnected_graph_take_as_few_steps_as_alone(loss):
     first, second = nx.relaxed_caveman_graph(4, 8, 0.2, seed=3), nx.barabasi_albert_graph(30, 2, seed=1)

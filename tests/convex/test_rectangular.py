@@ -128,7 +128,7 @@ class TestIdentities:
 
     def test_above_gamma_max_the_model_is_the_independent_one(self):
         A = count_table()
-        problem = cvxnmf.nonsymmetric(A, trace=cvxnmf.nonsymmetric(A).gamma_max)
+        problem = cvxnmf.nonsymmetric(A, trace=(1.0 + 1e-6) * cvxnmf.nonsymmetric(A).gamma_max)
         solution = cvxnmf.solve(problem, tol=1e-9)
         assert solution.rank == 0
         np.testing.assert_allclose(np.exp(solution.X), np.outer(A.sum(1), A.sum(0)) / A.sum(), rtol=1e-12)

@@ -166,7 +166,7 @@ def test_every_history_gives_a_page(club, name):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"bound": 0.0, "kind": "zero"}, "is not proved: nothing better than 0 is known"),
+        ({"bound": 0.0, "kind": "zero"}, "is not proved: nothing better than 0 was sought or found"),
         ({"rigorous": False, "kind": "lanczos"}, "It is not rigorous"),
         ({"rigorous": False, "probable": True, "kind": "lanczos"}, "a probability of at least 1 - 1e-12"),
         ({"value": math.inf}, "so nothing can be said"),

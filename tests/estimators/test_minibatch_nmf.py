@@ -92,3 +92,8 @@ def test_progress_is_a_few_lines(capsys):
     assert printed.out == ""
     assert "MiniBatchNMF [" in printed.err
     assert printed.err.count("\n") < 5
+
+
+def test_components_that_a_penalty_takes_to_zero_are_no_error():
+    X = np.abs(np.random.RandomState(42).randn(6, 5))  # noqa: NPY002  # scikit-learn's own example
+    assert not MiniBatchNMF(3, alpha_W=0.5, l1_ratio=1.0).fit(X).components_.any()

@@ -38,6 +38,16 @@ def test_the_posterior_is_that_of_the_formula(case, rates):
     assert (largest, total) == pytest.approx((np.abs(new - q).max(), np.abs(new - q).sum()))
 
 
+def test_the_free_energy_of_certain_memberships_is_that_of_labels_and_mean_field_lowers_it(case):
+    A, labels = case
+    model = PlantedPartition(sp.csr_array(A), 0.7)
+    shares = np.bincount(labels) / 40
+    told = -40 * np.sum(shares * np.log(shares))
+    certain = model.free_energy(np.eye(3)[labels])
+    assert certain == pytest.approx(told - model.log_likelihood(labels, 3, RateModel.PER_CLUSTER))
+    assert model.free_energy(model.mean_field(labels, 3, Stopping(200, 1e-10, 0.0))) <= certain
+
+
 def test_mean_field_ends_at_a_fixed_point_near_the_planted_clusters():
     A, labels = planted_graph(200, 3, 14, 0.2)
     model = PlantedPartition(sp.csr_array(A), 1.0)

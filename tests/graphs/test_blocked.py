@@ -19,6 +19,7 @@ from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.quality import modularity
+from cvxnmf.io import read_graph
 
 ENOUGH = "32 GB"
 
@@ -184,7 +185,7 @@ BROKEN = [
     ("source,target,weight\n", "1,2,1\n2,3,-1\n", r"line 3: the weight is -1; weights are finite and at least 0"),
     ("source,target,weight\n", "1,2,1\n2,3,x\n", r"line 3: expected a weight, found 'x'"),
     ("", "1 2\n" * 20_000 + "2 ann\n", r"line 20,001: the name 'ann' is no whole number, as all names before are"),
-    ("", 'a,b\nb,"c\n', r"line 2: 2 cells are expected as on the lines before, and matching quotation marks"),
+    ("", 'a,b\nb,"c\n', r"line 2: the quotation marks do not match"),
     ("", "a,b\nb,\n", r"line 2: a name is empty"),
     ("# nothing\n", "", r"has no edges"),
 ]
@@ -277,3 +278,57 @@ def test_the_command_line(tmp_path, capsys, expected):
     assert '"n_clusters": 6' in capsys.readouterr().out
     assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--prove"]) == 1
     assert "--prove needs the graph in memory" in capsys.readouterr().err
+
+
+def named_edges(separator=",", quoted=False):
+    """Lines of two triangles of people, who are joined once, with weights."""
+    pairs = [("Ann", "Bob"), ("Bob", "Cal"), ("Ann", "Cal"), ("Dan", "Eve"), ("Eve", "Fay"), ("Dan", "Fay"), ("Cal", "Dan")]
+    write = (lambda name: f'"{name}, Dr"') if quoted else str
+    return [separator.join((write(a), write(b), str(weight))) for weight, (a, b) in enumerate(pairs, 1)]
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_headers_weights_and_quotes_are_read_as_in_memory(tmp_path, capsys, quoted):
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["author,coauthor,papers", *named_edges(quoted=quoted)]))
+    in_memory = read_graph(path)
+    found = cvxnmf.partition(path, memory_limit=ENOUGH)
+    assert sorted(found.nodes) == sorted(in_memory.nodes)
+    opened = [edge for piece in TextEdges(str(path)).pieces() for edge in piece.weights]
+    assert sorted(opened) == sorted(sp.triu(in_memory.A).data)
+    assert cli.main(["partition", str(path), "--memory-limit", "32GB"]) == 0
+    said = capsys.readouterr().err
+    assert "Line 1 is taken as a header" in said
+    assert "third column is taken as weights" in said
+
+
+def test_ways_of_reading_that_are_asked_for_are_taken(tmp_path, capsys):
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["u;v;9", *named_edges(";")]))
+    for option, nodes in ((["--header"], 6), (["--no-header"], 8)):
+        assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--json", "--quiet", *option]) == 0
+        assert f'"nodes": {nodes},' in capsys.readouterr().out
+    assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--separator", "tab"]) == 1
+    assert "expected two names" in capsys.readouterr().err
+
+
+def test_tables_and_broken_weights_are_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(",".join("123456") for _ in range(6)))
+    with pytest.raises(ValueError, match="not clearly a list of edges"):
+        cvxnmf.partition(path, memory_limit=ENOUGH)
+    lines = ["author,coauthor,papers", *named_edges()]
+    lines[4] = "Dan,Eve,many"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match="line 5: expected a weight, found 'many'"):
+        cvxnmf.partition(path, memory_limit=ENOUGH)
+    path.write_text('"Ann,Bob\n')
+    with pytest.raises(ValueError, match="quotation marks"):
+        cvxnmf.partition(path, memory_limit=ENOUGH)
+
+
+def test_pictures_of_a_graph_in_blocks_are_refused_in_a_sentence():
+    found = cvxnmf.partition(PAIRS, memory_limit=ENOUGH)
+    for show in (cvxnmf.report.html, cvxnmf.plots.graph):
+        with pytest.raises(ValueError, match="the graph must fit in memory"):
+            show(found)

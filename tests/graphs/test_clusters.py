@@ -48,6 +48,15 @@ def test_every_given_number_is_met(k):
     np.testing.assert_array_equal(found.memberships().argmax(axis=1), found.labels)
 
 
+def test_more_clusters_than_there_are_divide_those_that_are():
+    A, labels = planted_graph(400, 4, 12, 0.15, connected=True)
+    found = divide_into(sp.csr_array(A), 16)
+    sizes = np.bincount(found.labels)
+    inside = [np.bincount(labels[found.labels == r]).max() / sizes[r] for r in range(16)]
+    assert np.average(inside, weights=sizes) > 0.95
+    assert sizes.max() <= 60
+
+
 def test_alternatives_begin_with_the_shortest_description():
     found = find_clusters(csr(nx.ring_of_cliques(8, 5)))
     lengths = [length for _, length in found.alternatives]

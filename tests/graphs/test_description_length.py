@@ -15,7 +15,7 @@ from builders import planted_graph
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.candidates import best_candidates, split_clusters
 from cvxnmf.graphs.description_length import describe_graph
-from cvxnmf.graphs.given_number import divisions
+from cvxnmf.graphs.given_number import divide_further, divisions
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.score import Score
@@ -111,6 +111,18 @@ def test_more_clusters_than_were_found_are_split_off():
     assert given[0].labels.tolist() == (np.arange(48) // 6).tolist()
 
 
+def test_what_is_divided_further_stays_within_its_clusters():
+    A, labels = planted_graph(300, 3, 14, 0.1, connected=True)
+    graph = describe_graph(sp.csr_array(A))
+    further = divide_further(graph, labels, 9)
+    assert further.n_clusters == 9
+    sizes = np.bincount(further.labels)
+    inside = [np.bincount(labels[further.labels == r]).max() / sizes[r] for r in range(9)]
+    assert np.average(inside, weights=sizes) > 0.95
+    assert sizes.max() < 80
+    assert divide_further(graph, labels, 301) is None
+
+
 def degree_code(degrees, groups):
     """Nats for degrees as ends of edges that fall on the nodes of their groups evenly."""
     ends = [degrees[groups == r] for r in np.unique(groups)]
@@ -132,7 +144,10 @@ def test_degrees_are_even_where_clusters_explain_them():
     known = (
         lgamma(len(degrees) + 1) - sum(lgamma(x + 1) for x in histogram) + 0.5 * log(len(degrees)) * np.count_nonzero(histogram)
     )
-    assert plain._cost_of_evenness() == pytest.approx(degree_code(degrees, one) - known)
+    assert even.degree_cost == pytest.approx(degree_code(degrees, one) - known)
+    own = even.with_own_degrees()
+    assert own.degree_cost == 0.0
+    assert own.candidate(labels).length == plain.candidate(labels).length
 
 
 def test_a_hierarchy_is_nested_and_has_its_lengths():

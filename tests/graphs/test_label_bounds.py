@@ -211,7 +211,7 @@ def test_all_bounds_together_keep_to_the_effort(effort):
     A = sp.csr_array(nx.to_scipy_sparse_array(nx.gnp_random_graph(60, 0.1, seed=1)))
     bounds = LabelBounds(A, np.zeros(60, dtype=np.int64), LabelStatement("modularity", 1.0), effort, None)
     bounds.run()
-    assert len(bounds.budgets) == 3
+    assert len(bounds.budgets) >= 3
     assert not bounds.closed
     assert bounds.spent <= effort * UNITS + 100.0  # a step that has begun is finished
 

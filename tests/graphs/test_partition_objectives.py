@@ -5,6 +5,7 @@ from itertools import product
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import cvxnmf
@@ -147,3 +148,15 @@ def test_signed_weights_are_read_for_agreements_only():
 def test_wrong_objectives_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         cvxnmf.partition(np.ones((3, 3)), **change)
+
+
+def test_labels_of_a_series_are_those_of_its_index():
+    graph = nx.Graph([("d", "a"), ("a", "c"), ("c", "d"), ("c", "b"), ("b", "e"), ("e", "f"), ("f", "b")])
+    labels = pd.Series({"a": 0, "b": 1, "c": 0, "d": 0, "e": 1, "f": 1})
+    expected = cvxnmf.verify_labels(graph, labels.to_dict()).value
+    assert cvxnmf.verify_labels(graph, labels).value == expected
+    assert cvxnmf.verify_labels(graph, pd.Series([labels[node] for node in graph])).value == expected  # by their places
+    with pytest.raises(ValueError, match="no entry for the node 'd'"):
+        cvxnmf.verify_labels(graph, labels.rename({"d": "x"}))
+    with pytest.raises(ValueError, match=r"give dict\(zip\(frame.node, frame.cluster\)\)"):
+        cvxnmf.verify_labels(graph, labels.reset_index())

@@ -12,9 +12,9 @@ from files import TRIANGLE, dense, sentence_of, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cvxnmf.chunked.graphs.lines import is_number
 from cvxnmf.io import FileError, read_graph
 from cvxnmf.io.edge_lists import read_edges
-from cvxnmf.io.separated import is_number
 from cvxnmf.io.source import read_source
 
 
@@ -259,3 +259,23 @@ def test_weights_before_numbered_nodes(tmp_path):
     assert read_graph(written(tmp_path, "g.csv", "0.5,1,2\n0.25,2,3\n")).nodes == ("1", "2", "3")
     assert read_graph(written(tmp_path, "g.csv", "1,2,0.5\n2,3,0.25\n")).nodes == ("1", "2", "3")
     assert read_graph(written(tmp_path, "g.csv", "1,2,5\n2,3,7\n")).nodes == ("1", "2", "3")
+
+
+def test_one_broken_weight_does_not_make_an_edge_of_the_header(tmp_path):
+    path = tmp_path / "papers.csv"
+    lines = ["author,coauthor,papers", "Ann,Bob,1", "Bob,Cal,2", "Cal,Ann,3", "Cal,Dan,many"]
+    path.write_text("\n".join(lines))
+    with pytest.raises(FileError, match="line 5: expected a number in the column of weights, found 'many'"):
+        read_graph(path)
+    assert read_graph(path, weights=False).nodes == ("Ann", "Bob", "Cal", "Dan")
+
+
+def test_a_heading_over_numbers_and_a_pair_that_nobody_knows_are_told(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("score,p,q\n" + "".join(f"{i}.5,a{i},b{i}\n" for i in range(6)))
+    read = read_graph(path)
+    assert len(read.nodes) == 12
+    assert "The first column is taken as weights" in " ".join(read.notes)
+    path.write_text("u,v\n" + "".join(f"n{i},n{i + 1}\n" for i in range(12)))
+    assert "Line 1 is taken as an edge; say --header" in " ".join(read_graph(path).notes)
+    assert len(read_graph(path, header=True).nodes) == 13

@@ -23,6 +23,14 @@ def test_enough_steps_on_a_quadratic_show_its_inverse():
     np.testing.assert_allclose(curvature.times(g, lambda q: 3.0 * q), np.linalg.solve(H, g), rtol=1e-8)
 
 
+def test_the_metric_is_scaled_to_the_last_step():
+    curvature = Curvature(1)
+    curvature.learn(np.array([1.0, 0.0, 0.0]), np.array([4.0, 0.0, 0.0]))  # four times as steep as the metric says
+    g = np.array([0.0, 8.0, 0.0])
+    for correction, expected in ((1.0, 2.0), (0.5, 4.0), (0.0, 8.0)):
+        np.testing.assert_allclose(curvature.times(g, lambda q: q.copy(), correction), [0.0, expected, 0.0], rtol=1e-12)
+
+
 def test_what_teaches_nothing_is_not_kept():
     curvature = Curvature(3)
     curvature.learn(np.array([1.0, 0.0]), np.array([-1.0, 0.0]))

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries
+from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 16, 17])
@@ -15,6 +17,19 @@ def test_thin_products(m, k):
     np.testing.assert_allclose(dense_times(A, X), A @ X, rtol=1e-13)
     np.testing.assert_allclose(dense_transposed_times(A, Y), A.T @ Y, rtol=1e-13)
     np.testing.assert_allclose(dense_times(A.T, Y), A.T @ Y, rtol=1e-13)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 5, 8, 10, 13, 16, 17, 21, 32, 35])
+def test_sparse_products(k):
+    rng = np.random.default_rng(k)
+    dense = rng.random((23, 30)) * (rng.random((23, 30)) < 0.2)
+    X, Y = rng.random((30, k)), rng.random((23, k))
+    plain, long, single = (sp.csr_array(dense) for _ in range(3))
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    single.data = single.data.astype(np.float32)
+    for A, accuracy in ((plain, 1e-13), (long, 1e-13), (single, 1e-6)):
+        np.testing.assert_allclose(csr_times(A, X), dense @ X, rtol=accuracy, atol=1e-15)
+        np.testing.assert_allclose(csr_transposed_times(A, Y), dense.T @ Y, rtol=accuracy, atol=1e-15)
 
 
 def test_single_entries_of_a_product():

@@ -4,10 +4,11 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from cvxnmf.linalg.threads import single_thread, thread_count
+from cvxnmf.linalg.threads import single_thread, sum_in_threads, thread_count
 
 CONTROLLER = ThreadpoolController()  # after the library, so that BLAS is loaded
 
@@ -47,3 +48,14 @@ def test_nested_contexts_and_errors():
     assert counts() == before
     with single_thread(10_000):
         assert counts() == before
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
+def test_sums_are_the_same_bits_on_any_number_of_threads(count):
+    items = list(np.random.default_rng(count).standard_normal((count, 50)) * 10.0 ** np.arange(count)[:, None])
+    sums = []
+    for threads in (1, 2, 3, 7):
+        with CONTROLLER.limit(limits=threads, user_api="blas"):
+            sums.append(sum_in_threads(np.square, items, np.add))
+    assert all(np.array_equal(sums[0], other) for other in sums)
+    np.testing.assert_allclose(sums[0], np.square(items).sum(axis=0), rtol=1e-13)

@@ -154,3 +154,14 @@ def test_rows_whose_curvature_overflows_take_that_of_data_like_the_model():
     with np.errstate(all="ignore"):
         _, curvature = rows.slope_and_curvature(np.repeat([[1e-40], [1.0]], 5, axis=1))
     assert np.isfinite(curvature).all()
+
+
+@pytest.mark.parametrize("beta", [*BETAS, 1.0, 2.0])
+def test_values_of_rows_differ_as_those_of_the_formula(data, beta):
+    A, U, V = data
+    weights, none = np.random.default_rng(5).random(A.shape), np.zeros(U.shape)
+    rows = _ScaledRows(A, weights, V, none, none, beta)
+    changes = rows.value(2.0 * U) - rows.value(U)
+    parts = [find_loss(f"weighted {find_loss(beta).name}").entrywise(A, c * U @ V.T) for c in (2.0, 1.0)]
+    unit = 2.0 if beta == 2.0 else 1.0  # the squared error is not halved
+    np.testing.assert_allclose(unit * changes, (weights * (parts[0] - parts[1])).sum(axis=1), rtol=1e-9)

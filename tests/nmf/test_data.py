@@ -126,3 +126,14 @@ def test_rounding_of_single_precision_is_said_once_everywhere(form):
     A[0, 1] *= 1.1
     with pytest.raises(ValueError, match="use symmetric=False, or pass"):
         cvxnmf.classical_nmf(form(A), 2, symmetric=True)
+
+
+def test_sums_over_the_entries_are_taken_once():
+    calls, data = [], memory_matrix(A, False, LOSSES["mse"])
+
+    def halves(entries):
+        calls.append(len(entries))
+        return 0.5 * entries
+
+    assert data.observed_sum(halves) == data.observed_sum(halves) == pytest.approx(0.5 * A.sum())
+    assert calls == [A.size]

@@ -79,9 +79,7 @@ class RankStatement(Statement):
             return super().explain(kind)
         if self.is_unbounded:
             return "no bound for this loss is known but that it cannot be negative"
-        if not self.has_squared_error:
-            return "the bounds for KL say no more about these data than that it is not negative"
-        return "nothing better than 0 is known: the rank reaches a side of the data, or of their fully observed part"
+        return "nothing better than 0 was sought or found; verify looks for more, unless the rank reaches a side of the data"
 
     @property
     def has_squared_error(self) -> bool:

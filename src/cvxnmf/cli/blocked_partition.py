@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import output, terminal
 from cvxnmf.cli.exit_codes import CERTIFIED
+from cvxnmf.cli.options import say
 from cvxnmf.cli.progress import Progress
 from cvxnmf.display.formatting import count
 
@@ -19,21 +20,27 @@ LISTED = 20
 
 def run_in_blocks(options: argparse.Namespace, title: str) -> int:
     """Partition the edges of a file in blocks, write labels and print."""
-    from cvxnmf.graphs.partition import partition
+    from cvxnmf.chunked.graphs.lines import SEPARATORS
+    from cvxnmf.chunked.graphs.text import Reading
+    from cvxnmf.graphs.blocked.partition import partition_in_blocks
     from cvxnmf.io.source import FileError
     from cvxnmf.io.writing import write_labels
 
     wanted = {"--report": options.report, "--certificate": options.certificate, "--start": options.start}
     wanted |= {"--prove": options.prove, "--paper": options.paper, "--trace": options.trace, "--tol": options.tol}
+    wanted |= {"--format": options.format not in (None, "edges", "npy", "npz", "parquet")}
     refused = [name for name, value in wanted.items() if value] + ["--groups"] * (options.groups != "auto")
     if refused or options.file == "-" or (options.output or "").lower().endswith(".npz"):
-        what = refused[0] if refused else "Standard input" if options.file == "-" else "An .npz file"
-        raise FileError(f"{what} needs the graph in memory; leave it out, or leave out --memory-limit and --dask.")
+        what = ", ".join(refused) if refused else "Standard input" if options.file == "-" else "An .npz file"
+        need, it = ("need", "them") if len(refused) > 1 else ("needs", "it")
+        raise FileError(f"{what} {need} the graph in memory; leave {it} out, or leave out --memory-limit and --dask.")
     progress = Progress(options.quiet)
-    terms: dict[str, Any] = {"objective": options.objective, "resolution": options.resolution, "client": options.dask}
-    terms |= {"weight": None if options.weights == "ignore" else "weight", "memory_limit": options.memory_limit}
-    work = lambda: partition(options.file, options.clusters, callback=progress.on_iterate, **terms)  # noqa: E731
-    found = progress.run(options.file, work)
+    separator = None if options.separator is None else SEPARATORS[options.separator]
+    reading = Reading(options.weights != "ignore", separator, options.header)
+    weight = "weight" if reading.weighted else None
+    asked = (options.file, options.clusters, weight, options.objective, options.resolution, options.memory_limit, options.dask)
+    found = progress.run(options.file, lambda: partition_in_blocks(*asked, progress.on_iterate, reading))
+    say((f"{len(found.nodes):,} nodes read from {found.origin}.", *reading.notes), options.file, options.quiet)
     if options.output:
         write_labels(found, options.output)
     if options.json:

@@ -97,7 +97,8 @@ def _choose(data: MatrixFile, options: argparse.Namespace, progress: Progress) -
     """Compare the numbers of components that were asked for."""
     from cvxnmf.nmf.rank_choice import choose_rank
 
-    work = lambda: choose_rank(data.A, options.ranks, options.loss, callback=progress.on_iterate)  # noqa: E731
+    names: dict[str, Any] = {"row_names": data.unique_rows, "column_names": data.unique_columns}
+    work = lambda: choose_rank(data.A, options.ranks, options.loss, callback=progress.on_iterate, **names)  # noqa: E731
     return progress.run(options.file, work)
 
 

@@ -166,7 +166,7 @@ def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
 
     ways = {"separator": options.separator, "header": options.header, "weights": options.weights == "auto"}
     graph = read_graph(path, options.format, **ways)
-    _say((f"{len(graph.nodes):,} nodes read from {graph.origin}.", *graph.notes), path, options.quiet)
+    say((f"{len(graph.nodes):,} nodes read from {graph.origin}.", *graph.notes), path, options.quiet)
     return graph
 
 
@@ -177,7 +177,7 @@ def matrix_from(options: argparse.Namespace, path: str, format: str | None = Non
     if options.memory_limit or options.dask:
         return map_matrix(path, format)
     matrix = read_matrix(path, format, separator=options.separator, header=options.header)
-    _say(matrix.notes, path, options.quiet)
+    say(matrix.notes, path, options.quiet)
     return matrix
 
 
@@ -189,7 +189,8 @@ def weights_from(options: argparse.Namespace) -> Any:
     return given[:, 0] if given.shape[1] == 1 else given
 
 
-def _say(notes: Any, path: str, quiet: bool) -> None:
+def say(notes: Any, path: str, quiet: bool) -> None:
+    """Print what was decided in reading a file, if that is wanted."""
     for sentence in () if quiet else notes:
         terminal.note(f"{'standard input' if path == '-' else path}: {sentence}")
 

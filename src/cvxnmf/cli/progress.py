@@ -20,6 +20,8 @@ Result = TypeVar("Result")
 FIRST_LINE, GROWTH = 1.0, 1.3
 #: A gap that counts as closed where the tolerance is 0.
 CLOSED = 1e-12
+#: Share of the work before which nobody knows how long the rest will take.
+BEGUN = 0.05
 
 
 class Progress:
@@ -93,8 +95,9 @@ def _describe(task: str, iterate: Iterate, tol: float, at_most: bool) -> str:
             gap = iterate.gap / abs(iterate.value) if iterate.value else math.inf
             text += f", bound {iterate.bound:.6g}, gap {gap:.0e}, goal {tol:.0g}"
     if iterate.share > 0:
-        word = "at most" if at_most else "about"
-        text += f", {iterate.share:.0%} done, {word} {max(1.0, iterate.seconds_left):.0f} s left"
+        text += f", {iterate.share:.0%} done"
+    if iterate.share > BEGUN:
+        text += f", {'at most' if at_most else 'about'} {max(1.0, iterate.seconds_left):.0f} s left"
     return text
 
 

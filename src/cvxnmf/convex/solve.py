@@ -45,8 +45,7 @@ def solve(
         Made by :func:`symmetric`, :func:`nonsymmetric` or :func:`sparse`.
     method : {"auto", "projected-gradient", "accelerated", "factored", "adaptive", "splitting"}
         "auto" takes the first of ``problem.methods``, which lists what can solve the problem: "adaptive", which finds out in its
-        first steps what fits, on the conditional cone, for rectangular data, for :func:`sparse` and without the diagonal;
-        "accelerated" on the psd cone; "factored" for large sparse data and for ``loss="mse-paper"``, "splitting" for that loss on
+        first steps what fits; but "factored" for large sparse data and for ``loss="mse-paper"``, "splitting" for that loss on
         the psd cone. docs/solving.md tells what each of them does.
     tol : float
         Stop when the certified relative gap ``(value - bound) / value`` is at or below it; values below a billionth

@@ -29,12 +29,12 @@ from cvxnmf.convex.losses import LimitedSquaredError, Loss
 from cvxnmf.convex.methods import (
     Accelerated,
     AugmentedDescent,
+    DefiniteAdaptive,
     Factored,
     FreeDiagonalAdaptive,
     LimitedAdaptive,
     LossSplitting,
     Method,
-    PairedAdaptive,
     ProjectedGradient,
     SymmetricAdaptive,
 )
@@ -63,13 +63,10 @@ class SymmetricComponent(DenseComponent[Cone]):
         """On the psd cone, where solutions have a high rank, factors do not pay."""
         plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
         plain["projected-gradient"] = ProjectedGradient
-        if self.loss.ignore_diagonal:
-            plain["splitting"] = LossSplitting
-            adaptive = FreeDiagonalAdaptive if self.cone.free_effects else LossSplitting
-            return {"adaptive": adaptive} | plain
+        ignores, splitting = self.loss.ignore_diagonal, {"splitting": LossSplitting}
         if self.cone.free_effects:
-            return {"adaptive": SymmetricAdaptive} | plain
-        return plain | {"adaptive": PairedAdaptive}
+            return {"adaptive": FreeDiagonalAdaptive} | plain | splitting if ignores else {"adaptive": SymmetricAdaptive} | plain
+        return {"adaptive": LossSplitting if ignores else DefiniteAdaptive} | plain | splitting
 
     @property
     def splitting_weight(self) -> float:
@@ -217,11 +214,11 @@ def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[floa
 def _balance_rows(component: DenseComponent[Cone], g: FloatArray) -> None:
     """Make the rows of a slope under a lower limit on X nearly sum to zero, in place: ``g_ij += m_ij (x_i + x_j)``.
 
-    Where the data are zero m is g, which must not become negative.
+    m is the floor; where the data are zero it is g, which must not become negative.
     """
     loss = component.loss
     m = loss.floor()
-    m += np.abs(g)
+    np.copyto(m, g, where=loss.A == 0)
     with contextlib.suppress(sl.LinAlgError):
         x = component.cone.effects_step(m.copy(), g.sum(axis=1))
         m *= np.maximum(np.add.outer(x, x), -1.0, where=loss.A == 0, out=np.add.outer(x, x))
@@ -245,6 +242,8 @@ def laplacian_dual(component: DenseComponent[Cone]) -> FloatArray:
 
 def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """Smallest convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
+    if component.loss.limited:
+        _balance_rows(component, g)
     g.flat[:: len(g) + 1] -= g.sum(axis=1)
     ratio = 0.0 if within_rounding else _laplacian_ratio(component, g.copy())
     floor = component.loss.floor()

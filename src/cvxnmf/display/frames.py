@@ -74,6 +74,7 @@ def networkx_graph(partition: Partition) -> Any:
     graph = networkx.Graph()
     rows = zip(partition.nodes, partition.labels.tolist(), partition.memberships.tolist(), strict=True)
     graph.add_nodes_from((node, {"cluster": cluster, "membership": shares[cluster]}) for node, cluster, shares in rows)
+    partition.require_memory()
     matrix = partition.A.tocoo()
     upper = matrix.row <= matrix.col
     ends = zip(matrix.row[upper].tolist(), matrix.col[upper].tolist(), matrix.data[upper].tolist(), strict=True)
@@ -87,6 +88,7 @@ def igraph_clustering(partition: Partition) -> Any:
         import igraph
     except ImportError:
         raise ImportError("graphs of igraph need igraph; install it with: pip install igraph.") from None
+    partition.require_memory()
     matrix = partition.A.tocoo()
     upper = matrix.row <= matrix.col
     graph = igraph.Graph(n=len(partition.nodes), edges=np.column_stack([matrix.row[upper], matrix.col[upper]]).tolist())

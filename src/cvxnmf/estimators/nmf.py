@@ -226,8 +226,9 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         """Fit the components to rows, and find the codes of the data."""
         with progress_reporter(self, tasks.listener) as callback:
             result = self._factors(rows, plan, W, H, callback)
-        k = plan.n_components or result.n_components
-        U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (result.U, result.V))
+        k, (U, V) = plan.n_components or result.n_components, (result.U, result.V)
+        if k > result.n_components:
+            U, V = (np.pad(side, ((0, 0), (0, k - result.n_components))) for side in (U, V))
         components = V.T.astype(_dtype(data))
         codes = self._encode(data, components, plan, U if rows.data is data else None)
         value = rows.value(codes, components)

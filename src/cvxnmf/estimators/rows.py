@@ -33,15 +33,20 @@ class FittedRows(NamedTuple):
     @property
     def n_samples(self) -> int:
         """Samples, those of weight 0 too."""
-        return int(self.data.shape[0]) if isinstance(self.kept, slice) else len(self.kept)
+        return int(self.data.shape[0]) if self.plain else len(self.kept)
 
     def scaled(self, W: Any) -> Any:
         """Codes of all rows as codes of these."""
-        return np.asarray(W)[self.kept] * self.scales
+        return np.asarray(W) if self.plain else np.asarray(W)[self.kept] * self.scales
+
+    @property
+    def plain(self) -> bool:
+        """Whether these are the data themselves."""
+        return isinstance(self.kept, slice)
 
     def value(self, codes: Any, components: Any) -> float:
         """The loss, weighted if there are weights, of codes of all rows."""
-        U, V = self.scaled(codes).astype(np.float64), components.T.astype(np.float64)
+        U, V = (side.astype(np.float64, copy=False) for side in (self.scaled(codes), components.T))
         if self.weights is None:
             return factor_loss(self.data, U, V, self.loss)
         A = np.asarray(self.data, dtype=np.float64)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import xlogy
 
 from cvxnmf.graphs.moves import Labels
 from cvxnmf.linalg.arrays import FloatArray, is_held_once
@@ -144,6 +145,17 @@ class PlantedPartition:
             if report((step + 1) / stopping.rounds) or settled:
                 break
         return q
+
+    def free_energy(self, q: FloatArray) -> float:
+        """Nats that describe the graph by uncertain memberships, which need not be told more exactly than they are."""
+        inside = Inside(np.sum(csr_times(self.A, q) * q, axis=0), (self.degrees @ q) ** 2)
+        logs, excess = self.log_rates(inside, RateModel.PER_CLUSTER)
+        across = max(self.total - float(inside.edges.sum()), TINY * self.total)
+        across /= max(self.total**2 - float(inside.pairs.sum()), TINY * self.total**2)
+        expected = across * self.total**2
+        likelihood = float(inside.edges @ logs - inside.pairs @ excess)
+        likelihood += self.total * float(np.log(expected / self.total)) - expected + self.total
+        return float(np.sum(xlogy(q, q)) - np.sum(xlogy(q, q.mean(axis=0)))) - 0.5 * likelihood / self.dispersion
 
     def with_posterior(self, labels: Labels, k: int, rates: RateModel) -> Clusters:
         """Labels with the posterior of each node when all others are where their labels say; its own label has the largest."""

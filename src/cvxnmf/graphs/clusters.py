@@ -17,11 +17,11 @@ import scipy.sparse as sp
 
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
 from cvxnmf.graphs.block_model import Clusters, RateModel
-from cvxnmf.graphs.candidates import FEW, affordable, best_candidates, direction_clusters, is_large
+from cvxnmf.graphs.candidates import FEW, ROUGH, affordable, best_candidates, direction_clusters, is_large
 from cvxnmf.graphs.components import separate_parts, subgraph
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
 from cvxnmf.graphs.embedding import NodeEmbedding, directions_above_noise
-from cvxnmf.graphs.given_number import divisions
+from cvxnmf.graphs.given_number import divide_further, divisions
 from cvxnmf.graphs.moves import Labels, renumber
 from cvxnmf.graphs.multilevel import common_parts
 from cvxnmf.graphs.order import canonical_order, in_order
@@ -33,6 +33,8 @@ from cvxnmf.results.hierarchy import Code
 
 #: Settled clusters may lengthen the description by this share: the likeliest cluster of each node is not the likeliest division.
 SETTLING = 0.02
+#: Divisions into a given number of clusters that mean field is tried on.
+FINALISTS = 5
 
 
 class Division(NamedTuple):
@@ -110,14 +112,19 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
             described, np.zeros(len(kept), dtype=np.int64), None if start is None else alone_where_new(start[kept])
         )
         code, graph = graph.code, graph.with_dispersion(described.dispersion) if described.simple else graph
-        embedding = NodeEmbedding(A, k) if A.shape[0] <= LARGEST_WHOLE and start is None else None
+        embedding = NodeEmbedding(A, k, _most_directions(graph, k)) if A.shape[0] <= LARGEST_WHOLE and start is None else None
         starts = _large_seeds(graph, found, k) if embedding is None else _seeds(embedding, kept, k)
-        given = divisions(graph, found, starts, k)
-        best = _settle(graph, given[0]) if given else None
+        graph, given = _given(graph, found, starts, k)
+        best = _best_of(graph, given) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
             spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
             return _ordered(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
     return _on_all_nodes(A, kept, graph, best)._replace(alternatives=_alternatives(found), code=code)
+
+
+def _most_directions(graph: DescribedGraph, k: int) -> int | None:
+    """How many directions are looked at; of dense similarities, which may be smooth, all tell what is noise."""
+    return None if graph.is_dense else 2 * k
 
 
 def _widths(embedding: NodeEmbedding, k: int) -> tuple[int, ...]:
@@ -145,6 +152,32 @@ def _by_directions(A: sp.csr_array, embedding: NodeEmbedding, graph: DescribedGr
         for width in _widths(embedding, k)
     ]
     return min(found, key=lambda clusters: graph.candidate(clusters.labels[kept]).length)
+
+
+def _given(graph: DescribedGraph, found: list[Candidate], starts: list[Labels], k: int) -> tuple[DescribedGraph, list[Candidate]]:
+    """Divisions into k clusters, and the graph they describe: more clusters may explain the degrees where k do not."""
+    graphs = [graph, graph.with_own_degrees()] if graph.even else [graph]
+    both = [(graph, divisions(graph, found, starts, k)) for graph in graphs]
+    return min(both, key=lambda pair: pair[1][0].length + pair[0].degree_cost if pair[1] else np.inf)
+
+
+def _best_of(graph: DescribedGraph, given: list[Candidate]) -> Clusters:
+    """Of the shortest divisions into k clusters the one from which mean field reaches the least free energy.
+
+    Mean field may leave fewer than k clusters; if they describe the graph in fewer nats, it has no more, and they are divided
+    further. Edges of dense graphs are no Poisson numbers, as mean field has them: there the shortest division counts.
+    """
+    k = given[0].n_clusters
+    if graph.is_dense or not affordable(graph, k):
+        return _settle(graph, given[0])
+    fields = [graph.model.mean_field(division.labels, k, ROUGH) for division in given[:FINALISTS]]
+    best = int(np.argmin([graph.model.free_energy(q) for q in fields]))
+    left = graph.candidate(np.argmax(fields[best], axis=1))
+    if left.n_clusters < k and left.length < given[0].length:
+        further = divide_further(graph, left.labels, k)
+        if further is not None:
+            return Clusters(further.labels, np.empty((0, k)))
+    return _settle(graph, given[best])
 
 
 def _settle(graph: DescribedGraph, best: Candidate) -> Clusters:

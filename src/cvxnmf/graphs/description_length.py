@@ -84,6 +84,11 @@ class DescribedGraph:
         return log(max(self.A.nnz / 2.0, 2.0))
 
     @property
+    def is_dense(self) -> bool:
+        """Whether so many pairs are joined that counts of edges are no Poisson numbers."""
+        return bool(self.A.nnz > DENSE * self.A.shape[0] ** 2)
+
+    @property
     def code(self) -> Code:
         """What was measured."""
         return Code(self.dispersion, self.even)
@@ -112,20 +117,27 @@ class DescribedGraph:
         if self.even or not self.simple:
             return self
         other = self._with_even_degrees()
-        shorter = other.candidate(labels).length + self._cost_of_evenness() < self.candidate(labels).length
+        shorter = other.candidate(labels).length + other.degree_cost < self.candidate(labels).length
         return other if shorter else self
+
+    def with_own_degrees(self) -> DescribedGraph:
+        """The same graph with the degrees that its nodes have."""
+        return DescribedGraph(self.A, self.simple, self.dispersion)
 
     def _with_even_degrees(self) -> DescribedGraph:
         other = DescribedGraph(self.A, self.simple, self.dispersion, even=True)
         vars(other).update(level=self.level._replace(masses=other.model.degrees), logs=self.logs)
         return other
 
-    def _cost_of_evenness(self) -> float:
-        """Nats that degrees cost more as ends of edges spread evenly over all nodes than by their histogram.
+    @property
+    def degree_cost(self) -> float:
+        """Nats that degrees cost more as ends of edges spread evenly over all nodes, if they are even, than by their histogram.
 
         Ends spread evenly have the degrees d with probability ``T! / (n^T prod d_i!)``; given degrees, both models of a single
         cluster are the same.
         """
+        if not self.even:
+            return 0.0
         degrees = np.diff(self.A.indptr)
         n, ends, histogram = len(degrees), int(degrees.sum()), np.bincount(degrees)
         spread = ends * log(n) - float(gammaln(ends + 1) - np.sum(gammaln(degrees + 1)))

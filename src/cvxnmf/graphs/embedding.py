@@ -71,14 +71,17 @@ class Embedding(ABC):
 
 
 class NodeEmbedding(Embedding):
-    """Every node has a position of its own; the number k of clusters is None if it is not known."""
+    """Every node has a position of its own; the number k of clusters is None if it is not known.
 
-    def __init__(self, A: sp.csr_array, k: int | None) -> None:
+    All directions above the noise are there, or at least so many if only these will be looked at.
+    """
+
+    def __init__(self, A: sp.csr_array, k: int | None, looked_at: int | None = None) -> None:
         super().__init__(A)
         n, count = len(self.kept), (k or 0) + SHOWN
         with single_thread():
             self.spectrum, vectors = modularity_pairs(self.part, self.s, min(count, n))
-            while count < n and self.spectrum[-1] > self.noise.edge:
+            while count < min(n, looked_at or n) and self.spectrum[-1] > self.noise.edge:
                 count *= 2
                 self.spectrum, vectors = modularity_pairs(self.part, self.s, min(count, n))
         self.noise = _plausible_noise(self.noise, self.spectrum, n)

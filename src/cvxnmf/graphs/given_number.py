@@ -1,11 +1,13 @@
 """Divisions of a graph into a given number of clusters, those that describe it shortest.
 
 Finer partitions are merged, where there are none clusters are split first, and single nodes move between the clusters while that
-shortens the description, none being emptied. The best division is recombined with the others: the parts that two have in common
-are merged again.
+shortens the description, none being emptied. The best divisions are recombined: the parts that two have in common are merged
+again.
 """
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from cvxnmf.graphs.multilevel import common_parts
 FINE, FINEST = 8.0, 1000.0
 #: Candidates with any number of clusters that are merged or split, and merged divisions that are improved.
 MERGED, IMPROVED = 4, 6
+#: Divisions that are recombined with each other, and how often.
+RECOMBINED, GENERATIONS = 5, 2
 #: Times that clusters are split to have enough of them.
 SPLITS = 8
 
@@ -31,7 +35,16 @@ def divisions(graph: DescribedGraph, found: list[Candidate], starts: list[Labels
     merged = distinct([*merged, *(graph.candidate(labels) for labels in starts)])
     improved = [_move(graph, candidate) for candidate in merged if candidate.n_clusters == k]
     improved = sorted(distinct(improved), key=lambda candidate: candidate.length)
-    return [_recombine(graph, improved), *improved] if improved else []
+    return distinct([*_recombined(graph, improved)[:1], *improved])
+
+
+def divide_further(graph: DescribedGraph, labels: Labels, k: int) -> Candidate | None:
+    """The clusters split, and merged to k as if all had one rate, as what stands for no cluster has none; None if that fails."""
+    parts = _split_until(graph, labels, k)
+    score = graph.score(parts, RateModel.COMMON)
+    if score is None or int(parts.max()) + 1 < k:
+        return None
+    return _move(graph, graph.candidate(merge_clusters(graph.level, score, graph.logs, parts, k), RateModel.COMMON))
 
 
 def _finer_partitions(graph: DescribedGraph, found: list[Candidate], k: int) -> list[Labels]:
@@ -86,13 +99,21 @@ def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
     return best
 
 
-def _recombine(graph: DescribedGraph, improved: list[Candidate]) -> Candidate:
-    """The best division, improved by what it has in common with each of the others."""
-    best = improved[0]
-    for other in improved[1:]:
-        common = common_parts(best.labels, other.labels)
-        if int(common.max()) + 1 > best.n_clusters:
-            best = min(
-                [best, *(_move(graph, division) for division in _merge(graph, common, best.n_clusters))], key=lambda c: c.length
-            )
+def _recombined(graph: DescribedGraph, improved: list[Candidate]) -> list[Candidate]:
+    """Divisions from what the best ones have in common, two by two, as long as that makes the shortest one shorter."""
+    best, tried = improved[:RECOMBINED], set[bytes]()
+    for _ in range(GENERATIONS):
+        pairs = {a.labels.tobytes() + b.labels.tobytes(): (a, b) for a, b in combinations(best, 2)}
+        children = [child for name, pair in pairs.items() if name not in tried for child in _common(graph, *pair)]
+        shortest, tried = min(children, key=lambda child: child.length, default=None), tried | set(pairs)
+        if shortest is None or shortest.length > best[0].length - 1e-6:
+            break
+        best = sorted(distinct([*best, *children]), key=lambda candidate: candidate.length)[:RECOMBINED]
     return best
+
+
+def _common(graph: DescribedGraph, first: Candidate, second: Candidate) -> list[Candidate]:
+    """The parts that two divisions have in common, merged again."""
+    common = common_parts(first.labels, second.labels)
+    more = int(common.max()) + 1 > first.n_clusters
+    return [_move(graph, division) for division in _merge(graph, common, first.n_clusters)] if more else []

@@ -43,6 +43,7 @@ class Effort(NamedTuple):
 
     On levels of more nodes, all of them alone at the start, nodes are merged once and do not move. With `keep` moves empty no
     cluster. Nodes are visited by their mass, or as they stand in memory, which is faster if those of a cluster stand together.
+    Visits end early when of as many as there are nodes fewer than a share moved one.
     """
 
     visits: int = MOST_VISITS
@@ -50,6 +51,7 @@ class Effort(NamedTuple):
     largest: int = 2**31
     keep: bool = False
     by_mass: bool = True
+    few: float = 0.0
 
 
 #: Moves between as many clusters as there are.
@@ -210,8 +212,12 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
     n = len(labels)
     sums, near, everywhere = cluster_sums(level, labels, n), _nobody_near(level), labels[:0]
     free = [c for c in range(n - 1, -1, -1) if sums[c].members == 0]
-    queue, waiting, first, length = order.copy(), np.ones(n, np.bool_), 0, n
-    for _ in range(effort.visits * n):
+    queue, waiting, first, length, moved = order.copy(), np.ones(n, np.bool_), 0, n, 0
+    for visit in range(effort.visits * n):
+        if visit % n == 0 and visit > 0:
+            if moved < effort.few * n:
+                break
+            moved = 0
         if length == 0:
             break
         i = queue[first]
@@ -229,6 +235,7 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
         shift(level, sums, i, target, links, 1)
         if target != a:
             labels[i] = target
+            moved += 1
             if sums[a].members == 0:
                 free.append(a)
             for p in range(level.indptr[i], level.indptr[i + 1]):

@@ -1,10 +1,10 @@
 """Files: graphs and matrices read from them, labels and factors written to them."""
 
+from cvxnmf.chunked.graphs.lines import SEPARATORS
 from cvxnmf.io.adjacency import GraphFile
 from cvxnmf.io.arrays import map_matrix
 from cvxnmf.io.formats import FORMATS
 from cvxnmf.io.reading import read_graph, read_matrix
-from cvxnmf.io.separated import SEPARATORS
 from cvxnmf.io.source import FileError
 from cvxnmf.io.tables import MatrixFile
 

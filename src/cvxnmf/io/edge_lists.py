@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf.chunked.graphs.columns import WEIGHTS, column_called, columns_of_ends
+from cvxnmf.chunked.graphs.columns import EdgeColumns, find_columns
+from cvxnmf.chunked.graphs.lines import BLANKS, find_separator, is_number
 from cvxnmf.io import separated
 from cvxnmf.io.adjacency import GraphFile, adjacency
-from cvxnmf.io.separated import BLANKS, Piece, is_number, quote
+from cvxnmf.io.separated import Piece, quote
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -23,35 +24,17 @@ EXPECTED, FINITE = "expected two node names and perhaps a weight", "weights are 
 LARGE = 1 << 16
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
-#: Ends, a weight and a time: more columns without headings may be a table of anything.
-MOST_COLUMNS = 4
 #: What lists of numbered nodes consist of.
 PLAIN = b"0123456789.eE,; \t\n"
 Numbers = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """How the lines of an edge list are to be read: cells on a line, columns of names and of weights if there can be any."""
+    """How the lines of an edge list are to be read: separator, columns, and the number of the line of the header, if any."""
 
     separator: str
-    width: int
-    tail: int = 0
-    head: int = 1
-    weight: int | None = None
-    #: Whether a header calls that column a weight.
-    named: bool = False
-    #: Number of the line of the header, if there is one.
+    columns: EdgeColumns
     header: int | None = None
-    #: Whether the header calls the columns of names by well-known headings.
-    named_ends: bool = False
-
-    def notes(self) -> list[str]:
-        """What there is to say about the layout."""
-        others = self.width - 2 - (self.weight is not None)
-        said = [f"{others} further column{'s are' if others > 1 else ' is'} ignored."] if others and self.width > 3 else []
-        if self.header is not None:
-            said.append(f"Line {self.header} is taken as a header; say --no-header if it is an edge.")
-        return said
 
 
 class Edges(NamedTuple):
@@ -82,12 +65,13 @@ def read_edges(
     pieces = separated.data_pieces(source, comments)
     first = separated.first_piece(source, pieces, "a file with at least one edge")
     layout = _layout(source, _without_dictionaries(first), separator, header, weights)
-    if not (sure or layout.named_ends) and layout.width > MOST_COLUMNS:
+    columns = layout.columns
+    if columns.unclear and not sure:
         source.refuse(
-            f"has {layout.width} columns and is neither a square table nor clearly an edge list; call two of its columns source "
+            f"has {columns.width} columns and is neither a square table nor clearly an edge list; call two of its columns source "
             "and target, or say --format edges if the first two are the ends of edges."
         )
-    notes = layout.notes()
+    notes = columns.notes(first.numbers[0])
     if layout.header is not None:
         first = Piece(first.numbers[1:], first.lines[1:])
     edges = _parse_as_a_whole(source, layout, first.numbers[0], large)
@@ -99,9 +83,8 @@ def read_edges(
     if comments:
         lines = f"{len(comments)} line{'s' if len(comments) > 1 else ''}"
         notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
-    if edges.weights is not None and not layout.named:
-        which = "first" if layout.weight == 0 else "third"
-        notes.append(f"The {which} column is taken as weights; say --weights ignore if it is something else.")
+    if edges.weights is not None:
+        notes += columns.weights_note()
     A, more = adjacency(len(edges.nodes), edges.ends[:, 0], edges.ends[:, 1], edges.weights)
     return GraphFile(edges.nodes, A, (*notes, *more))
 
@@ -122,59 +105,23 @@ def _without_dictionary(line: str) -> str:
 
 def _layout(source: Source, piece: Piece, separator: str | None, header: bool | None, weights: bool) -> Layout:
     """Look at the first lines to see how the file is to be read."""
-    cut = separator or separated.find_separator(piece.lines)
+    cut = separator or find_separator(piece.lines)
     rows = [[cell.strip(BLANKS) for cell in row] for row in separated.rows_of(source, piece, cut)]
-    if header is None:
-        header = len(rows[0]) > 1 and (None not in columns_of_ends(rows[0]) or _alone_in_words(rows))
-    if header and len(rows) == 1:
+    columns = find_columns(rows, header, weights)
+    if columns.header and len(rows) == 1:
         source.refuse("has a header and no edges; give a file with at least one edge.")
-    width = len(rows[1] if header else rows[0])
-    tail, head, column = _columns_by_content(rows[1:] if header else rows, width)
-    if not header:
-        return Layout(cut, width, tail, head, column if weights else None)
-    headings = rows[0] if len(rows[0]) == width else []
-    (first, second), named = columns_of_ends(headings), column_called(headings, WEIGHTS)
-    if first is not None and second is not None:
-        tail, head, column = first, second, 2 if width > 2 and 2 not in (first, second) else None
-    elif named is not None and width > 2:
-        tail, head = [index for index in range(width) if index != named][:2]
-    column = column if named is None else named
-    known = first is not None and second is not None
-    return Layout(cut, width, tail, head, column if weights else None, named is not None, piece.numbers[0], known)
-
-
-def _columns_by_content(rows: Sequence[Sequence[str]], width: int) -> tuple[int, int, int | None]:
-    """The columns of tails, heads and weights, the last from the third on; the first holds weights if only it can."""
-    regular = [row for row in rows if len(row) == width]
-    if width == 3:
-        numbers = [all(is_number(row[column]) for row in regular) for column in range(3)]
-        whole = [all(row[column].isdigit() for row in regular) for column in range(3)]
-        if numbers[0] and not whole[0] and not (numbers[2] and not whole[2]) and numbers[1] == numbers[2]:
-            return 1, 2, 0
-        if numbers[0] and not numbers[1] and not numbers[2]:
-            return 1, 2, 0
-    return 0, 1, 2 if width > 2 else None
-
-
-def _alone_in_words(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row has words where all others have numbers, in both names or in the weights."""
-    first, others = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    if not others:
-        return False
-    words = [not is_number(cell) and all(is_number(row[column]) for row in others) for column, cell in enumerate(first[:3])]
-    weights = column_called(first[:3], WEIGHTS)
-    return all(words[:2]) or (len(words) > 2 and (words[2] or (weights is not None and words[weights])))
+    return Layout(cut, columns, piece.numbers[0] if columns.header else None)
 
 
 def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: int) -> Edges | None:
     """Parse a large and regular list without looking at single lines; None if a line is in any way out of the ordinary."""
-    if len(source.data) < large or layout.width < 2:
+    if len(source.data) < large or layout.columns.width < 2:
         return None
     lines = separated.lines_from(source, first_line)
     numbered = not lines.translate(None, PLAIN) and not _has_leading_zero(lines)
     for kind in [np.int64] * numbered + [object] * (len(source.data) >= 16 * large):
-        kinds = {layout.tail: kind, layout.head: kind, layout.weight: np.float64}
-        columns = [(str(column), kinds.get(column, "U1")) for column in range(layout.width)]
+        kinds = {layout.columns.tail: kind, layout.columns.head: kind, layout.columns.weight: np.float64}
+        columns = [(str(column), kinds.get(column, "U1")) for column in range(layout.columns.width)]
         table = separated.parse_regular(lines, layout.separator, columns)
         if table is not None:
             return _edges_of_table(table, layout)
@@ -183,8 +130,8 @@ def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: in
 
 def _edges_of_table(table: NDArray[Any], layout: Layout) -> Edges | None:
     """The edges of a parsed list; None if a name or a weight is out of the ordinary."""
-    names = np.column_stack((table[str(layout.tail)], table[str(layout.head)]))
-    weights = None if layout.weight is None else table[str(layout.weight)]
+    names = np.column_stack((table[str(layout.columns.tail)], table[str(layout.columns.head)]))
+    weights = None if layout.columns.weight is None else table[str(layout.columns.weight)]
     nodes, ends = _number_nodes(names)
     if names.dtype == object and any(not name or name != name.strip() or name[0] in "#%" for name in nodes):
         return None
@@ -231,24 +178,24 @@ class _LineReader:
         self.source, self.layout, self.notes = source, layout, notes
         self.numbering: defaultdict[str, int] = defaultdict(itertools.count().__next__)
         self.ends: list[Numbers] = []
-        self.weights: list[FloatArray] | None = None if layout.weight is None else []
+        self.weights: list[FloatArray] | None = None if layout.columns.weight is None else []
 
     def take(self, piece: Piece) -> None:
         """Read some lines."""
         if not piece.lines:
             return
         rows, layout = separated.rows_of(self.source, piece, self.layout.separator), self.layout
-        if set(map(len, rows)) != {layout.width} or layout.width < 2:
+        if set(map(len, rows)) != {layout.columns.width} or layout.columns.width < 2:
             self._refuse_width(piece, rows)
         columns = list(zip(*rows, strict=True))
-        tails, heads = ([name.strip(BLANKS) for name in columns[index]] for index in (layout.tail, layout.head))
+        tails, heads = ([name.strip(BLANKS) for name in columns[index]] for index in (layout.columns.tail, layout.columns.head))
         for names in (tails, heads):
             if "" in names:
                 self.source.refuse(f"{EXPECTED}, found an empty name.", piece.numbers[names.index("")])
         both = map(self.numbering.__getitem__, itertools.chain.from_iterable(zip(tails, heads, strict=True)))
         self.ends.append(np.fromiter(both, dtype=np.int64, count=2 * len(tails)))
-        if self.weights is not None and layout.weight is not None:
-            self._take_weights(piece, columns[layout.weight], self.weights)
+        if self.weights is not None and layout.columns.weight is not None:
+            self._take_weights(piece, columns[layout.columns.weight], self.weights)
 
     def _take_weights(self, piece: Piece, column: Sequence[str], weights: list[FloatArray]) -> None:
         texts = [text.replace(",", ".") for text in column] if self.layout.separator == ";" else column
@@ -265,13 +212,14 @@ class _LineReader:
 
     def _ignore_weights(self, number: int, text: str) -> None:
         """The column is no column of weights: an error if it is called one, else it is ignored."""
-        if self.layout.named:
-            self.source.refuse(f"expected a number in the column of weights, found {quote(text)}.", number)
+        if self.layout.columns.weighted:
+            advice = "mend it, or say --weights ignore"
+            self.source.refuse(f"expected a number in the column of weights, found {quote(text)}; {advice}.", number)
         self.weights = None
         self.notes.append(f"The third column is ignored: in line {number} it is {quote(text)}, which is not a number.")
 
     def _refuse_width(self, piece: Piece, rows: Sequence[Sequence[str]]) -> None:
-        wanted = max(2, self.layout.width)
+        wanted = max(2, self.layout.columns.width)
         index = next(index for index, row in enumerate(rows) if len(row) != wanted)
         number, found = piece.numbers[index], piece.lines[index]
         if len(rows[index]) < 2:

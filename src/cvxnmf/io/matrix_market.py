@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.chunked.graphs.lines import is_number
 from cvxnmf.io.arrays import check_sparse_shape
-from cvxnmf.io.separated import is_number, quote
+from cvxnmf.io.separated import quote
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 

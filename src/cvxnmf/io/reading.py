@@ -8,16 +8,17 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import scipy.sparse as sp
 
+from cvxnmf.chunked.graphs.lines import SEPARATORS, find_separator, split_lines
 from cvxnmf.io import arrays, edge_lists, networks, results, tables
 from cvxnmf.io.adjacency import GraphFile, graph_of_matrix
 from cvxnmf.io.formats import ENDINGS, WORDS, recognise_format
 from cvxnmf.io.matrix_market import read_mtx
 from cvxnmf.io.parquet import text_of_parquet
-from cvxnmf.io.separated import SEPARATORS, data_pieces, find_separator, split_lines
+from cvxnmf.io.separated import data_pieces
 from cvxnmf.io.source import FileError, Source, read_source
 from cvxnmf.io.tables import MatrixFile
 
@@ -26,7 +27,7 @@ FACTORS = ("table", "npy", "npz", "mtx")
 #: The least number of columns at which a square table is taken for an adjacency matrix.
 LEAST_SQUARE = 4
 #: Headings of the column of clusters.
-CLUSTER_HEADS = ("cluster", "label", "community", "group")
+CLUSTER_HEADS = ("cluster", "label", "community", "group", "membership", "module", "partition")
 
 
 def read_graph(
@@ -101,31 +102,47 @@ def read_matrix(
     return MatrixFile(graph.A, graph.nodes, graph.nodes, graph.notes)
 
 
-def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> list[str]:
+class LabelsFile(NamedTuple):
+    """The cluster of every node, and notes on what was decided."""
+
+    labels: list[str]
+    notes: tuple[str, ...] = ()
+
+
+def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> LabelsFile:
     """Read the cluster of every node from text: a node and its cluster on each line, or clusters alone in the order of the nodes.
 
-    Cells stand between commas, semicolons, tabs or blanks; a header names the columns, of which "cluster", "label" or "community"
-    is the cluster, else the second.
+    Cells stand between commas, semicolons, tabs or blanks. A header names the columns; of more than two it must name that of the
+    clusters, by "cluster", "label", "community" or the like.
     """
     text = read_source(path).text()
     if text.lstrip().startswith("{"):
-        return _labels_of_json(path, text, nodes)
+        return LabelsFile(_labels_of_json(path, text, nodes))
     lines = [line for line in text.splitlines() if line.strip()]
     cut = next((sign for sign in "\t;," if lines and sign in lines[0]), None)
     cells = [next(csv.reader([line], delimiter=cut)) if cut else line.split() for line in lines]
     heads = [name.strip().lower() for name in cells[0]] if cells else []
     column = next((heads.index(name) for name in CLUSTER_HEADS if name in heads), None)
-    rows = cells if column is None else cells[1:]
+    known = {str(node) for node in nodes}
+    above = len(cells) > 1 and len(heads) > 1 and cells[0][0].strip() not in known and cells[1][0].strip() in known
+    rows, notes = cells[1:] if column is not None or above else cells, list[str]()
+    if column is None and len(heads) > 2:
+        raise FileError(
+            f"{path} has {len(heads)} columns; call that of the clusters 'cluster' in a header, or leave out the others."
+        )
+    if above and column is None:
+        notes.append("Line 1 is taken as a header.")
     place = min(1, len(heads) - 1) if column is None else column
     if any(len(row) <= max(place, 0) for row in rows) or not rows:
         raise FileError(f"{path} has lines without a cluster; each needs a node and its cluster, or a cluster alone.")
-    if len(heads) == 1:
-        if len(rows) != len(nodes):
-            raise FileError(
-                f"{path} has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes."
-            )
-        return [row[0].strip() for row in rows]
-    return _in_order(path, {row[0].strip(): row[place].strip() for row in rows}, nodes)
+    if len(heads) > 1:
+        return LabelsFile(_in_order(path, {row[0].strip(): row[place].strip() for row in rows}, nodes), tuple(notes))
+    if len(rows) != len(nodes):
+        raise FileError(
+            f"{path} has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes."
+        )
+    some = ", ".join(map(str, nodes[:3]))
+    return LabelsFile([row[0].strip() for row in rows], (f"Clusters are taken in the order of the nodes: {some}, …",))
 
 
 def _labels_of_json(path: str | os.PathLike[str], text: str, nodes: Sequence[str]) -> list[str]:

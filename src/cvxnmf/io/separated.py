@@ -15,18 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxnmf.chunked.graphs.lines import split_lines, width_of
 from cvxnmf.io.source import Source
 
-#: Names of separators, as ``--separator`` takes them, in the order in which they are tried.
-SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "blank": " "}
 #: Lines that are no data: empty ones, and comments.
 SKIPPED = re.compile(r"\s*(?:[#%]|$)").match
-#: Lines looked at to find the separator.
-SAMPLE = 100
-BLANKS = " \t\r\n\f\v"
 #: Blanks of other scripts, which belong to names here and which numpy would strip.
 OTHER_BLANK = re.compile(r"[^\S\x00-\x7f]").search
-TOKEN = re.compile(r'"((?:[^"]|"")*)"(?=[ \t]|$)|([^ \t]+)')
 
 
 class Piece(NamedTuple):
@@ -56,40 +51,6 @@ def first_piece(source: Source, pieces: Iterator[Piece], wanted: str) -> Piece:
     return first or source.refuse(f"has no data, only comments or empty lines; give {wanted}.")
 
 
-def find_separator(lines: Sequence[str]) -> str:
-    """The first separator that cuts all sampled lines into equally many cells; else the one that cuts most of them."""
-
-    def lines_cut(separator: str) -> int:
-        return sum(_width(line, separator) > 1 for line in lines[:SAMPLE])
-
-    return uniform_separator(lines) or max(SEPARATORS.values(), key=lines_cut)
-
-
-def uniform_separator(lines: Sequence[str]) -> str | None:
-    """The first separator that cuts all sampled lines into equally many cells, two or more, if there is one."""
-    for separator in SEPARATORS.values():
-        widths = {_width(line, separator) for line in lines[:SAMPLE]}
-        if len(widths) == 1 and max(widths) > 1:
-            return separator
-    return None
-
-
-def _width(line: str, separator: str) -> int:
-    try:
-        return len(split_lines([line], separator)[0])
-    except (csv.Error, IndexError):
-        return 0
-
-
-def split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Cut lines into cells; quotes protect separators. May raise csv.Error, and return fewer rows than lines."""
-    if separator != " ":
-        return list(csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True))
-    if any('"' in line or not line.isascii() for line in lines):
-        return [[inside.replace('""', '"') or bare for inside, bare in TOKEN.findall(line.strip(BLANKS))] for line in lines]
-    return [line.split() for line in lines]
-
-
 def rows_of(source: Source, piece: Piece, separator: str) -> list[list[str]]:
     """The cells of a piece, one row for each line, or a sentence about the line whose quotes do not match."""
     try:
@@ -97,7 +58,7 @@ def rows_of(source: Source, piece: Piece, separator: str) -> list[list[str]]:
     except csv.Error:
         rows = []
     if len(rows) != len(piece.lines):
-        broken = (n for n, line in zip(piece.numbers, piece.lines, strict=True) if _width(line, separator) == 0)
+        broken = (n for n, line in zip(piece.numbers, piece.lines, strict=True) if width_of(line, separator) == 0)
         number = next(broken, piece.numbers[0])
         source.refuse("the quotation marks do not match; quote whole names, and double the marks inside them.", number)
     return rows
@@ -125,15 +86,6 @@ def parse_regular(lines: bytes, separator: str, dtype: Any) -> NDArray[Any] | No
             return np.loadtxt(io.BytesIO(lines), dtype, comments=None, delimiter=cut, ndmin=1, encoding="utf-8")
     except (ValueError, Warning):
         return None
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell is a number in ordinary notation."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text.isascii() and "_" not in text
 
 
 def quote(text: str, length: int = 40) -> str:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cvxnmf.chunked.graphs.lines import BLANKS, find_separator, is_number, uniform_separator
 from cvxnmf.io import separated
-from cvxnmf.io.separated import BLANKS, Piece, is_number, quote
+from cvxnmf.io.separated import Piece, quote
 from cvxnmf.io.source import Source
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -80,8 +81,8 @@ def read_table(source: Source, separator: str | None = None, header: bool | None
 
 def _find_separator(lines: Sequence[str]) -> str:
     """The separator of a table, whose header may be one cell shorter than its other lines."""
-    uniform = separated.uniform_separator(lines) or separated.uniform_separator(lines[1:])
-    return uniform or separated.find_separator(lines)
+    uniform = uniform_separator(lines) or uniform_separator(lines[1:])
+    return uniform or find_separator(lines)
 
 
 def _is_header(heading: Sequence[str], separator: str) -> bool:

@@ -3,7 +3,9 @@
 With steps as the rows of S, changes of the gradient as those of Y, oldest first, and R the upper triangle of SY', D its diagonal,
 the two loops of the recursion are two triangular solves:
 
-    R a = S q,   r = H0 (q - Y'a),   R' c = D a - Y r,   H q = r + S'c
+    R a = S q,   r = c H0 (q - Y'a),   R' b = D a - Y r,   H q = r + S'b
+
+c is ``s'y / y'H0 y`` of the last step, or a power of it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 LEAST_COSINE = 1e-10
 #: A step is long enough to be tried if it is at least this share of the first one.
 SHORTEST = 1e-10
+#: Power of the scale by which the caller's metric differs from the curvature along the last step: it is met half way, as what
+#: the last step shows is mostly where the objective is steep.
+CORRECTION = 0.5
 #: Share of the slope by which a step must lower the objective (Armijo's rule).
 ARMIJO = 1e-4
 
@@ -67,26 +72,29 @@ class Curvature:
         if len(self):
             self.S, self.Y = self.S[:, : there.size], self.Y[:, : there.size]  # the room stays theirs
 
-    def times(self, gradient: FloatArray, inverse_metric: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """The inverse Hessian times a gradient."""
+    def times(
+        self, gradient: FloatArray, inverse_metric: Callable[[FloatArray], FloatArray], correction: float = 1.0
+    ) -> FloatArray:
+        """The inverse Hessian times a gradient; the metric is scaled to the curvature along the last step, or less."""
         if not len(self):
             return np.ascontiguousarray(inverse_metric(gradient))
         S, Y, R = self.S[: len(self)], self.Y[: len(self)], self.R
+        scale = self._scale(gradient.shape, inverse_metric) ** correction
         shares = dtrtrs(R, (S @ gradient.ravel())[self.order])[0]
         q = self._scatter(shares) @ Y
         np.subtract(gradient.ravel(), q, out=q)
         h = np.ascontiguousarray(inverse_metric(q.reshape(gradient.shape)))
         del q
+        h *= scale
         shares *= np.diag(R)
         shares -= (Y @ h.ravel())[self.order]
         h += (self._scatter(dtrtrs(R, shares, trans=1)[0]) @ S).reshape(h.shape)
         return h
 
-    @property
-    def scale(self) -> float:
-        """The size of the inverse Hessian along the last step."""
-        last = self.order[-1]
-        return float(self.R[-1, -1] / np.vdot(self.Y[last], self.Y[last]))
+    def _scale(self, shape: tuple[int, ...], inverse_metric: Callable[[FloatArray], FloatArray]) -> float:
+        """The inverse Hessian over the metric's, as the last step shows it: ``s'y / y'H0 y``."""
+        y = self.Y[self.order[-1]].reshape(shape)
+        return float(self.R[-1, -1] / np.vdot(y, inverse_metric(y)))
 
     def _scatter(self, shares: FloatArray) -> FloatArray:
         """Numbers for steps, oldest first, in the order of rows."""
@@ -112,7 +120,10 @@ class Descent:
 
         Without a metric that of the last step is taken, and the first step is of the length of 1.
         """
-        direction = self.curvature.times(self.gradient, self._plain_metric if inverse_metric is None else inverse_metric)
+        if inverse_metric is None:
+            direction = self.curvature.times(self.gradient, self._plain_metric)
+        else:
+            direction = self.curvature.times(self.gradient, inverse_metric, CORRECTION)
         np.negative(direction, out=direction)
         slope = float(np.vdot(self.gradient, direction))
         if not slope < 0:
@@ -122,7 +133,7 @@ class Descent:
         return self._line_search(direction, slope, min(1.0, longest / max(largest, 1e-300)))
 
     def _plain_metric(self, q: FloatArray) -> FloatArray:
-        return q * (self.curvature.scale if len(self.curvature) else 1.0 / max(float(np.linalg.norm(q)), 1e-300))
+        return q if len(self.curvature) else q / max(float(np.linalg.norm(q)), 1e-300)
 
     def _line_search(self, direction: FloatArray, slope: float, length: float) -> bool:
         """Go along a direction, which is overwritten, until Armijo's rule holds, by interpolation; False if no step does."""

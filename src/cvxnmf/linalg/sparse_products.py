@@ -9,19 +9,29 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
-from cvxnmf.linalg.threads import map_in_threads
+from cvxnmf.linalg.threads import map_in_threads, sum_in_threads
+from cvxnmf.linalg.vectors import LANES, addition_to_rows, sum_of_rows
 
 #: Below this many entries there is one share of the rows, from four times as many on there are so many, between two.
 ONE_SHARE_BELOW, SHARES = 200_000, 8
+#: Sums and additions of so many vectors at a time.
+_SUM_1, _SUM_2, _SUM_3, _SUM_4 = (sum_of_rows(vectors) for vectors in (1, 2, 3, 4))
+_ADD_1, _ADD_2, _ADD_3, _ADD_4 = (addition_to_rows(vectors) for vectors in (1, 2, 3, 4))
 
 
 def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
     """First and last row of shares of a matrix in compressed rows with about as many entries each; few entries are one share."""
-    if A.nnz < one_below:
-        return [(0, A.shape[0])]
-    shares = SHARES if A.nnz >= 4 * one_below else 2
-    cuts = np.searchsorted(A.indptr, np.linspace(0, A.nnz, shares + 1)[1:-1]).tolist()
-    bounds = [0, *cuts, A.shape[0]]
+    return shares_of_rows(A.indptr, one_below)
+
+
+def shares_of_rows(indptr: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
+    """The same of row pointers."""
+    rows, entries = len(indptr) - 1, int(indptr[-1])
+    if entries < one_below:
+        return [(0, rows)]
+    shares = SHARES if entries >= 4 * one_below else 2
+    cuts = np.searchsorted(indptr, np.linspace(0, entries, shares + 1)[1:-1]).tolist()
+    bounds = [0, *cuts, rows]
     return list(zip(bounds[:-1], bounds[1:], strict=True))
 
 
@@ -31,26 +41,28 @@ def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
     return map_in_threads(lambda rows: work(*rows), row_shares(A))
 
 
-@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compile_with(error_model="numpy", nogil=True)
 def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: int, last: int) -> None:
     k = X.shape[1]
-    row = np.empty(k)  # an array of its own: the compiler need not fear that it overlaps with X
     for i in range(first, last):
-        p, end = indptr[i], indptr[i + 1]
-        for r in range(k):
-            row[r] = 0.0
-        while p + 1 < end:  # two entries at a time: the row is loaded and stored once for both
-            a, b = data[p], data[p + 1]
-            x, y = X[np.uint32(indices[p])], X[np.uint32(indices[p + 1])]  # unsigned: no index counts from the end
+        p, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
+        if k < LANES:
             for r in range(k):
-                row[r] += a * x[r] + b * y[r]
-            p += 2
-        if p < end:
-            a, x = data[p], X[np.uint32(indices[p])]
-            for r in range(k):
-                row[r] += a * x[r]
-        for r in range(k):
-            result[i, r] = row[r]
+                total = 0.0
+                for e in range(p, end):
+                    total += data[e] * X[np.uint32(indices[e]), r]  # unsigned: no index counts from the end
+                result[i, r] = total
+            continue
+        r = 0
+        while k - r > 3 * LANES:
+            _SUM_4(indices, data, p, end, X, result, i, r, min(r + 3 * LANES, k - LANES))
+            r += 4 * LANES
+        if k - r > 2 * LANES:
+            _SUM_3(indices, data, p, end, X, result, i, r, k - LANES)
+        elif k - r > LANES:
+            _SUM_2(indices, data, p, end, X, result, i, r, k - LANES)
+        elif k > r:
+            _SUM_1(indices, data, p, end, X, result, i, r, k - LANES)
 
 
 def csr_times(A: Any, X: FloatArray) -> FloatArray:
@@ -61,26 +73,37 @@ def csr_times(A: Any, X: FloatArray) -> FloatArray:
     return result
 
 
-@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: Any) -> None:
-    k = X.shape[1]
-    row = np.empty(k)
-    for i in range(len(indptr) - 1):
+@compile_with(error_model="numpy", nogil=True)
+def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: int, last: int) -> None:
+    k, wide = X.shape[1], result.shape[1]
+    row = np.zeros(wide)
+    for i in range(first, last):
         for r in range(k):
             row[r] = X[i, r]
-        for p in range(indptr[i], indptr[i + 1]):
-            a, target = data[p], result[np.uint32(indices[p])]
-            for r in range(k):
-                target[r] += a * row[r]
+        p, end, r = np.int64(indptr[i]), np.int64(indptr[i + 1]), 0
+        while wide - r >= 4 * LANES:
+            _ADD_4(indices, data, p, end, row, result, r)
+            r += 4 * LANES
+        if wide - r == 3 * LANES:
+            _ADD_3(indices, data, p, end, row, result, r)
+        elif wide - r == 2 * LANES:
+            _ADD_2(indices, data, p, end, row, result, r)
+        elif wide > r:
+            _ADD_1(indices, data, p, end, row, result, r)
 
 
 def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A' X`` for A in compressed rows, by adding multiples of the rows of X, on one thread."""
+    """``A' X`` for A in compressed rows, by adding multiples of the rows of X, on several threads where that pays."""
     assert A.format == "csr", "compressed columns would be read beyond their end"
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    result = np.zeros((A.shape[1], X.shape[1]))
-    _transposed_product(A.indptr, A.indices, A.data, X, result)
-    return result
+    X, data, k = np.ascontiguousarray(X, dtype=np.float64), np.ascontiguousarray(A.data), X.shape[1]
+
+    def part(rows: tuple[int, int]) -> FloatArray:
+        result = np.zeros((A.shape[1], k + -k % LANES))
+        _transposed_product(A.indptr, A.indices, data, X, result, *rows)
+        return result
+
+    total = sum_in_threads(part, row_shares(A), lambda one, other: np.add(one, other, out=one))
+    return np.ascontiguousarray(total[:, :k])
 
 
 @compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, local
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import scipy.linalg  # noqa: F401  # loads the libraries whose threads are set
 from threadpoolctl import ThreadpoolController
@@ -116,3 +116,27 @@ def map_in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> lis
     for part in later:
         results += part.result()
     return results
+
+
+def sum_in_threads(work: Callable[[Item], Result], items: Sequence[Item], add: Callable[[Result, Result], Result]) -> Result:
+    """The sum of ``work(item)`` over all items, halves of neighbours first, so that few parts are held at once.
+
+    Which parts are added depends on the number of items alone.
+    """
+    ranges, threads = [(0, len(items))], min(thread_count(), len(items))
+    while len(ranges) < threads:
+        halves = [[(first, (first + last) // 2), ((first + last) // 2, last)] for first, last in ranges]
+        ranges = [half for pair in halves for half in pair if half[1] > half[0]]
+    sums = map_in_threads(lambda part: _sum_of_halves(work, items, add, part, {}), ranges)
+    return cast(Result, _sum_of_halves(work, items, add, (0, len(items)), dict(zip(ranges, sums, strict=True))))
+
+
+def _sum_of_halves(work: Any, items: Any, add: Any, part: tuple[int, int], known: dict[tuple[int, int], Any]) -> Any:
+    """The sum over a range of the items; sums over some ranges are known."""
+    first, last = part
+    if part in known:
+        return known.pop(part)
+    if last - first == 1:
+        return work(items[first])
+    middle = (first + last) // 2
+    return add(*(_sum_of_halves(work, items, add, half, known) for half in ((first, middle), (middle, last))))

@@ -60,6 +60,7 @@ class Alternating:
         self.V = rules.V.feasible_start(V, objective.loss)
         self.value = objective.evaluate(self.U, self.V)
         self.steps = 0
+        self.decreases = (0.0, 0.0)  # of the last two steps
         self._restart()
 
     def _restart(self) -> None:
@@ -70,6 +71,8 @@ class Alternating:
         """One update of both factors; where extrapolation made the value rise, a plain one instead."""
         self.steps += 1
         ahead = self.extrapolation if self.extrapolation is not None and self.steps > self.extrapolation.wait else None
+        if ahead is not None and self.steps == ahead.wait + 1 and self.decreases[0] > 0.0:
+            ahead.begin(self.decreases[1] / self.decreases[0])
         rules = self.rules.later if ahead is not None and self.rules.later is not None else (self.rules.U, self.rules.V)
         U, V, value = self._update(rules, ahead)
         if ahead is not None and not value <= self.value:
@@ -81,6 +84,7 @@ class Alternating:
         if self.rules.safe is not None and not value <= self.value:
             self._restart()
             U, V, value = self._update(self.rules.safe, None)
+        self.decreases = self.decreases[1], self.value - value
         self.U, self.V, self.value = U, V, value
         if self.rules.safe is not None and self.objective.scale_free:
             self._balance()

@@ -104,7 +104,7 @@ class BetaDivergence(NMFLoss):
 
     def scale(self, data: Totals) -> float:
         """``sum A^beta``, the number of entries for Itakura-Saito."""
-        return self.unit * data.observed_sum(lambda a: a**self.beta)
+        return self.unit * data.observed_sum(self._powers)
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
         """The divergence without the terms in which the model appears."""
@@ -113,6 +113,10 @@ class BetaDivergence(NMFLoss):
     def constant_of(self, A: Storage) -> float:
         """The same; zeros that are not stored add nothing."""
         return self.unit * float(self._fixed(A.entries).sum())
+
+    def _powers(self, a: FloatArray) -> FloatArray:
+        """``a^beta``."""
+        return np.asarray(a**self.beta)
 
     def _fixed(self, a: FloatArray) -> FloatArray:
         """The part of the divergence of each entry that the model cannot change."""

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.nmf.beta_divergence import BetaDivergence
-from cvxnmf.nmf.beta_kernels import SMALLEST_MODEL
+from cvxnmf.nmf.beta_kernels import SMALLEST_MODEL, row_values
 from cvxnmf.nmf.row_newton import solve_rows
 
 #: Numbers that work on a chunk of rows may hold at once.
@@ -96,9 +96,10 @@ class _ScaledRows(NamedTuple):
         return np.maximum(w @ self.G.T, SMALLEST_MODEL)
 
     def value(self, w: FloatArray) -> FloatArray:
-        """The objective of each row."""
-        parts = self.weights * BetaDivergence("", self.beta).entrywise(self.x, self.model(w))
-        return np.asarray(parts.sum(axis=1) + ((self.linear + self.square * w) * w).sum(axis=1))
+        """The objective of each row, without what codes cannot change."""
+        e = self.model(w)
+        parts = row_values(self.x, self.weights, BetaDivergence("", self.beta).dear_powers(e), e, self.beta)
+        return np.asarray(parts + ((self.linear + self.square * w) * w).sum(axis=1))
 
     def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient, and the Hessian of rows where it is positive definite, else its mean for data like the model."""

@@ -61,6 +61,19 @@ def row_value(a: Any, e: Any, p: Any, weights: Any, weighted: bool, beta: float,
     return total
 
 
+@inlined
+def weighted_powers(e: Any, powers: Any, i: int, w: Any, weighted: bool, inverse: Any, p: Any, beta: float, size: int) -> None:
+    """Overwrite p with ``w e^(beta - 2)`` of row i, from `powers` where these are not cheap."""
+    if len(powers) > 0:
+        for j in range(size):
+            p[j] = powers[i, j]
+    else:
+        model_powers(e, inverse, p, beta, size)
+    if weighted:
+        for j in range(size):
+            p[j] *= w[j]
+
+
 @compiled
 def slope_parts(A: Any, weights: Any, powers: Any, E: Any, N: Any, beta: float) -> float:
     """Overwrite N with ``w a e^(beta - 2)`` and the model E with ``w e^(beta - 1)``; return the value of the rows.
@@ -72,19 +85,23 @@ def slope_parts(A: Any, weights: Any, powers: Any, E: Any, N: Any, beta: float) 
     p, inverse, logs, total = np.empty(n), np.empty(n), np.empty(n), 0.0
     for i in range(m):
         e, a, w = E[i], A[i], weights[i] if weighted else p
-        if len(powers) > 0:
-            for j in range(n):
-                p[j] = powers[i, j]
-        else:
-            model_powers(e, inverse, p, beta, n)
-        if weighted:
-            for j in range(n):
-                p[j] *= w[j]
+        weighted_powers(e, powers, i, w, weighted, inverse, p, beta, n)
         total += row_value(a, e, p, w, weighted, beta, logs, n)
         for j in range(n):
             N[i, j] = a[j] * p[j]
             e[j] *= p[j]
     return total
+
+
+@compiled
+def row_values(A: Any, weights: Any, powers: Any, E: Any, beta: float) -> Any:
+    """The value of each row, weighted."""
+    m, n = A.shape
+    p, inverse, logs, values = np.empty(n), np.empty(n), np.empty(n), np.empty(m)
+    for i in range(m):
+        weighted_powers(E[i], powers, i, weights[i], True, inverse, p, beta, n)
+        values[i] = row_value(A[i], E[i], p, weights[i], True, beta, logs, n)
+    return values
 
 
 @inlined

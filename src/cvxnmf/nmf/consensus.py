@@ -6,6 +6,8 @@ of the clusters are the start of a last descent. How tight the clusters are tell
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,18 @@ from cvxnmf import chunked, validation
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
+from cvxnmf.nmf.data import ChunkedData, DataMatrix
 from cvxnmf.nmf.descent import Stopping, descend
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.losses import NMFLoss
+from cvxnmf.nmf.methods import require_method
 from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.rank_choice import data_digest
 from cvxnmf.results import Consensus
-from cvxnmf.typing import MatrixLike, Names
+from cvxnmf.typing import ClientLike, MatrixLike, MemoryLimit, Names
 
 #: Share of the starts that are the neighbours of a component, as in cNMF.
 NEIGHBOURS = 0.3
@@ -37,6 +42,8 @@ def consensus(
     *,
     n_starts: int = 20,
     density: float = 0.5,
+    memory_limit: MemoryLimit = None,
+    client: ClientLike | None = None,
     row_names: Names = None,
     column_names: Names = None,
 ) -> Consensus:
@@ -44,17 +51,20 @@ def consensus(
 
     Parameters
     ----------
-    A : array-like, scipy.sparse matrix, data frame or AnnData of shape (m, n)
-        Nonnegative; NaN stands for missing entries.
+    A : array-like, scipy.sparse matrix, data frame, AnnData or dask array of shape (m, n)
+        Nonnegative; NaN stands for missing entries, of which data in row chunks have none.
     n_components : int
         Number of components.
     loss : {"mse", "kl", "itakura-saito"} or float
         As in :func:`factorize`; "kl" suits counts.
     n_starts : int
-        Descents from random starts, at least 2; the seed follows from the data, so that the same data give the same answer.
+        Descents from random starts, at least 2; the seed follows from the data, in row chunks from their shape, so that the same
+        data give the same answer.
     density : float
         Components whose mean distance to their nearest neighbours is above are left out; of components of unit norm
         distances are at most the square root of 2.
+    memory_limit, client
+        Work on data in row chunks, from files or on a Dask cluster, as dask arrays always are; see :func:`classical_nmf`.
     row_names, column_names : sequence, optional
         Names, see :func:`factorize`.
 
@@ -75,27 +85,40 @@ def consensus(
     known, n_starts = find_loss(loss), validation.integer("n_starts", n_starts, minimum=2)
     density = validation.number("density", density, minimum=0.0, strict=True)
     named = separate_names(A, row_names, column_names)
-    if chunked.needs_chunks(named.A):
-        validation.refuse("A consensus needs data in memory; use factorize for data in blocks.")
-    raw = validation.partial_matrix(named.A)
-    k = validation.components(n_components, raw.shape)
-    data, rng = checked_matrix(raw, False, known), np.random.default_rng(data_digest(raw))
-    with single_thread(), np.errstate(all="ignore"):
-        runs = [
-            descend(data, initialise.random(data.matrix, k, rng), "hals", known.name, stopping=START) for _ in range(n_starts)
-        ]
-    spectra = np.concatenate([_unit_rows(run.V.T) for run in runs])
-    distances = local_distances(spectra, max(1, int(NEIGHBOURS * n_starts)))
-    kept = distances <= density
-    if np.count_nonzero(kept) < k:
-        validation.refuse(f"Only {np.count_nonzero(kept)} components of {len(kept)} are dense at density={density:g}; raise it.")
-    medians, labels, silhouette = clustered(spectra[kept], k)
-    U = encode(raw, medians, known.name)
-    start = np.maximum(U, 1e-9 * U.max()), np.maximum(medians.T, 1e-9 * medians.max())
-    result = factorize(raw, k, loss, False, start, row_names=named.rows, column_names=named.columns)
+    with _opened(named.A, n_components, known, memory_limit, client) as (raw, data, k, rng):
+        with single_thread(), np.errstate(all="ignore"):
+            runs = [
+                descend(data, initialise.random(data.matrix, k, rng), "hals", known.name, stopping=START) for _ in range(n_starts)
+            ]
+        spectra = np.concatenate([_unit_rows(run.V.T) for run in runs])
+        kept = local_distances(spectra, max(1, int(NEIGHBOURS * n_starts))) <= density
+        if np.count_nonzero(kept) < k:
+            dense = f"{np.count_nonzero(kept)} components of {len(kept)}"
+            validation.refuse(f"Only {dense} are dense at density={density:g}; raise it.")
+        medians, labels, silhouette = clustered(spectra[kept], k)
+        U = encode(raw, medians, known.name)
+        start = np.maximum(U, 1e-9 * U.max()), np.maximum(medians.T, 1e-9 * medians.max())
+        result = factorize(raw, k, loss, False, start, row_names=named.rows, column_names=named.columns)
     return Consensus(
         result, silhouette, tightness(spectra[kept], labels, k), float(kept.mean()), tuple(run.value for run in runs)
     )
+
+
+@contextmanager
+def _opened(
+    A: Any, n_components: Any, loss: NMFLoss, memory_limit: Any, client: Any
+) -> Iterator[tuple[Any, DataMatrix, int, np.random.Generator]]:
+    """The data as they are and as descents take them, the number of components, and a source of starts that the data seed."""
+    if not chunked.needs_chunks(A, memory_limit, client):
+        raw = validation.partial_matrix(A)
+        k = validation.components(n_components, raw.shape)
+        yield raw, checked_matrix(raw, False, loss), k, np.random.default_rng(data_digest(raw))
+        return
+    require_method("hals", loss, False, None, in_memory=False)
+    k = validation.components(n_components, chunked.matrix_shape(A))
+    with chunked.open_chunked(A, k, memory_limit, client) as matrix:
+        validation.magnitude(np.array([matrix.max()]), loss.name)
+        yield matrix, ChunkedData(matrix), k, np.random.default_rng(matrix.shape)
 
 
 def _unit_rows(X: FloatArray) -> FloatArray:

@@ -7,7 +7,6 @@ entries; data in row chunks are read once per step, and their factor U lives wit
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from cvxnmf.chunked import ChunkedMatrix, Maximum, add_part, state_rows
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import product_entries
-from cvxnmf.linalg.threads import map_in_threads
+from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
 from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Storage, stored
@@ -144,6 +143,7 @@ class MemoryMatrix:
         self.storage, self.missing, self.single, self.symmetric = storage, missing, single, symmetric
         self.shape, self.complete = storage.shape, not len(missing.rows)
         self.matrix = storage.A if matrix is None else matrix
+        self._sums: dict[Callable[[FloatArray], FloatArray], float] = {}
 
     @cached_property
     def transposed(self) -> Storage:
@@ -225,9 +225,11 @@ class MemoryMatrix:
         return entropy(self.observed)
 
     def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
-        """Sum of a function of the observed entries, times their weights if they have any."""
-        values, weights = function(self.observed), self.storage.weights
-        return float(values.sum(dtype=np.float64) if weights is None else np.vdot(weights, values))
+        """Sum of a function of the observed entries, times their weights if they have any; computed once for each function."""
+        if function not in self._sums:
+            values, weights = function(self.observed), self.storage.weights
+            self._sums[function] = float(values.sum(dtype=np.float64) if weights is None else np.vdot(weights, values))
+        return self._sums[function]
 
     @property
     def filled(self) -> FloatArray:
@@ -284,7 +286,7 @@ class MemoryMatrix:
             assert total is not None
             return total
 
-        products, gram = functools.reduce(add_part, map_in_threads(update, self.storage.lanes))
+        products, gram = sum_in_threads(update, self.storage.lanes, add_part)
         objective = QuadraticObjective(products, gram, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
         return FactorRows((ahead, new), None, penalty.value(ahead, 0)), objective
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 
+#: Weight to begin with where plain steps converge at once.
+LEAST_WEIGHT = 0.05
+
 
 @dataclass
 class Extrapolation:
@@ -17,6 +20,7 @@ class Extrapolation:
     weight: float  #: How far ahead, in units of the last step; adapted.
     keep: float = 0.0  #: Share of an entry that extrapolation must leave.
     most: float = 1.0  #: Largest weight; adapted.
+    cautious: bool = False  #: Whether the plain steps tell how far ahead the first ones may go.
 
     def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
         """``new + weight (new - old)``, not below ``keep * new``."""
@@ -24,6 +28,14 @@ class Extrapolation:
         ahead *= self.weight
         ahead += new
         return np.maximum(ahead, self.keep * new if self.keep else 0.0, out=ahead)
+
+    def begin(self, contraction: float) -> None:
+        """After the plain steps, the last of which lowered the value by this share of what the one before did.
+
+        Steps that converge fast by themselves are not to be thrown far ahead.
+        """
+        if self.cautious:
+            self.weight = min(self.weight, max(contraction, LEAST_WEIGHT))
 
     def slow_down(self) -> None:
         """After a rise."""

@@ -285,18 +285,16 @@ def _parts(A: Any, k: int, triples: Triples) -> Factors:
     """Scaled nonnegative parts of k triples; where there are fewer, the parts left over and then nothing."""
     left, values, right = triples
     U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
-    sides = [(np.maximum(sign * left, 0.0), np.maximum(sign * right, 0.0)) for sign in (1.0, -1.0)]
-    norms = [[np.maximum(np.linalg.norm(side, axis=0), 1e-300) for side in pair] for pair in sides]
-    weights = np.array([values * u * v for u, v in norms])
-    larger = np.argmax(weights, axis=0)
-    for column, best in enumerate(larger):
-        root = np.sqrt(weights[best, column])
-        for X, side, norm in zip((U, V), sides[best], norms[best], strict=True):
-            X[:, column] = root / norm[column] * side[:, column]
-    spare = [
-        (weights[other, column], *(side[:, column] / norm[column] for side, norm in zip(sides[other], norms[other], strict=True)))
-        for column, other in enumerate(1 - larger if len(values) < k else ())
-    ]
+    spare = []
+    for column, value in enumerate(values):
+        pairs = []
+        for sign in (1.0, -1.0):
+            u, v = np.maximum(sign * left[:, column], 0.0), np.maximum(sign * right[:, column], 0.0)
+            lengths = [max(float(np.linalg.norm(side)), 1e-300) for side in (u, v)]
+            pairs.append((value * lengths[0] * lengths[1], u / lengths[0], v / lengths[1]))
+        (weight, u, v), other = sorted(pairs, key=lambda pair: -pair[0])
+        U[:, column], V[:, column] = np.sqrt(weight) * u, np.sqrt(weight) * v
+        spare += [other] if len(values) < k else []
     spare.sort(key=lambda pair: -pair[0])
     for column, (weight, u, v) in zip(range(len(values), k), spare, strict=False):
         U[:, column], V[:, column] = np.sqrt(weight) * u, np.sqrt(weight) * v
@@ -307,7 +305,8 @@ def _parts(A: Any, k: int, triples: Triples) -> Factors:
 
 def _mean(A: Any) -> float:
     """The mean of A in units of a factor: over the root of its largest entry."""
-    return float(A.mean() / np.sqrt(A.max()))
+    mean = A.data.sum() / (A.shape[0] * A.shape[1]) if sp.issparse(A) else A.mean()  # scipy's own makes a copy
+    return float(mean / np.sqrt(A.max()))
 
 
 def cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:

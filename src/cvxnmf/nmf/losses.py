@@ -23,6 +23,8 @@ from cvxnmf.nmf.storage import Storage
 NEGLIGIBLE_ENTRY = 1e-10
 #: Values below this share of the data's scale are recomputed entry by entry, since the short formula cancels.
 CANCELLING = 1e-5
+#: Values of sparse data above this share are computed from products alone.
+ACCURATE = 1e-3
 #: Products of at most this many entries are formed, chunk by chunk, where the short formula cancels on sparse data.
 AFFORDABLE = 5e7
 
@@ -249,7 +251,7 @@ class SquaredError(NMFLoss):
 
     name = kind = "mse"
     beta, unit = 2.0, 2.0
-    compress_below, budget, one_pass = 0.0, 1 << 18, True
+    compress_below, budget, one_pass = 0.0, 1 << 16, True
     step_cost, race_steps, single_above = 1.0, 450.0, 3e-4
 
     def scale(self, data: Totals) -> float:
@@ -288,7 +290,12 @@ class SquaredError(NMFLoss):
         return float(np.vdot(U.T @ U, V.T @ V))
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
-        """The loss; of sparse data entry by entry where the zeros' share would cancel."""
+        """The loss; of sparse data from products where these are accurate, and of all entries where the zeros' share cancels."""
+        if A.sparse:
+            energy = float(np.vdot(A.entries, A.entries))
+            short = energy - 2.0 * float(np.vdot(A.times(V), U)) + self.loss_of_zeros(U, V)
+            if short > ACCURATE * energy:
+                return short
         total = super().value(A, U, V)
         if not A.sparse or total > CANCELLING * float(np.vdot(A.entries, A.entries)) or A.shape[0] * A.shape[1] > AFFORDABLE:
             return total

@@ -78,7 +78,7 @@ def _hals(needs: Needs) -> Rules:
     if needs.sum_to_one:
         return Rules(SimplexRows(), HALS(4))
     first, wait = (HALS(2), 5) if needs.racing else (HALS(1), 3)
-    return Rules(first, first, Extrapolation(wait=wait, weight=0.7), (HALS(4), HALS(4)))
+    return Rules(first, first, Extrapolation(wait=wait, weight=0.7, cautious=not needs.racing), (HALS(4), HALS(4)))
 
 
 def _kl_newton(needs: Needs) -> Rules:
@@ -90,9 +90,8 @@ def _kl_newton(needs: Needs) -> Rules:
 
 def _beta_coordinates(needs: Needs) -> Rules:
     """Multiplications first, which keep the basin of the start: coordinates at once end in worse minima from some starts."""
-    bold, coordinates = Multiplicative(bold=True), (BetaCoordinates(count=False), BetaCoordinates(count=True))
-    extrapolation = Extrapolation(wait=6, weight=0.3, keep=0.1)
-    return Rules(bold, bold, extrapolation, coordinates, (Multiplicative(), Multiplicative()))
+    first, coordinates = (Multiplicative(), Multiplicative()), (BetaCoordinates(count=False), BetaCoordinates(count=True))
+    return Rules(*first, Extrapolation(wait=6, weight=0.3, keep=0.1), coordinates, safe=first)
 
 
 def _hoyer(needs: Needs) -> Rules:

@@ -85,7 +85,7 @@ def _check_sparse(A: Any) -> Checked:
             validation.refuse(
                 f"{start}A has {words} at row {row}, column {matrix.indices[e]}; only nonnegative finite entries can be factored."
             )
-    if not (values[~missing] > 0).any():
+    if not (values > 0).any():
         validation.refuse("A is all zeros; there is nothing to fit.")
     places = np.flatnonzero(missing)
     rows, columns = np.searchsorted(matrix.indptr, places, side="right") - 1, matrix.indices[places].astype(np.intp)

@@ -28,6 +28,8 @@ from cvxnmf.results import Iterate, Status
 
 #: Samples of the rows, and the fewest rows (and so many for each component) and entries of data that are sampled.
 SAMPLES, SAMPLED_ROWS, ROWS_PER_COMPONENT, SAMPLED_ENTRIES = 4, 100, 6, 20_000
+#: Starts without a pattern, and entries up to which they are tried.
+UNEVEN_STARTS, FEW_ENTRIES = 6, 400
 #: Components in excess, of those wanted, that are merged on each sample: different ones lead to different answers.
 EXCESS = (1.5, 2.0, 1.25, 1.75)
 #: Steps of a descent on a sample, and its tolerance; the tolerance of one on all data.
@@ -63,7 +65,7 @@ COARSE_EXCHANGES, FINE_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12,
 #: Columns that stick out, singular vectors, rows that stick out, from one decomposition.
 FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
 #: First starts, a merged one of each sample, all those that are lifted and exchanged, and the last in full precision.
-MOST_STARTS = len(FIRST_STARTS) + len(EXCESS) + LIFTED + COARSE_EXCHANGES.most + FINE_EXCHANGES.most + 1
+MOST_STARTS = len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + COARSE_EXCHANGES.most + FINE_EXCHANGES.most + 1
 
 
 class Stopped(Exception):
@@ -205,6 +207,7 @@ class Race:
         self._choose_precision(rows[0], triples)
         first = self._sample(rows[0])
         contenders = [self._enter(first, start(first.data.matrix, self.k, triples)) for start in FIRST_STARTS]
+        contenders += [self._enter(first, start) for start in self._uneven_starts()]
         steps = float(np.mean([contender.steps for contender in contenders]))
         self.effort.restrict(steps)
         self.search_share = SLOW_SEARCH_SHARE if steps > SLOW * COARSE_STEPS else SEARCH_SHARE
@@ -217,6 +220,13 @@ class Race:
             leaders += self._lead(self._sample(others), contenders if others is rows[0] else [], excess)
         winner, decided = self._race_on_all_rows(leaders)
         return self._polish(self._exchange(winner, decided, self.fine_tolerance, 1.0))
+
+    def _uneven_starts(self) -> list[Factors]:
+        """Starts of few entries from numbers that follow no pattern: those of symmetric data agree on poor answers."""
+        if self.data.storage.entries.size > FEW_ENTRIES:
+            return []
+        rng = np.random.default_rng(self.data.shape)
+        return [initialise.random(self.data.matrix, self.k, rng) for _ in range(UNEVEN_STARTS)]
 
     def _second_opinion(self, contenders: list[Contender], rows: NDArray[np.intp] | None) -> list[Contender]:
         """The best of those that agree on a sample, and the best start of other rows, whose samples may favour another basin."""

@@ -149,8 +149,9 @@ class CompressedRows:
         """Some rows, whose entries are not copied."""
         indptr, indices, data = self.arrays
         stored = slice(indptr[first], indptr[last])
-        arrays = data[stored], indices[stored], indptr[first : last + 1] - indptr[first]
-        return slice(first, last), CompressedRows(sp.csr_array(arrays, shape=(last - first, self.shape[1])))
+        rows = sp.csr_array((last - first, self.shape[1]))  # scipy's own constructor copies what is less than a half
+        rows.indptr, rows.indices, rows.data = indptr[first : last + 1] - indptr[first], indices[stored], data[stored]
+        return slice(first, last), CompressedRows(rows)
 
     def times(self, V: FloatArray) -> FloatArray:
         """``A V``."""

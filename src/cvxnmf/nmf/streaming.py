@@ -130,7 +130,8 @@ class Streaming:
             value = self.memory.remember(keep, A, codes, self.V, self.loss, weights)
             value += penalty_value(codes, self.l1[0], self.l2[0])
             new = self.memory.update(self.V, self.l1[1], self.l2[1], self.loss.exponent)
-        moved = float(np.linalg.norm(new - self.V) / max(float(np.linalg.norm(new)), np.finfo(np.float64).tiny))
+            change, size = np.linalg.norm(new - self.V), np.linalg.norm(new)
+        moved = float(change / size) if size > 0 else float(change > 0)
         self.V = new
         return codes, value, moved
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: What there is of a graph that was worked on in blocks.
 IN_BLOCKS = "The graph was worked on in blocks; memberships, factors and proofs need it in memory."
+REFUSED = (
+    "Of a graph in blocks there are labels, modularity and performance, and to_frame() to keep them; for memberships, factors, "
+    "proofs, pictures and saved results the graph must fit in memory, so leave out memory_limit and client."
+)
 #: Printing a partition of up to this many nodes proves its model and its factors.
 PROVED_WHEN_PRINTED = 2000
 
@@ -293,6 +297,11 @@ class Partition:
         if proof is None or proof.gap or self.proved_labels is None:
             return ""
         return UNIQUENESS[self.several_optimal]
+
+    def require_memory(self) -> None:
+        """Refuse what needs the edges, if the graph was worked on in blocks."""
+        if self.in_blocks:
+            raise ValueError(REFUSED)
 
     def _proves(self, name: str) -> bool:
         """Whether what a proof is about is at hand, or soon computed."""

@@ -55,6 +55,16 @@ class Facts(NamedTuple):
     counts: Whole
 
 
+class Kept(Protocol):
+    """Arrays of this process that whoever works on the blocks has, too, and is told what has changed in them."""
+
+    def changed(self, number: int, places: Any) -> None:
+        """Say that an array has new values in these places."""
+
+    def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
+        """The parts of ``function(block, None, *arrays, *shared)`` over the blocks of a colour, of all if it is None, joined."""
+
+
 class BlockedGraph(Protocol):
     """A symmetric graph in blocks of rows, wherever they are."""
 
@@ -63,8 +73,11 @@ class BlockedGraph(Protocol):
     entries: int
     facts: Facts
 
-    def map_reduce(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
-        """The sum of the parts of ``function(block, None, *shared)`` over the blocks of a colour, of all if it is None."""
+    def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
+        """The sum of the parts of ``function(block, None, *shared)`` over all blocks."""
+
+    def keep(self, *arrays: Any) -> Kept:
+        """Arrays of this process that change from call to call; only what has changed is told to others."""
 
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> BlockedGraph:
         """The graph whose nodes are parts, numbered from 0, with these facts."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -15,15 +17,18 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.chunked import tasks as chunk_tasks
-from cvxnmf.chunked.cluster import ClusterChunks, Group, shares
+from cvxnmf.chunked.cluster import ClusterChunks, Group, State, shares
 from cvxnmf.chunked.connection import Connection
 from cvxnmf.chunked.graphs import tasks
-from cvxnmf.chunked.graphs.blocks import COLOURS, BlockedGraph, Facts, RowBlock, Whole, block_bounds, row_sums, scaled_weights
+from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, Kept, RowBlock, Whole, block_bounds, row_sums, scaled_weights
 from cvxnmf.chunked.graphs.local import LocalGraph, rows_of
 from cvxnmf.chunked.graphs.shelf import MemoryShelf
 from cvxnmf.chunked.memory import Settings
 from cvxnmf.chunked.row_chunks import ChunkFunction
 from cvxnmf.linalg.threads import thread_count
+
+#: No places of an array.
+NOWHERE = np.empty(0, dtype=np.int32)
 
 
 class Workers:
@@ -57,6 +62,43 @@ class Workers:
             yield worker, first, stop
 
 
+class SentArrays:
+    """Arrays of this process with copies on the workers, which are told what has changed before they are used."""
+
+    def __init__(self, arrays: tuple[Any, ...], chunks: ClusterChunks) -> None:
+        self.arrays, self._chunks = arrays, chunks
+        self._state: State | None = None
+        self._changes: list[list[Any]] = [[] for _ in arrays]
+
+    def changed(self, number: int, places: Any) -> None:
+        """Remember places of an array that have new values."""
+        self._changes[number].append(places)
+
+    def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
+        """Tell the workers what has changed, and map the function over the blocks of a colour; the joined parts."""
+        told, work = self._news(), partial(tasks.over_blocks, function, colour, shared)
+        self._state, (found,) = self._chunks.map_reduce(work, self._state, *told)
+        return tuple(found)
+
+    def _news(self) -> list[Any]:
+        """Places and values of each array, no places where it is sent as a whole.
+
+        All of them are, if workers that are lost would have to be told more than that again.
+        """
+        told = [value for number in range(len(self.arrays)) for value in self._news_of(number)]
+        size, longest = sum(part.nbytes for part in told), self._chunks.settings.lineage_bytes
+        if self._state is None or self._state.broadcast_bytes + size >= longest:
+            self._state = None
+            told = [part for array in self.arrays for part in (NOWHERE, array)]
+        self._changes = [[] for _ in self.arrays]
+        return told
+
+    def _news_of(self, number: int) -> tuple[Any, Any]:
+        array, changes = self.arrays[number], self._changes[number]
+        places = np.unique(np.concatenate(changes)).astype(np.int32) if changes else NOWHERE
+        return (NOWHERE, array) if 2 * len(places) > len(array) else (places, array[places])
+
+
 class ClusterGraph:
     """Blocks of rows that are pinned to workers; what is known of the nodes is in this process."""
 
@@ -64,38 +106,31 @@ class ClusterGraph:
         self.workers, self.groups, self.bounds, self.entries = workers, groups, bounds, entries
         self.facts, self.root = facts, root
         self.n = len(facts.masses)
-        self._chunks: dict[int | None, ClusterChunks | None] = {}
+        self._chunks = self._as_chunks(groups, workers.settings.lineage_bytes)
 
-    def map_reduce(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
-        """Each worker maps the function over its blocks of a colour and reduces there."""
-        chunks = self._of_colour(colour)
-        return () if chunks is None else chunks.map_reduce(function, None, *shared)[1]
+    def _as_chunks(self, groups: list[Group], lineage_bytes: int) -> ClusterChunks:
+        settings = replace(self.workers.settings, lineage_bytes=lineage_bytes)
+        connection, token = self.workers.connection, uuid.uuid4().hex
+        return ClusterChunks(connection, groups, self.bounds.tolist(), (self.n, self.n), token, settings)
 
-    def _of_colour(self, colour: int | None) -> ClusterChunks | None:
-        if colour not in self._chunks:
-            groups = self.groups if colour is None else list(self._coloured(colour))
-            self._chunks[colour] = self._as_chunks(groups) if groups else None
-        return self._chunks[colour]
+    def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
+        """Each worker maps the function over its blocks and reduces there."""
+        return self._chunks.map_reduce(function, None, *shared)[1]
 
-    def _coloured(self, colour: int) -> Iterator[Group]:
-        for group in self.groups:
-            places = [number - group.first for number in range(group.first, group.stop) if number % COLOURS == colour]
-            if places:
-                future = self.workers.submit(tasks.some_of, group.future, places, worker=group.worker)
-                yield Group(0, len(places), group.worker, group.threads, future)
+    def keep(self, *arrays: Any) -> Kept:
+        """Copies of the arrays on all workers, with the blocks of each as one chunk whose state they are."""
+        whole = sum(array.nbytes for array in arrays)
+        longest = max(self.workers.settings.lineage_bytes, whole)
+        return SentArrays(arrays, self._as_chunks([self._as_one(group) for group in self.groups], longest))
 
-    def _as_chunks(self, groups: list[Group]) -> ClusterChunks:
-        workers = self.workers
-        return ClusterChunks(
-            workers.connection, groups, self.bounds.tolist(), (self.n, self.n), uuid.uuid4().hex, workers.settings
-        )
+    def _as_one(self, group: Group) -> Group:
+        future = self.workers.submit(tasks.as_one_chunk, group.future, group.first, group.threads, worker=group.worker)
+        return group._replace(future=future)
 
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> BlockedGraph:
         """The graph whose nodes are parts; entries go from worker to worker, or if they are few to this process."""
         n = len(facts.masses)
-        chunks = self._of_colour(None)
-        assert chunks is not None
-        state, (histogram,) = chunks.map_reduce(tasks.aggregate_and_count, None, parts, n)
+        state, (histogram,) = self._chunks.map_reduce(tasks.aggregate_and_count, None, parts, n)
         pieces = [
             self.workers.submit(chunk_tasks.state, future, worker=group.worker)
             for future, group in zip(state.futures, self.groups, strict=True)
@@ -116,7 +151,7 @@ class ClusterGraph:
 
     def close(self) -> None:
         """Let the workers forget the blocks; the connection is closed with the first graph."""
-        self.groups, self._chunks = [], {}
+        self.groups = self._chunks.groups = []
         if self.root:
             self.workers.connection.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from cvxnmf.chunked.graphs.blocks import (
     BUCKET,
     Entries,
     Facts,
+    Kept,
     RowBlock,
     Whole,
     aggregate_block,
@@ -47,6 +48,22 @@ class Rows:
         return RowBlock(first, self.indptr[first : stop + 1] - begin, self.indices[begin:end], weights, *own)
 
 
+class OwnArrays(NamedTuple):
+    """Arrays of this process, where everybody sees what changes."""
+
+    graph: LocalGraph
+    arrays: tuple[Any, ...]
+
+    def changed(self, number: int, places: Any) -> None:
+        """Nobody needs to be told."""
+
+    def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
+        """Map the function over the blocks of a colour; the joined parts."""
+        numbers = blocks_of_colour(len(self.graph.rows.bounds) - 1, colour)
+        found: tuple[Any, ...] = self.graph.map_some(function, numbers, (*self.arrays, *shared))[0] if len(numbers) else ()
+        return found
+
+
 class LocalGraph:
     """A graph in blocks of rows in this process."""
 
@@ -54,13 +71,18 @@ class LocalGraph:
         self.rows, self.facts, self.shelf, self.threads = rows, facts, shelf, threads
         self.n, self.entries = len(facts.masses), int(rows.indptr[-1])
 
-    def map_reduce(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
-        """Map the function over the blocks of a colour, and reduce."""
-        numbers = blocks_of_colour(len(self.rows.bounds) - 1, colour)
-        if not len(numbers):
-            return ()
+    def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
+        """Map the function over all blocks, and reduce."""
+        return self.map_some(function, range(len(self.rows.bounds) - 1), shared)
+
+    def map_some(self, function: ChunkFunction, numbers: range, shared: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Map the function over the blocks of these numbers, and reduce."""
         chunk = lambda place: self.rows.block(numbers[place], self.facts)  # noqa: E731
         return map_reduce(function, chunk, len(numbers), None, shared, self.threads)[1]
+
+    def keep(self, *arrays: Any) -> Kept:
+        """The arrays themselves."""
+        return OwnArrays(self, arrays)
 
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> LocalGraph:
         """The graph whose nodes are parts."""

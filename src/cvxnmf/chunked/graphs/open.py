@@ -8,7 +8,7 @@ from typing import Any
 
 from cvxnmf import validation
 from cvxnmf.chunked.graphs.pieces import EdgeSource, NpyEdges, NpzRows, ParquetEdges
-from cvxnmf.chunked.graphs.text import TextEdges
+from cvxnmf.chunked.graphs.text import Reading, TextEdges
 from cvxnmf.chunked.memory import RESERVE
 
 #: Bytes that each node takes: names, pointers, facts, labels and sums of clusters; and for each block that is at work.
@@ -39,16 +39,21 @@ def is_dask_frame(graph: Any) -> bool:
     return hasattr(graph, "to_delayed") and hasattr(graph, "npartitions") and hasattr(graph, "columns")
 
 
-def edge_files(graph: Any, weighted: bool) -> list[EdgeSource]:
+def edge_files(graph: Any, reading: Reading) -> list[EdgeSource]:
     """The files of edges with this name, or with these; of a folder all files in it."""
     names = [os.fspath(name) for name in ([graph] if is_path(graph) else graph)]
     paths = [path for name in names for path in _files_in(name)]
     for path in paths:
         if not os.path.exists(path):
             validation.refuse(f"{path} does not exist; check the name and the folder.")
-    found = [READERS.get(os.path.splitext(path)[1].lower(), TextEdges)(path, weighted) for path in paths]
+    found = [_source(path, reading) for path in paths]
     _set_first_rows([source for source in found if isinstance(source, NpzRows)])
     return found
+
+
+def _source(path: str, reading: Reading) -> EdgeSource:
+    reader = READERS.get(os.path.splitext(path)[1].lower())
+    return TextEdges(path, reading) if reader is None else reader(path, reading.weighted)
 
 
 def _set_first_rows(pieces: list[NpzRows]) -> None:
@@ -84,6 +89,6 @@ def threads_within(limit: int | None, n: int, threads: int, resident: int) -> in
         validation.refuse(
             f"A memory limit of {limit / 1e6:,.0f} MB is too little{f' for {n:,} nodes' if n else ''}: the program itself takes "
             f"{held / 1e6:,.0f} MB, what is known of the nodes {nodes / 1e6:,.0f} MB and a block {each / 1e6:,.0f} MB; give at "
-            f"least {needed:,} MB."
+            f"least {needed:,} MB{'' if n else f', and {NODE_BYTES + NODE_BYTES_AT_WORK} bytes more for each node'}."
         )
     return max(1, min(threads, (limit - held - nodes) // each))

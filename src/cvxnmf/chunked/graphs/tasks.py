@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxnmf.chunked.graphs.blocks import Entries, RowBlock, aggregate_block, joined, scaled_weights
-from cvxnmf.chunked.tasks import Literal
+from cvxnmf.chunked.graphs.blocks import COLOURS, Entries, RowBlock, aggregate_block, joined, scaled_weights
+from cvxnmf.chunked.local import map_reduce
+from cvxnmf.chunked.row_chunks import ChunkFunction
+from cvxnmf.chunked.tasks import Literal, aligned
 
 #: Ranges of rows whose entries are counted to share them out.
 RANGES = 1024
 
 
-def some_of(blocks: list[Any], places: list[int]) -> list[Any]:
-    """The blocks at these places."""
-    return [blocks[place] for place in places]
+class WorkerBlocks(NamedTuple):
+    """The blocks of a worker as one chunk: the number of the first of them, and threads to work on them with."""
+
+    first: int
+    threads: int
+    blocks: list[RowBlock]
+
+
+def as_one_chunk(blocks: list[RowBlock], first: int, threads: int) -> list[WorkerBlocks]:
+    """All blocks of a worker as its only chunk."""
+    return [WorkerBlocks(first, threads, blocks)]
+
+
+def over_blocks(
+    function: ChunkFunction, colour: int | None, shared: tuple[Any, ...], own: WorkerBlocks, arrays: Any, *news: Any
+) -> tuple[list[Any], tuple[Any, ...]]:
+    """Map the function over the blocks of a colour with arrays that are kept here: these, brought up to date, and the parts.
+
+    The news are places and values of each array; without places all values are new, or none.
+    """
+    arrays = [_updated(places, values, number, arrays) for number, (places, values) in enumerate(pairwise_of(news))]
+    chosen = [block for number, block in enumerate(own.blocks, own.first) if colour is None or number % COLOURS == colour]
+    if not chosen:
+        return arrays, ((),)
+    parts = map_reduce(function, chosen.__getitem__, len(chosen), None, (*arrays, *shared), own.threads)[1]
+    return arrays, parts
+
+
+def pairwise_of(values: Any) -> Any:
+    """The first with the second, the third with the fourth, and so on."""
+    return zip(values[::2], values[1::2], strict=True)
+
+
+def _updated(places: Any, values: Any, number: int, arrays: Any) -> Any:
+    """An array with new values in these places; a copy, because the task may be run again."""
+    if arrays is None or (not len(places) and len(values)):
+        return np.array(values)
+    if not len(places):
+        return arrays[number]
+    updated = np.array(arrays[number])
+    updated[places] = values
+    return updated
 
 
 def itself(value: Any) -> Any:
@@ -30,7 +71,7 @@ def one_of(pieces: list[Any], number: int) -> Any:
 
 def blocks_as_sent(blocks: Literal) -> Any:
     """Blocks that are a part of the task."""
-    return blocks.value
+    return aligned(blocks.value)
 
 
 def scaled_blocks(blocks: list[RowBlock], unit: float | None) -> list[RowBlock]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,8 @@ import numpy as np
 from cvxnmf import validation
 from cvxnmf.chunked.graphs import cells
 from cvxnmf.chunked.graphs.cells import Cells, Whole
-from cvxnmf.chunked.graphs.columns import WEIGHTS, column_called, columns_of_ends
+from cvxnmf.chunked.graphs.columns import EdgeColumns, find_columns
+from cvxnmf.chunked.graphs.lines import BLANKS, find_separator, split_lines
 from cvxnmf.chunked.graphs.pieces import EdgePiece, Place, checked_weights
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -22,8 +25,20 @@ from cvxnmf.linalg.arrays import FloatArray
 PIECE_BYTES = 1 << 22
 #: Bytes at the beginning that tell how a text is to be read.
 SAMPLE = 1 << 16
-SEPARATORS = ("\t", ";", ",", " ")
 GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How edges are to be read: with weights or not, and of text the separator and whether there is a header, if they are known.
+
+    `notes` takes what was decided.
+    """
+
+    weighted: bool = True
+    separator: str | None = None
+    header: bool | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 class Layout(NamedTuple):
@@ -39,8 +54,8 @@ class Layout(NamedTuple):
 class TextEdges:
     """Text with two names on a line and perhaps a weight, packed with gzip or not."""
 
-    def __init__(self, path: str, weighted: bool = True, piece: int = PIECE_BYTES) -> None:
-        self.path, self.weighted, self.piece = path, weighted, piece
+    def __init__(self, path: str, reading: Reading | None = None, piece: int = PIECE_BYTES) -> None:
+        self.path, self.reading, self.piece = path, reading or Reading(), piece
         self.size = max(1, os.path.getsize(path))
 
     def pieces(self) -> Iterator[EdgePiece]:
@@ -89,7 +104,7 @@ class TextEdges:
     def _weights(self, column: Cells, place: Place) -> FloatArray:
         values, bad = cells.weights(column)
         if bad >= 0:
-            place.refuse(bad, f"expected a weight, found {column.text(bad)[:40]!r}.")
+            place.refuse(bad, f"expected a weight, found {column.text(bad)[:40]!r}; mend it, or leave weights out.")
         return checked_weights(values, place)
 
     def _layout(self, head: bytes) -> Layout:
@@ -101,58 +116,42 @@ class TextEdges:
         data = [(number, line) for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] not in "#%"]
         if not data:
             validation.refuse(f"{self.path} has no edges; give a file with two names on each line.")
-        separator = _separator([line for _, line in data])
-        rows = [_cells_of(line, separator) for _, line in data]
-        header = _is_header(rows)
-        if header and len(rows) == 1:
+        separator = self.reading.separator or find_separator([line for _, line in data])
+        rows = self._rows(data, separator)
+        columns = find_columns(rows, self.reading.header, self.reading.weighted)
+        if columns.header and len(rows) == 1:
             validation.refuse(f"{self.path} has a header and no edges; give a file with at least one edge.")
-        sample = rows[1:] if header else rows
-        width = len(sample[0])
-        if width < 2:
+        if columns.width < 2:
             validation.refuse(f"{self.path}, line {data[0][0]}: expected two names and perhaps a weight.")
-        columns = _columns(rows[0] if header else [], sample, width, self.weighted)
-        whole_names = all(_is_whole(row[column]) for row in sample if len(row) == width for column in columns[:2])
-        return Layout(separator, width, columns, data[0][0] if header else 0, whole_names)
+        if columns.unclear:
+            advice = "call two of them source and target in a header, or keep two of names and one of weights"
+            validation.refuse(f"{self.path} has {columns.width} columns and is not clearly a list of edges; {advice}.")
+        self._note(columns, data[0][0])
+        sample, ends = rows[1:] if columns.header else rows, (columns.tail, columns.head)
+        whole_names = all(_is_whole(row[column]) for row in sample if len(row) == columns.width for column in ends)
+        read = (*ends, columns.weight) if columns.weight is not None and columns.weighted else ends
+        return Layout(separator, columns.width, read, data[0][0] if columns.header else 0, whole_names)
 
+    def _rows(self, data: Sequence[tuple[int, str]], separator: str) -> list[list[str]]:
+        """The cells of some lines; a line whose quotation marks do not match is refused."""
+        rows = []
+        for number, line in data:
+            try:
+                rows.append([cell.strip(BLANKS) for cell in split_lines([line], separator)[0]])
+            except (csv.Error, IndexError):
+                validation.refuse(f"{self.path}, line {number:,}: the quotation marks do not match; quote whole names.")
+        return rows
 
-def _separator(lines: Sequence[str]) -> str:
-    """The first separator among those that stand on most of the lines."""
-    return max(SEPARATORS, key=lambda separator: sum(separator in line.strip() for line in lines[:100]))
-
-
-def _cells_of(line: str, separator: str) -> list[str]:
-    cut = line.split() if separator == " " else line.split(separator)
-    return [cell.strip().strip('"') for cell in cut]
-
-
-def _is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row has well-known headings, or words where the others have whole numbers."""
-    if None not in columns_of_ends(rows[0]):
-        return True
-    others = rows[1:100]
-    return bool(others) and not any(map(_is_whole, rows[0][:2])) and all(all(map(_is_whole, row[:2])) for row in others)
-
-
-def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int, weighted: bool) -> tuple[int, ...]:
-    """The columns of tails, heads and, if there are any, weights."""
-    tail, head = columns_of_ends(headings)
-    ends = (0, 1) if tail is None or head is None else (tail, head)
-    weight = column_called(headings, WEIGHTS)
-    if weight is None and width > 2 and 2 not in ends and all(_is_number(row[2]) for row in rows[:100] if len(row) == width):
-        weight = 2
-    return ends if weight is None or not weighted else (*ends, weight)
+    def _note(self, columns: EdgeColumns, first: int) -> None:
+        """Say what was decided, once."""
+        said = columns.notes(first)
+        if columns.weight is not None:
+            said += columns.weights_note() if columns.weighted else ["The third column is ignored: it is not of numbers."]
+        self.reading.notes.extend(note for note in said if note not in self.reading.notes)
 
 
 def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @contextmanager

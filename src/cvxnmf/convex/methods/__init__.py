@@ -4,7 +4,7 @@ projected-gradient   the paper's: a gradient step in the metric, projected; back
 accelerated          the same step from an extrapolated point, momentum halved when it points uphill
 factored             quasi-Newton descent over the factors (v, W), then a projected step; by products for large sparse data
 adaptive             what the first steps show to fit: accelerated, factored, in the metric of the model's Laplacian, splitting
-splitting            alternating directions, for a lower limit on X (the paper's squared error), rectangles, and two sets at once
+splitting            alternating directions: wide ranges, a lower limit on X (the paper's squared error), rectangles, two sets
 
 Which of them can solve a component, the component knows.
 """
@@ -12,6 +12,7 @@ Which of them can solve a component, the component knows.
 from __future__ import annotations
 
 from cvxnmf.convex.methods.adaptive import (
+    DefiniteAdaptive,
     FreeDiagonalAdaptive,
     LimitedAdaptive,
     PairedAdaptive,
@@ -30,6 +31,7 @@ __all__ = [
     "METHODS",
     "Accelerated",
     "AugmentedDescent",
+    "DefiniteAdaptive",
     "DualAscent",
     "Factored",
     "FreeDiagonalAdaptive",

@@ -145,6 +145,22 @@ class PairedAdaptive(SymmetricAdaptive):
         return None
 
 
+class DefiniteAdaptive(Adaptive):
+    """Accelerated steps on the psd cone; where data of a wide range leave them far from the end, alternating directions.
+
+    The curvature of a squared error spans the square of that range, which no gradient step follows.
+    """
+
+    trial = 16
+
+    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+        super().__init__(component, Accelerated(component, point))
+
+    def _following(self) -> Method | None:
+        lasts = isinstance(self.at_work, LossSplitting) or self.taken < self.trial
+        return None if lasts else LossSplitting(self.component, self.at_work.point)
+
+
 class ProjectionAdaptive(Adaptive):
     """Ascent of the dual while it is about to reach the end soon; alternating directions elsewhere, as on sparse graphs."""
 

@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 class AugmentedSquaredError(SquaredError):
     """The tangent squared error with a multiplier M of ``X >= lower`` and a quadratic penalty: an augmented Lagrangian.
 
-    ``loss(X) + sum (M - sigma (X - lower))_+^2 / 2 sigma`` over the entries with data, ``sigma = weight a^2``: with
-    ``onset = lower + M / sigma``, below which X is pressed upwards, the last term is ``sigma/2 (onset - X)_+^2``.
+    ``loss(X) + sum (M - sigma (X - lower))_+^2 / 2 sigma`` over the entries with data: with ``onset = lower + M / sigma``, below
+    which X is pressed upwards, the last term is ``sigma/2 (onset - X)_+^2``. ``sigma = weight a^2 + q_i q_j``, where ``q_i^2`` is
+    a multiple of the mean square of row i: multipliers of small entries are of the size of their rows', to which they grow by
+    steps of the size of sigma.
     """
 
-    weight = 6.0
+    weight, row_weight = 6.0, 5.0
 
     def __init__(self, loss: LimitedSquaredError) -> None:
         super().__init__(loss.A, loss.ignore_diagonal)
         self.limit = loss.lower()
         self.limit[self.A == 0] = 0.0  # any number: it has no weight
         self.onset = self.limit.copy()
+        squares = self.A * self.A
+        q = np.sqrt(self.row_weight * squares.mean(axis=1))
+        self.sigma = np.where(squares > 0, self.weight * squares + np.outer(q, q), 0.0).astype(np.float32)
 
     def renew(self, X: FloatArray) -> None:
         """Take the slope of the penalty at X as the multiplier."""
@@ -52,28 +57,26 @@ class AugmentedSquaredError(SquaredError):
         np.maximum(E, 0.5 * A, out=E)
         rest = X - self.limit[rows]
         np.minimum(rest, 0.0, out=rest)
-        squares = A * A
-        total = -0.5 * float(np.vdot(squares, rest))
-        squares *= depth
-        total += 0.5 * self.weight * float(np.vdot(squares, depth))
+        total = -0.5 * float(np.vdot(A * A, rest))
+        slope = self.sigma[rows] * depth
+        total += 0.5 * float(np.vdot(slope, depth))
         np.subtract(E, A, out=rest)
         total += float(np.vdot(rest, rest))
         E *= rest
-        squares *= -0.5 * self.weight
-        E += squares
         E *= 2.0
+        E -= slope
         return total, E
 
     def _curvature(self, X: FloatArray, rows: slice) -> FloatArray:
         """Second derivatives; a little of the metric keeps those of the tangent from vanishing."""
         H = super()._curvature(X, rows) + 1e-3 * super()._metric_weights(X, rows)
-        H += self.weight * self.A[rows] ** 2 * (self._depth(X, rows) > 0)
+        H += self.sigma[rows] * (self._depth(X, rows) > 0)
         return H
 
     def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
         """Those of the loss, the multiplier's, and those of the penalty where it presses."""
         H, depth = super()._metric_weights(X, rows), self._depth(X, rows)
-        H += self.weight * self.A[rows] ** 2 * (0.3 * depth + 0.5 * (depth > 0))
+        H += self.sigma[rows] * (0.3 * depth + 0.5 * (depth > 0))
         return H
 
 
@@ -91,7 +94,7 @@ class AugmentedDescent(Method):
     cone: a dual point.
     """
 
-    check_every = 3
+    check_every = 2
     patience = 20
 
     def __init__(self, component: LimitedComponent, point: FactorPoint) -> None:

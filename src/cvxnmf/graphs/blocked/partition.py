@@ -22,6 +22,7 @@ from cvxnmf.chunked.graphs.frames import Columns, DaskEdges, graph_of_frame
 from cvxnmf.chunked.graphs.local import LocalGraph
 from cvxnmf.chunked.graphs.pieces import EdgeSource, FrameEdges
 from cvxnmf.chunked.graphs.shelf import DiskShelf
+from cvxnmf.chunked.graphs.text import Reading
 from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes, resident_bytes
 from cvxnmf.graphs.adapters import edge_columns, named_graph
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks
@@ -29,13 +30,10 @@ from cvxnmf.graphs.blocked.search import Found, exactly, find_clusters, find_mod
 from cvxnmf.graphs.label_bounds.verify import label_statement
 from cvxnmf.linalg.threads import thread_count
 from cvxnmf.results import Iterate, Partition
+from cvxnmf.results.partition import REFUSED
 
 #: Share of the whole work after which the graph is read.
 READ = 0.3
-REFUSED = (
-    "Of a graph in blocks there are labels, modularity and performance, and to_frame() to keep them; for memberships, factors, "
-    "proofs and saved results the graph must fit in memory, so leave out memory_limit and client."
-)
 
 
 def needs_blocks(graph: Any, memory_limit: Any, client: Any) -> bool:
@@ -52,14 +50,15 @@ def partition_in_blocks(
     memory_limit: Any,
     client: Any,
     callback: Callable[[Iterate], Any] | None,
+    reading: Reading | None = None,
 ) -> Partition:
-    """The clusters of a graph in blocks, see :func:`partition`."""
+    """The clusters of a graph in blocks, see :func:`partition`; how a file is read may be told."""
     likelihood = validation.choice("objective", objective, ("likelihood", "modularity")) == "likelihood"
     if validation.number("resolution", resolution, minimum=0.0) != 1.0 and likelihood:
         validation.refuse("The objective 'likelihood' has no resolution; leave it out, or ask for 'modularity'.")
     validation.callback(callback)
     limit, report = None if memory_limit is None else limit_in_bytes(memory_limit), Progress(callback)
-    opened = open_graph(graph, weight, limit, client, report)
+    opened = open_graph(graph, weight, reading or Reading(weight is not None), limit, client, report)
     with ExitStack() as stack:
         stack.callback(opened.graph.close)
         asked = None if n_clusters is None else validation.clusters(n_clusters, opened.graph.n)
@@ -131,18 +130,18 @@ def _refuse() -> NoReturn:
     validation.refuse(REFUSED)
 
 
-def open_graph(graph: Any, weight: str | None, limit: int | None, client: Any, report: Progress) -> OpenedGraph:
+def open_graph(graph: Any, weight: str | None, reading: Reading, limit: int | None, client: Any, report: Progress) -> OpenedGraph:
     """Open what can be partitioned in blocks, on the workers of a cluster if there is one."""
     dask = sources.is_dask_frame(graph)
     connection = open_connection(client, DEFAULTS) if dask or client is not None else None
     if connection is None:
-        return _open_here(graph, weight, limit, report)
+        return _open_here(graph, weight, reading, limit, report)
     try:
         workers = Workers(connection, DEFAULTS)
         if dask:
             nodes, spread = graph_of_frame(workers, graph, _columns(graph, weight), DiskShelf(), report)
             return OpenedGraph(spread, nodes, nodes.order(), "a dask data frame of edges")
-        here = _open_here(graph, weight, limit, report)
+        here = _open_here(graph, weight, reading, limit, report)
         there = OpenedGraph(sent_graph(workers, cast(LocalGraph, here.graph)), here.nodes, here.listed, here.origin)
         here.graph.close()
         return there
@@ -151,10 +150,10 @@ def open_graph(graph: Any, weight: str | None, limit: int | None, client: Any, r
         raise
 
 
-def _open_here(graph: Any, weight: str | None, limit: int | None, report: Progress) -> OpenedGraph:
+def _open_here(graph: Any, weight: str | None, reading: Reading, limit: int | None, report: Progress) -> OpenedGraph:
     """Open it in this process."""
     shelf, threads, resident = DiskShelf(), thread_count(), resident_bytes()
-    edges, origin = _edges(graph, weight)
+    edges, origin = _edges(graph, weight, reading)
     if edges is not None:
         sources.threads_within(limit, 0, threads, resident)
         built = graph_of_edges(edges, shelf, 1, report)
@@ -180,10 +179,10 @@ def _columns(frame: Any, weight: str | None) -> Columns:
     return Columns(tail, head, weights)
 
 
-def _edges(graph: Any, weight: str | None) -> tuple[list[EdgeSource] | None, str]:
+def _edges(graph: Any, weight: str | None, reading: Reading) -> tuple[list[EdgeSource] | None, str]:
     """Lists of edges in files or in memory; None for all other graphs."""
     if sources.is_path(graph) or sources.is_paths(graph):
-        return sources.edge_files(graph, weight is not None), "a list of edges"
+        return sources.edge_files(graph, reading), "a list of edges"
     if sources.is_dask_frame(graph):
         return [DaskEdges(graph, _columns(graph, weight))], "a dask data frame of edges"
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):

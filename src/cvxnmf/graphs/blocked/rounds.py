@@ -49,15 +49,22 @@ def _logs(n: int) -> FloatArray:
     return log_factorials(n)
 
 
-def cluster_sums(graph: BlockedGraph, labels: Numbers, k: int, even_mass: float, with_edges: bool = True) -> Sums:
+def cluster_sums(graph: BlockedGraph, labels: Numbers, k: int, even_mass: float) -> Sums:
     """What lies inside the clusters; the weights of edges take a pass."""
+    sums = _sums_without_edges(graph, labels, k, even_mass)
+    _add_inside(sums.edges, graph.map_reduce(inside_block, labels)[0])
+    return sums
+
+
+def _sums_without_edges(graph: BlockedGraph, labels: Numbers, k: int, even_mass: float) -> Sums:
     counts = np.bincount(labels, graph.facts.counts, k).astype(np.int64)
     masses: FloatArray = np.asarray(counts * even_mass if even_mass else np.bincount(labels, graph.facts.masses, k), np.float64)
-    edges = np.zeros(k)
-    if with_edges:
-        for clusters, inside in graph.map_reduce(inside_block, labels)[0]:
-            edges[clusters] += inside
-    return Sums(edges, masses, counts)
+    return Sums(np.zeros(k), masses, counts)
+
+
+def _add_inside(edges: FloatArray, parts: tuple[Any, ...]) -> None:
+    for clusters, inside in parts:
+        edges[clusters] += inside
 
 
 def sweeps(graph: BlockedGraph, labels: Numbers, rule: Rule, most: int, inside: Numbers = ANYWHERE) -> Numbers:
@@ -65,34 +72,59 @@ def sweeps(graph: BlockedGraph, labels: Numbers, rule: Rule, most: int, inside: 
 
     Only neighbours count that are alike in `inside`, if that is given.
     """
-    k, exact = int(labels.max()) + 1, rule.score.own != 0.0 or rule.score.simple != 0.0
-    labels = labels.copy()
+    rounds = Rounds(graph, labels.copy(), rule, inside)
     for _ in range(most):
-        sums = cluster_sums(graph, labels, k, rule.even_mass, exact)
-        moved = sum(_round(graph, labels, sums, rule, colour, inside) for colour in range(COLOURS))
-        if moved <= FEW_MOVES * graph.n:
+        rounds.measure()
+        if sum(rounds.move(colour) for colour in range(COLOURS)) <= FEW_MOVES * graph.n:
             break
-    return renumbered(labels)
+    return renumbered(rounds.labels)
 
 
-def _round(graph: BlockedGraph, labels: Numbers, sums: Sums, rule: Rule, colour: int, inside: Numbers) -> int:
-    """Move the nodes of the blocks of a colour; labels and sums are changed. How many moved."""
-    shared = labels, inside, *sums, rule, int(sums.sizes.sum()) if rule.score.entropy else 1
-    parts = graph.map_reduce(move_block, *shared, colour=colour)
-    moved = 0
-    for nodes, targets, changed, gained in parts[0] if parts else ():
-        before = labels[nodes]
-        counts = graph.facts.counts[nodes]
-        masses = counts * rule.even_mass if rule.even_mass else graph.facts.masses[nodes]
+class Rounds:
+    """Moves of the blocks of one colour after the other; whoever works on the blocks is told what has changed only."""
+
+    def __init__(self, graph: BlockedGraph, labels: Numbers, rule: Rule, inside: Numbers) -> None:
+        self.graph, self.labels, self.rule = graph, labels, rule
+        self.weighs_edges = rule.score.own != 0.0 or rule.score.simple != 0.0
+        self.sums = _sums_without_edges(graph, labels, int(labels.max()) + 1, rule.even_mass)
+        self.kept = graph.keep(labels, inside, *self.sums)
+
+    def measure(self) -> None:
+        """Sum the clusters anew, without what blocks of one round did not know of each other and without rounding."""
+        exact = _sums_without_edges(self.graph, self.labels, len(self.sums.sizes), self.rule.even_mass)
+        if self.weighs_edges:
+            _add_inside(exact.edges, self.kept.map_blocks(inside_block))
+        self._set(np.flatnonzero((exact.edges != self.sums.edges) | (exact.masses != self.sums.masses)), exact)
+
+    def _set(self, clusters: Any, values: Sums) -> None:
+        for number, (array, new) in enumerate(zip(self.sums, values, strict=True), 2):
+            array[clusters] = new[clusters]
+            self.kept.changed(number, clusters)
+
+    def move(self, colour: int) -> int:
+        """Move the nodes of the blocks of a colour; how many moved."""
+        n = int(self.sums.sizes.sum()) if self.rule.score.entropy else 1
+        parts = self.kept.map_blocks(move_block, self.rule, n, colour=colour)
+        return sum(self._follow(*part) for part in parts)
+
+    def _follow(self, nodes: Numbers, targets: Numbers, changed: Numbers, gained: FloatArray) -> int:
+        """Change labels and sums by the moves of a block."""
+        sums, before, counts = self.sums, self.labels[nodes], self.graph.facts.counts[nodes]
+        masses = counts * self.rule.even_mass if self.rule.even_mass else self.graph.facts.masses[nodes]
         for clusters, sign in ((before, -1), (targets, 1)):
             np.add.at(sums.masses, clusters, sign * masses)
             np.add.at(sums.sizes, clusters, sign * counts)
-        sums.edges[changed] += gained
-        labels[nodes] = targets
-        moved += len(nodes)
-    empty = sums.sizes == 0
-    sums.edges[empty] = sums.masses[empty] = 0.0
-    return moved
+        self.labels[nodes] = targets
+        empty = before[sums.sizes[before] == 0]
+        sums.masses[empty] = 0.0
+        told = [(0, nodes), (3, before), (3, targets), (4, before), (4, targets)]
+        if self.weighs_edges:
+            sums.edges[changed] += gained
+            sums.edges[empty] = 0.0
+            told += [(2, changed), (2, empty)]
+        for number, places in told:
+            self.kept.changed(number, places)
+        return len(nodes)
 
 
 def renumbered(labels: Any) -> Numbers:
@@ -109,7 +141,7 @@ def merged_facts(graph: BlockedGraph, parts: Numbers) -> Facts:
 # Functions of a block --------------------------------------------------------------------------------------------------------
 
 
-def inside_block(block: RowBlock, state: Any, labels: Numbers) -> tuple[None, tuple[Any, ...]]:
+def inside_block(block: RowBlock, state: Any, labels: Numbers, *others: Any) -> tuple[None, tuple[Any, ...]]:
     """The weight inside clusters that the rows of a block bring, of each of their clusters."""
     own = labels[block.first : block.first + len(block.masses)]
     clusters, places = np.unique(own, return_inverse=True)
@@ -133,9 +165,7 @@ def move_block(
     block: RowBlock, state: Any, labels: Numbers, inside: Numbers, edges: Any, masses: Any, sizes: Any, rule: Rule, n: int
 ) -> tuple[None, tuple[Any, ...]]:
     """The moves of a block: nodes, their new clusters; clusters whose weight inside changes, and by how much."""
-    given: tuple[Any, ...] = (labels, inside, edges, masses, sizes)  # what came over the wire cannot be written
-    own = [array if array.flags.writeable else array.copy() for array in given]  # or loops would be compiled once more for it
-    return None, ((_move_block(block, own[0], own[1], Sums(*own[2:]), rule, _logs(n)),),)
+    return None, ((_move_block(block, labels, inside, Sums(edges, masses, sizes), rule, _logs(n)),),)
 
 
 @compile_with(**EXACT)

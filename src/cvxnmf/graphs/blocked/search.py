@@ -16,11 +16,12 @@ from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, RowBlock
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.blocked.description import BlockedDescription
 from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, merged_facts, renumbered, sweeps
-from cvxnmf.graphs.candidates import FIRST_RESOLUTION
 from cvxnmf.graphs.description_length import Candidate
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.moves import Level
 
+#: The resolution of first clusters.
+FIRST_RESOLUTION = 4.0
 #: Sweeps of single nodes on each level, of first clusters on the graph itself, and of clusters that shorten the description.
 MERGING, SETTLING, SHORTENING = 2, 12, 3
 #: Levels end when this share of their nodes is left.

@@ -30,9 +30,10 @@ LINEAR, SEMIDEFINITE = 700, 2000
 #: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
 #: and in addition once its bound is close. What is left goes to the next bound.
 UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
-#: The linear program is left after so many units for cuts without slack at the best partition, and taken up again after the share
-#: that these may take.
-LINEAR_FIRST, COMPLEMENTARY_SHARE = 6000.0, 0.9
+#: The linear program is left after so many units, or more if its bound falls fast, for cuts without slack at the best partition,
+#: which may take a share of all. It is taken up again if their bound is this close, as a share of the best quality, or the graph
+#: has no more than so many nodes.
+LINEAR_FIRST, LINEAR_FAST, COMPLEMENTARY_SHARE, NEAR, SMALL = 1000.0, 6000.0, 0.9, 0.01, 40
 #: A graph with at most so many edges per node is routed before it is split.
 SPARSE = 3.0
 #: Up to so much work for a tree from every node (nodes times edges), partitions are looked for and demands routed anywhere.
@@ -116,8 +117,8 @@ def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) ->
 
 
 def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
-    """Labels of all nodes as numbers from 0, from an array, a dictionary by node, sets of nodes, or a Partition."""
-    if hasattr(labels, "to_dict") and hasattr(labels, "memberships"):
+    """Labels of all nodes as numbers from 0, from an array, a dictionary or a pandas Series by node, sets, or a Partition."""
+    if hasattr(labels, "to_dict") and (hasattr(labels, "memberships") or _is_indexed(labels)):
         labels = labels.to_dict()
     if isinstance(labels, list | tuple) and labels and all(isinstance(group, set | frozenset) for group in labels):
         labels = _labels_of_communities(labels)
@@ -137,7 +138,8 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
     except ValueError:  # lists of several lengths
         shape = ()
     if shape != (len(nodes),):
-        validation.refuse(f"labels must name a cluster for each of the {len(nodes)} nodes, not be of shape {shape}.")
+        columns = "; of a frame give dict(zip(frame.node, frame.cluster))" if hasattr(labels, "columns") else ""
+        validation.refuse(f"labels must name a cluster for each of the {len(nodes)} nodes, not be of shape {shape}{columns}.")
     if any(label is None or label != label for label in given):
         validation.refuse("labels must name a cluster for every node; some are missing.")
     numbers: dict[Any, int] = {}
@@ -145,6 +147,12 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
     if n_clusters is not None and len(numbers) > n_clusters:
         validation.refuse(f"labels has {len(numbers)} clusters, more than n_clusters={n_clusters}.")
     return found
+
+
+def _is_indexed(labels: Any) -> bool:
+    """Whether it is a pandas Series whose index names the nodes; the numbers that an index is by itself name nothing."""
+    index = getattr(labels, "index", None)
+    return getattr(labels, "ndim", 0) == 1 and index is not None and not callable(index) and type(index).__name__ != "RangeIndex"
 
 
 def _labels_of_communities(groups: Sequence[Set[Any]]) -> dict[Any, int]:
@@ -269,16 +277,25 @@ class LabelBounds:
     def by_cuts(self) -> None:
         """Linear program with cuts, cuts without slack at the best partition, and branching."""
         self.stage = "linear program"
-        share, reserve = min(LINEAR_SHARE, LINEAR_FIRST / max(self.effort * UNITS, 1.0)), LINEAR_RESERVE
-        search = self.search = Search(self.objective, self.better, self.statement.n_clusters, self.budget(share, reserve))
+        search = self.search = Search(self.objective, self.better, self.statement.n_clusters, self._first_budget())
         self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
-        self._take_cuts(search.run())
+        self._take_cuts(search.run(only_while_fast=True))
         if not self.closed:
             search.weigh_complementary_cuts(self.budget(COMPLEMENTARY_SHARE))
             self._take_cuts(search.so_far())
-        if not self.closed and share < LINEAR_SHARE:
-            search.budget = self.budget(LINEAR_SHARE - share, reserve)
+        if not self.closed and (self.objective.n <= SMALL or self._is_near()):
+            search.budget = self.budget(LINEAR_SHARE, LINEAR_RESERVE)
             self._take_cuts(search.run())
+
+    def _first_budget(self) -> Budget:
+        """What the linear program may spend at first."""
+        everything = max(self.effort * UNITS, 1.0)
+        share = min(LINEAR_SHARE, LINEAR_FIRST / everything)
+        return self.budget(share, min(LINEAR_SHARE, LINEAR_FAST / everything) - share)
+
+    def _is_near(self) -> bool:
+        """Whether the bound is close enough for the linear program to meet the best partition."""
+        return self.found.bound - float(self.best_value) <= NEAR * abs(float(self.best_value))
 
     def _take_cuts(self, proved: ProvedByCuts) -> None:
         self.better = proved.labels
