@@ -82,6 +82,14 @@ def random_counts(n, seed):
     return np.triu(counts) + np.triu(counts, 1).T + np.eye(n)
 
 
+def wide_range_table(rows=60, columns=45):
+    """Counts of a wide range."""
+    rng = np.random.default_rng(3)
+    mean = 900.0 * np.outer(1 / np.arange(1, rows + 1), 1 / np.arange(1, columns + 1))
+    A = rng.poisson(mean * rng.gamma(2, 0.5, mean.shape)).astype(float)
+    return A[A.any(axis=1)][:, A.any(axis=0)]
+
+
 def count_table(m=12, n=9, seed=0, mean=2.0):
     """A table of counts with two groups of rows, without empty rows or columns."""
     rng = np.random.default_rng(seed)

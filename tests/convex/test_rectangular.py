@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cvxnmf
 import naive
 import oracles
-from builders import count_table
+from builders import count_table, wide_range_table
 
 FORMS = [
     {"loss": "kl", "effects": True},
@@ -248,6 +248,23 @@ class TestData:
         ranks = [s.rank for s in cvxnmf.path(problem, [1e4, 8.0, 1.0])]
         assert ranks == sorted(ranks)
         assert ranks[0] == 0
+
+    @pytest.mark.parametrize("loss", ["kl", "mse"])
+    def test_a_path_carries_multipliers(self, loss):
+        problem, traces = cvxnmf.nonsymmetric(wide_range_table(), loss=loss, trace=1.0), [4.0, 3.0]
+        cold = [cvxnmf.solve(problem.with_trace(trace), tol=1e-3) for trace in traces]
+        warm = cvxnmf.path(problem, traces, tol=1e-3)
+        assert warm[1].n_iter < cold[1].n_iter
+        for one, other in zip(warm, cold, strict=True):
+            assert one.certificate.relative_gap <= 1e-3
+            assert max(one.certificate.bound, other.certificate.bound) <= min(one.value, other.value)
+
+    @pytest.mark.parametrize("loss", ["kl", "mse"])
+    def test_alternating_directions_stay_at_a_solution(self, loss):
+        problem = cvxnmf.nonsymmetric(wide_range_table(), loss=loss, trace=4.0)
+        solution = cvxnmf.solve(problem, tol=1e-8)
+        again = cvxnmf.solve(problem, method="splitting", tol=0.0, max_iter=1, start=solution)
+        assert again.history[0].value == pytest.approx(solution.value, rel=1e-4)
 
     def test_the_certificate_survives_a_file_and_not_an_alteration(self, tmp_path):
         A = count_table()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cvxnmf
+from builders import wide_range_table
 
 #: Nodes of a small and of a larger problem.
 SIZES = (150, 400)
@@ -27,14 +28,6 @@ def blocks(n):
     return cvxnmf.block_graph(n, 0.3, 0.7)[0].astype(float)
 
 
-def table(rows, columns):
-    """Counts of a wide range."""
-    rng = np.random.default_rng(3)
-    mean = 900.0 * np.outer(1 / np.arange(1, rows + 1), 1 / np.arange(1, columns + 1))
-    A = rng.poisson(mean * rng.gamma(2, 0.5, mean.shape)).astype(float)
-    return A[A.any(axis=1)][:, A.any(axis=0)]
-
-
 #: Bytes of everything that is not an array of the data's size, such as code that is loaded late.
 OBJECTS = 100_000
 #: Problems, and how many steps show every stage of their methods.
@@ -51,10 +44,10 @@ KINDS = {
     "squared error, trace 0": (lambda n: cvxnmf.symmetric(blocks(n), loss="mse"), 9),
     "the paper's squared error": (lambda n: cvxnmf.symmetric(graph(n), loss="mse-paper"), 2),
     "the paper's squared error, psd": (lambda n: cvxnmf.symmetric(graph(n), loss="mse-paper", cone="psd"), 10),
-    "rectangle, KL": (lambda n: cvxnmf.nonsymmetric(table(n, 3 * n // 4), trace=1.0), 12),
-    "rectangle, KL, wide": (lambda n: cvxnmf.nonsymmetric(table(3 * n // 4, n), trace=1.0), 12),
-    "rectangle, KL, trace auto": (lambda n: cvxnmf.nonsymmetric(table(n, 3 * n // 4), trace="auto"), 11),
-    "rectangle, squared error": (lambda n: cvxnmf.nonsymmetric(table(n, 3 * n // 4), loss="mse", trace=1.0), 12),
+    "rectangle, KL": (lambda n: cvxnmf.nonsymmetric(wide_range_table(n, 3 * n // 4), trace=1.0), 12),
+    "rectangle, KL, wide": (lambda n: cvxnmf.nonsymmetric(wide_range_table(3 * n // 4, n), trace=1.0), 12),
+    "rectangle, KL, trace auto": (lambda n: cvxnmf.nonsymmetric(wide_range_table(n, 3 * n // 4), trace="auto"), 11),
+    "rectangle, squared error": (lambda n: cvxnmf.nonsymmetric(wide_range_table(n, 3 * n // 4), loss="mse", trace=1.0), 12),
     "doubly nonnegative, dense": (lambda n: cvxnmf.sparse(blocks(n), l1=0.1), 8),
     "doubly nonnegative, sparse": (lambda n: cvxnmf.sparse(graph(n), l1=0.1), 12),
 }

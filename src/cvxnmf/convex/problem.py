@@ -85,6 +85,10 @@ class Problem(ABC):
     def starting_point(self, start: Any) -> Any:
         """Check a warm start: a solution, factors or a matrix."""
 
+    def starting_multiplier(self, start: Any) -> FloatArray | None:
+        """Slopes of the loss that proved the bound of a solution of the same problem with another trace, if any of use."""
+        return None
+
     @abstractmethod
     def restrict_solution(self, solution: Solution) -> list[Any] | None:
         """Its points on the components, None where it is not admissible here; a solution of another problem is refused."""

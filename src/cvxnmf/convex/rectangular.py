@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -83,6 +83,15 @@ class NonsymmetricProblem(Problem):
         """Check a warm start: a solution, a pair (v, W) of m + n rows, or a matrix X."""
         factors = validation.factors(start, sum(self.A.shape), PairedPoint, len(self.A))
         return self.matrix(start, "start") if factors is None else PairedPoint(*factors, len(self.A))
+
+    def starting_multiplier(self, start: Any) -> FloatArray | None:
+        """``W = Z - f`` of a solution's certificate; X alone does not tell it, as slopes at large entries are steep."""
+        if not isinstance(start, Solution) or not isinstance(start.certificate.statement, NonsymmetricStatement):
+            return None
+        statement, Z = start.certificate.statement, start.certificate.witness.get("Z")
+        floor = self.components[0].loss.floor()
+        is_alike = replace(statement, trace=self.trace) == self.statement and Z is not None and Z.shape == floor.shape
+        return Z - floor if is_alike else None
 
     def _paired_point(self, solution: Solution) -> PairedPoint:
         """The point of a solution of data of the same shape."""

@@ -18,6 +18,7 @@ from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.matrix_free import LARGEST_FALLBACK
 from cvxnmf.convex.methods import METHODS, Method
 from cvxnmf.convex.problem import Problem
+from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Interrupted, Iterate, Solution, Status
 from cvxnmf.results.status import keep_best
@@ -86,6 +87,7 @@ def solve(
     tol = validation.number("tol", tol, minimum=0.0)
     max_iter = validation.integer("max_iter", max_iter, minimum=1)
     given = None if start is None else problem.starting_point(start)
+    multiplier = problem.starting_multiplier(start)
     single = validation.choice("precision", precision, ("double", "single")) == "single"
     name = names[0] if method == "auto" else method
     problem = problem.for_method(name, single)
@@ -96,7 +98,7 @@ def solve(
         keep_best(lambda _: run.best_so_far()),
     ):
         for component in problem.components:
-            run.solve_component(component, given)
+            run.solve_component(component, given, multiplier)
         solution = run.solution()
     if solution.status is Status.STALLED and problem.matrix_free and problem.size <= LARGEST_FALLBACK:
         return solve(problem.dense(), "adaptive", tol, max_iter, callback, solution)  # its dual points are stronger
@@ -159,10 +161,13 @@ class _Run:
     bound_before: float = 0.0
     search: _Search | None = None
 
-    def solve_component(self, component: Component[Any], given: Any) -> None:
+    def solve_component(self, component: Component[Any], given: Any, multiplier: FloatArray | None) -> None:
         """Run the method on one component until its gap is certified."""
         self.search = None
-        self.search = _Search(component, component.methods[self.method](component, component.start(given)), self.tol)
+        method = component.methods[self.method](component, component.start(given))
+        if multiplier is not None:
+            method.take_multiplier(multiplier)
+        self.search = _Search(component, method, self.tol)
         stopped = Status.INTERRUPTED in self.statuses
         try:
             if component.certifies_start:

@@ -57,6 +57,11 @@ class Adaptive(Method):
         """What the method at work says."""
         return self.at_work.gradient_proves_more
 
+    def take_multiplier(self, slopes: FloatArray) -> None:
+        """Hand them to the method at work."""
+        self.at_work.take_multiplier(slopes)
+        self.check_every = min(self.check_every, self.at_work.check_every)
+
     def dual_candidate(self) -> FloatArray | None:
         """The candidate of the method at work."""
         return self.at_work.dual_candidate()

@@ -24,6 +24,10 @@ class Method(ABC):
     def step(self) -> None:
         """Move to the next point and set its value."""
 
+    def take_multiplier(self, slopes: FloatArray) -> None:
+        """Begin with slopes of the loss that proved a bound of the same problem with another trace, where a method uses any."""
+        return
+
     def settle(self) -> None:
         """Bring point and value up to date before they are certified, where a step does not."""
         return

@@ -35,7 +35,8 @@ class LossSplitting(Method):
 
     check_every = 10
     patience = 20
-    renewals = (3, 6, 10, 15)  # steps after which rho is set by sizes
+    first_check = 8  # step of the first certificate from a given multiplier
+    renewals: tuple[int, ...] = (3, 6, 10, 15)  # steps after which rho is set by sizes
     balances = (22, 30, 45, 60, 80, 105, 135)  # and by residuals
     largest_change = 10.0
     plain_steps = 6  # before it: far from the end the past misleads
@@ -49,7 +50,7 @@ class LossSplitting(Method):
         self.scales = cone.entry_scales()
         self.loss = type(loss)(cone.entries(loss.A))  # of the entries that make up X
         self.state = AlternatingDirections(cone.entries(X), acceleration=self._acceleration(loss.A.size))
-        self._take_multiplier(X)
+        self._start_multiplier(X)
 
     def _acceleration(self, size: int) -> Anderson:
         """One that remembers as many steps as fill some arrays: five where X is symmetric, else two."""
@@ -111,13 +112,23 @@ class LossSplitting(Method):
             Y[diagonal] = target[diagonal]
         return Y
 
-    def _take_multiplier(self, X: FloatArray) -> None:
+    def _start_multiplier(self, X: FloatArray) -> None:
         """Start from the slope at X, as at a solution, if it is of the size of X; from none elsewhere."""
+        U = self._scaled_multiplier(self.component.loss.value_and_gradient(X)[1])
+        if 0.0 < self._size(U.copy()) <= self.largest_change * self._size(X.copy()):  # Y may be a view of X
+            self.state.U = self.component.cone.entries(U)
+
+    def take_multiplier(self, slopes: FloatArray) -> None:
+        """Start from a multiplier that belongs to the point: rho fits it, and a certificate comes soon."""
+        self.state.U = self.component.cone.entries(self._scaled_multiplier(slopes))
+        self.renewals, self.check_every = (), self.first_check
+
+    def _scaled_multiplier(self, slopes: FloatArray) -> FloatArray:
+        """``S^-2 slopes S^-2 / rho``, in place."""
         cone = self.component.cone
-        U = cone.unscale(cone.unscale(self.component.loss.value_and_gradient(X)[1]))
+        U: FloatArray = cone.unscale(cone.unscale(slopes))
         U /= self.rho
-        if 0.0 < self._size(U.copy()) <= self.largest_change * self._size(X):
-            self.state.U = cone.entries(U)
+        return U
 
     def _size(self, M: FloatArray) -> float:
         """The length of what the penalty sees of M, which is overwritten."""
