@@ -1,17 +1,20 @@
-"""Compiled loops where nothing can be written."""
+"""Compiled loops: loaded late, where nothing can be written, from other threads and processes."""
 
 import os
+import pickle
 import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cvxnmf
-from cvxnmf.linalg.compiled import _private_folder, announce, compile_with
+from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.compiler import _private_folder, announce
 
 #: Root may write everywhere, unless this capability is taken from it.
 AS_USER = (
@@ -19,9 +22,9 @@ AS_USER = (
 )
 CODE = """
 import sys, numpy as np
-from cvxnmf.linalg import compiled, products
+from cvxnmf.linalg import compiler, products
 assert sys.modules["cvxnmf"].__file__.startswith(sys.argv[1])
-print(products.thin_product(np.eye(3), np.ones((2, 3))).sum(), compiled._has_cache())
+print(products.thin_product(np.eye(3), np.ones((2, 3))).sum(), compiler._has_cache())
 """
 
 
@@ -77,3 +80,34 @@ def is_number_in_fast_arithmetic(x):
 def test_a_loop_keeps_its_own_arithmetic_whoever_calls_it_first():
     assert not is_number_in_fast_arithmetic(np.nan)
     assert not is_number(np.nan)
+
+
+PUBLIC = "import cvxnmf; [getattr(cvxnmf, name) for name in {names}]; import sys; print('numba' in sys.modules, end='')"
+
+
+@pytest.mark.parametrize("names", [["NMF", "SymmetricNMF", "MiniBatchNMF"], ["factorize", "solve", "partition", "verify_labels"]])
+def test_the_compiler_is_not_loaded_before_it_is_needed(names):
+    command = [sys.executable, "-c", PUBLIC.format(names=names)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False"
+
+
+@compile_with(nogil=True)
+def twice(x):
+    return x + x
+
+
+@compile_with(nogil=True)
+def factorial(n):
+    return twice(1) if n == 2 else n * factorial(n - 1)
+
+
+def test_loops_that_call_loops_and_themselves_from_several_threads():
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(factorial, [2, 3, 4, 5] * 5)) == [2, 6, 24, 120] * 5
+
+
+def test_a_loop_is_found_by_its_name_in_another_process():
+    held = is_number
+    assert pickle.loads(pickle.dumps(held))(1.0)
+    assert held(1.0), "called, another object stands under the name"
+    assert pickle.loads(pickle.dumps(held))(1.0)

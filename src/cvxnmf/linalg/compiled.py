@@ -1,27 +1,19 @@
-"""Options of compiled loops: one thread, no interpreter lock, the same input gives the same bits.
+"""Compiled loops: one thread, no interpreter lock, the same input gives the same bits.
 
 Error model "numpy" lets divisions run in SIMD lanes; callers keep the divisors away from zero.
 
-The first compilation is announced once to whoever sits at a terminal or a notebook, through the logger "cvxnmf".
-
-Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
-installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
+The compiler is loaded at the first call of any loop, so that an import of this package does not wait for it.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import stat
 import sys
-import tempfile
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
+from importlib import import_module
+from threading import RLock
+from types import CodeType
 from typing import Any, TypeVar, cast
-
-import numba
-from numba import njit
-from numba.core import event
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 #: Without the interpreter's lock, so that row chunks can be worked on in threads.
@@ -30,32 +22,52 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
+_LOCK = RLock()
 
 
-class _Announcement(event.Listener):
-    """Tells once, when a loop of this package is not in the cache, why nothing seems to happen."""
+class Deferred:
+    """What needs the compiler, made when it is first called, or when a loop that names it is.
 
-    def on_start(self, event: Any) -> None:
-        """A compilation begins."""
-        if is_interactive() and event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
-            announce()
+    A compiled loop must find what it calls under its names: there, what is made takes the place of what stood for it.
+    """
 
-    def on_end(self, event: Any) -> None:
-        """A compilation has ended."""
+    def __init__(self, make: Callable[[], Callable[..., Any]], function: Callable[..., Any] | None = None) -> None:
+        self.make, self.function = make, function
+        self.made: Callable[..., Any] | None = None
+        if function is not None:
+            update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call what is made."""
+        return (self.made or self.resolve())(*arguments)
+
+    def __reduce__(self) -> Any:
+        """Found by its name in another process."""
+        return _named, (self.__module__, self.__dict__["__qualname__"])
+
+    def resolve(self) -> Callable[..., Any]:
+        """What is made, once, with all that its loop names."""
+        with _LOCK:
+            if self.made is None:
+                made = self.make()
+                for place, name in _names(self.function):
+                    if isinstance(place[name], Deferred):
+                        place[name] = made if place[name] is self else place[name].resolve()
+                self.made = made  # last: other threads may call it from here on
+            return self.made
 
 
-def is_interactive() -> bool:
-    """Whether somebody waits: at a terminal, or at the prompt of an interpreter or a notebook."""
-    return hasattr(sys, "ps1") or "IPython" in sys.modules or bool(sys.stderr is not None and sys.stderr.isatty())
+def _names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any], str]]:
+    """Global names that a function uses, and where they stand."""
+    codes = [] if function is None else [function.__code__]
+    while codes:
+        code, place = codes.pop(), cast(Any, function).__globals__
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        yield from ((place, name) for name in code.co_names if name in place)
 
 
-@cache
-def announce() -> None:
-    """Say that compilation has begun, once."""
-    logging.getLogger("cvxnmf").warning("Compiling once, a few seconds; later calls and processes find the result.")
-
-
-event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+def _named(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
 
 
 def compiled(function: Loop) -> Loop:
@@ -76,35 +88,15 @@ def compile_with(**options: Any) -> Callable[[Loop], Loop]:
     chosen: dict[str, Any] = {"fastmath": False, "error_model": "python"} | options
 
     def decorate(function: Loop) -> Loop:
-        return cast(Loop, njit(cache=_has_cache(), **chosen)(function))
+        return cast(Loop, Deferred(lambda: _compiler().dispatcher(function, chosen), function))
 
     return decorate
 
 
-@cache
-def _has_cache() -> bool:
-    """Whether there is a folder for compiled code; where numba finds none, one is made."""
-    try:
-        njit(cache=True)(_has_cache.__wrapped__)  # which looks for a folder, and compiles nothing yet
-    except RuntimeError:
-        folder = _private_folder(os.path.join(tempfile.gettempdir(), f"cvxnmf-{_user()}"))
-        if folder is None:
-            return False
-        numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
-    return True
+def _compiler() -> Any:
+    return import_module("cvxnmf.linalg.compiler")
 
 
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _private_folder(path: str) -> str | None:
-    """The folder, made if need be, if nobody else can write to it: code is loaded from there."""
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        found = os.lstat(path)
-        private = stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o077
-        with tempfile.TemporaryFile(dir=path):
-            return path if private else None
-    except OSError:
-        return None
+def is_interactive() -> bool:
+    """Whether somebody waits: at a terminal, or at the prompt of an interpreter or a notebook."""
+    return hasattr(sys, "ps1") or "IPython" in sys.modules or bool(sys.stderr is not None and sys.stderr.isatty())

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import float32
-from numba.extending import overload
 
-from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.compiled import Deferred, compile_with
 
 #: What is added to a number of moderate size to round it to an integer, which then stands in the last bits.
 ROUNDING, ROUNDING_SINGLE = 6755399441055744.0, 12582912.0
@@ -70,12 +68,23 @@ def exponential_single(x: Any, scratch: Any) -> None:
         x[j] *= scratch[j]
 
 
-def exponentiate(x: Any, scratch: Any) -> None:
-    """Replace x by its exponential in its own precision; compiled below."""
+def _exponentiate() -> Any:
+    """A function that replaces x by its exponential in its own precision, for compiled loops to call."""
+    from numba import float32
+    from numba.extending import overload
+
+    single, double = exponential_single.resolve(), exponential.resolve()  # type: ignore[attr-defined]
+
+    def exponentiate(x: Any, scratch: Any) -> None: ...
+
+    @overload(exponentiate, strict=False)
+    def in_its_precision(x: Any, scratch: Any) -> Any:
+        if x.dtype == float32:
+            return lambda x, scratch: single(x, scratch)
+        return lambda x, scratch: double(x, scratch)
+
+    return exponentiate
 
 
-@overload(exponentiate, strict=False)
-def _exponentiate_in_its_precision(x: Any, scratch: Any) -> Any:
-    if x.dtype == float32:
-        return lambda x, scratch: exponential_single(x, scratch)
-    return lambda x, scratch: exponential(x, scratch)
+#: ``exponentiate(x, scratch)`` inside of a compiled loop.
+exponentiate = Deferred(_exponentiate)

@@ -15,8 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-#: Numbers of a vector.
-LANES = 4
+from cvxnmf.linalg.sparse_products import LANES
 
 _LONG, _SHORT = ir.IntType(64), ir.IntType(32)
 
