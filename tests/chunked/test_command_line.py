@@ -62,7 +62,7 @@ def test_the_command_line_says_what_is_wrong_with_large_data(tmp_path, capsys):
         (["-", "-k", "3", "--memory-limit", "9GB"], "Standard input cannot be read in blocks"),
         ([tmp_path, "-k", "3", "--memory-limit", "9GB"], "is a folder"),
         ([tmp_path / "b.npy", "-k", "3", "--memory-limit", "9GB"], "does not exist"),
-        ([path, "-k", "3", "--symmetric", "--memory-limit", "9GB"], "cannot be factored as UU'"),
+        ([path, "-k", "3", "--symmetric", "--memory-limit", "9GB"], "must be square for symmetric factors"),
     ]:
         assert cli.main(["factorize", "--quiet", *map(str, words)]) == 1
         assert sentence in told(capsys)

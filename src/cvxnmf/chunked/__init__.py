@@ -2,16 +2,18 @@
 
 from cvxnmf.chunked.matrix import ChunkedMatrix, Transposed, transposed_product
 from cvxnmf.chunked.open import matrix_shape, needs_chunks, open_chunked
-from cvxnmf.chunked.row_chunks import Maximum, add_part, state_rows
+from cvxnmf.chunked.row_chunks import Maximum, SentLater, add_part, sent, state_rows
 
 __all__ = [
     "ChunkedMatrix",
     "Maximum",
+    "SentLater",
     "Transposed",
     "add_part",
     "matrix_shape",
     "needs_chunks",
     "open_chunked",
+    "sent",
     "state_rows",
     "transposed_product",
 ]

@@ -15,6 +15,7 @@ from cvxnmf.chunked.memory import DEFAULTS, Settings, gram_fits
 from cvxnmf.chunked.row_chunks import Maximum, RowChunks
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import dense_transposed_times
+from cvxnmf.linalg.symmetry import ROUNDING
 
 
 class ChunkedMatrix:
@@ -66,6 +67,17 @@ class ChunkedMatrix:
 
     def __getitem__(self, rows: NDArray[np.intp]) -> FloatArray:
         return (self.T @ _identity_columns(self.shape[0], rows)).T
+
+    def require_symmetric(self) -> None:
+        """Refuse data that are not symmetric up to rounding: ``Ax = A'x`` for random numbers x, which two passes tell."""
+        (m, n), hint = self.shape, "use symmetric=False"
+        if m != n:
+            validation.refuse(f"A must be square for symmetric factors, not {m} by {n}; {hint}.")
+        x = np.random.default_rng(0).uniform(1.0, 2.0, (n, 1))
+        rows, columns = (self @ x).ravel(), (self.T @ x).ravel()
+        differing = np.flatnonzero(np.abs(rows - columns) > ROUNDING * np.maximum(rows, columns))
+        if len(differing):
+            validation.refuse(f"A is not symmetric: row {differing[0]} is not column {differing[0]}; {hint}.")
 
     def gram(self) -> FloatArray:
         """``A'A``, formed once."""

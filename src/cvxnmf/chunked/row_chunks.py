@@ -8,6 +8,7 @@ give the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,3 +58,20 @@ def add_part(total: tuple[Any, ...] | None, part: tuple[Any, ...]) -> tuple[Any,
 def state_rows(state: Any) -> Any:
     """The rows in the state of a chunk; of a tuple its first entry."""
     return state[0] if isinstance(state, tuple) else state
+
+
+class SentLater:
+    """Rows that become the state of their chunks when they are first needed there."""
+
+    def __init__(self, rows: FloatArray, chunks: RowChunks) -> None:
+        self.rows, self.chunks = rows, chunks
+
+    @cached_property
+    def state(self) -> Any:
+        """The state of the chunks."""
+        return self.chunks.scatter(self.rows)
+
+
+def sent(state: Any) -> Any:
+    """A state that is with the chunks."""
+    return state.state if isinstance(state, SentLater) else state

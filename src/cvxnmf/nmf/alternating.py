@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.data import DataMatrix, FactorRows, MemoryMatrix, Penalty
+from cvxnmf.nmf.data import DataMatrix, FactorRows, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import CANCELLING, NMFLoss, VObjective
 from cvxnmf.nmf.methods import Rules
@@ -115,7 +115,7 @@ class Symmetric:
 
     def __init__(self, objective: Objective, rule: SymmetricRule, U: FloatArray) -> None:
         self.objective, self.rule = objective, rule
-        self.data: MemoryMatrix = objective.data  # type: ignore[assignment]  # row chunks are refused before
+        self.data = objective.data
         self.terms = SymmetricTerms(self.data.storage, sum(objective.penalty.l1), sum(objective.penalty.l2))
         self.V = objective.loss.lift_zeros(U)
         self.U = self.data.hold(self.V, objective.penalty)

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.chunked import ChunkedMatrix, Maximum, add_part, state_rows
+from cvxnmf.chunked import ChunkedMatrix, Maximum, SentLater, add_part, sent, state_rows
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import product_entries
 from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
-from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Storage, stored
+from cvxnmf.nmf.storage import ChunkedProducts, CompressedRows, DenseRows, Lane, Products, Storage, stored
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
 
@@ -93,6 +93,10 @@ class DataMatrix(Totals, Protocol):
     #: What multiplies like a matrix, missing entries filled, for initialisations.
     matrix: Any
 
+    @property
+    def storage(self) -> Products:
+        """What symmetric rules multiply with."""
+
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
         """A factor where the rows of the data are."""
 
@@ -109,6 +113,12 @@ class DataMatrix(Totals, Protocol):
 
     def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
         """The loss of the values that are filled in for missing entries."""
+
+    def impute(self, U: FloatArray, V: FloatArray) -> None:
+        """Fill missing entries with the model's."""
+
+    def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
+        """The objective in V with U fixed; of row chunks only where the data are symmetric."""
 
 
 class Missing(NamedTuple):
@@ -308,11 +318,15 @@ class MemoryMatrix:
 
 
 class ChunkedData:
-    """Data in row chunks: U lives with the chunks, V and all sums in this process; one pass per step."""
+    """Data in row chunks: U lives with the chunks, V and all sums in this process; one pass per step.
+
+    Of symmetric data U is V and in this process.
+    """
 
     in_memory = False
 
     def __init__(self, matrix: ChunkedMatrix) -> None:
+        self.storage = ChunkedProducts(matrix)
         self.matrix, self.chunks, self.shape, self.single = matrix, matrix.chunks, matrix.shape, matrix.single
         self.energy, self.total, self.entropy = matrix.energy, float(matrix.total), float(matrix.entropy)
 
@@ -321,19 +335,19 @@ class ChunkedData:
         raise NotImplementedError
 
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
-        """Rows of U with their chunks."""
-        return FactorRows(self.chunks.scatter(U), float(U.max()), penalty.value(U, 0))
+        """Rows of U with their chunks, when they are needed there."""
+        return FactorRows(SentLater(U, self.chunks), float(U.max()), penalty.value(U, 0))
 
     def collect(self, U: FactorRows) -> FloatArray:
         """U in this process."""
-        return np.asarray(self.chunks.gather(U.state))
+        return U.state.rows if isinstance(U.state, SentLater) else np.asarray(self.chunks.gather(U.state))
 
     def update_rows(
         self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
     ) -> tuple[FactorRows, VObjective]:
         """U and the sums for the objective in V in one pass."""
         step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, largest=U.largest)
-        state, total = self.chunks.map_reduce(update_chunk, U.state, V, step)
+        state, total = self.chunks.map_reduce(update_chunk, sent(U.state), V, step)
         sums = ColumnSums(*total)
         weight = penalty.l1[0] * float(sums.sums.sum()) + penalty.l2[0] * float(np.trace(sums.gram))
         constant = loss.constant(self, NOTHING)
@@ -342,12 +356,20 @@ class ChunkedData:
 
     def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
         """The loss by a pass over the data, entry by entry."""
-        _, (value,) = self.chunks.map_reduce(chunk_loss, U.state, V, loss)
+        _, (value,) = self.chunks.map_reduce(chunk_loss, sent(U.state), V, loss)
         return float(value)
 
     def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
         """Nothing is missing."""
         return 0.0
+
+    def impute(self, U: FloatArray, V: FloatArray) -> None:
+        """Nothing is missing."""
+
+    def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
+        """Of symmetric data, by the products that a step has asked for."""
+        A: Any = self.storage
+        return loss.objective(A, U, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
 
 
 def update_chunk(chunk: Any, state: Any, V: FloatArray, step: RowStep) -> tuple[Any, tuple[Any, ...]]:

@@ -184,8 +184,9 @@ def classical_nmf(
     Notes
     -----
     On data in row chunks the methods are "hals", "multiplicative", "als" and "quasi-newton" ("kl": the first two) and the starts
-    "nndsvd", "random" and arrays. Steps are the same as in memory, with one exception: "hals" for "kl" updates V
-    by multiplication, since Newton's steps on V would need more than one pass over the data. For "kl" the values in the
+    "nndsvd", "random" and arrays. Steps are the same as in memory, with two exceptions: "hals" for "kl" updates V
+    by multiplication, since Newton's steps on V would need more than one pass over the data; and symmetric "hals" takes the best
+    point on the way to nonnegative least squares instead of one coordinate after the other. For "kl" the values in the
     history are those before V is updated; the value of the result is computed at its factors.
 
     Examples
@@ -230,8 +231,10 @@ def _one_descent(
     k = validation.components(n_components, chunked.matrix_shape(A))
     with chunked.open_chunked(A, k, *place) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
+        if symmetric:
+            matrix.require_symmetric()
         rows = ChunkedData(matrix)
-        return descend(rows, starting_point(rows, k, init, False, rng), *terms).factorization()
+        return descend(rows, starting_point(rows, k, init, bool(symmetric), rng), *terms).factorization()
 
 
 def weighted_data(A: Any, weights: Any, loss: str) -> MemoryMatrix:
@@ -256,7 +259,8 @@ def descend(
     with single_thread(), np.errstate(all="ignore"):  # values are tested for being finite
         objective = Objective(data, find_loss(loss), penalty)
         if symmetric:
-            return Descent(Symmetric(objective, kind.symmetric_rules[objective.loss.kind], start[0]), stopping).run()
+            rule = kind.symmetric_rule(objective.loss.kind, data.in_memory)
+            return Descent(Symmetric(objective, rule, start[0]), stopping).run()
         if kind.least_volume or penalty.sum_to_one:
             start = scaled_start(start, penalty.sum_to_one)
             objective.penalty = penalty = penalty._replace(volume=_volume(objective, start))

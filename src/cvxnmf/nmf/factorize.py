@@ -81,7 +81,7 @@ def factorize(
         ``||A - UV'||^2`` (no half), Kullback-Leibler, or another beta divergence by its number, see :func:`classical_nmf`; for
         these no bound better than 0 is known.
     symmetric : bool, optional
-        Whether to ask for ``V = U``; left out, a symmetric A is recognised.
+        Whether to ask for ``V = U``; left out, a symmetric A is recognised, but not in row chunks.
     start : Factorization, pair (U, V) or array U, optional
         Descend from there instead; the result is never worse.
     tol : float
@@ -174,23 +174,27 @@ def _factorize_in_memory(
 def _factorize_chunks(
     A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, memory_limit: Any, client: Any
 ) -> Factorization:
-    """Factorise data in row chunks: fewer starts, and the certificate from singular values alone."""
-    require_method("hals", find_loss(loss), bool(symmetric), None, in_memory=False)
-    given = None if start is None else _given(start, False)
-    if n_components is None and isinstance(given, tuple | list) and len(given) == 2:
-        n_components = np.shape(given[1])[-1]
+    """Factorise data in row chunks: fewer starts, and the certificate from singular values alone; symmetric if asked for."""
+    twofold = symmetric is not None and _flag(symmetric)
+    require_method("hals", find_loss(loss), twofold, None, in_memory=False)
+    given = None if start is None else _given(start, twofold)
+    if n_components is None and given is not None:
+        n_components = _columns(given, twofold)
     if n_components is None:
         validation.refuse("The number of components of data in blocks must be given; set n_components (-k).")
     k = validation.components(n_components, chunked.matrix_shape(A))
     with chunked.open_chunked(A, k, memory_limit, client) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
-        return _best_of(Search(ChunkedData(matrix), matrix, k, loss, False, stopping), given, 0, now=True)
+        if twofold:
+            matrix.require_symmetric()
+        return _best_of(Search(ChunkedData(matrix), matrix, k, loss, twofold, stopping), given, 0, now=True)
 
 
 def _best_of(search: Search, given: Any, effort: int | None, now: bool, weights: FloatArray | None = None) -> Factorization:
     """The best run of a search with its certificate, or the given start itself if no run is below it."""
     search.run(given)
-    best, A, k, loss, symmetric = search.best.factorization(), search.A, search.k, search.loss, search.symmetric
+    best, A, k, loss = search.best.factorization(), search.A, search.k, search.loss
+    symmetric = search.symmetric and search.data.in_memory  # a bound from row chunks is about all factors of this rank
     if given is not None:
         best = _no_worse(best, given, search)
     spent = 0 if search.stopped else effort
@@ -266,10 +270,14 @@ def _is_symmetric(A: Any) -> bool:
 
 
 def _asked_symmetric(A: Any, symmetric: Any) -> bool:
+    if _flag(symmetric):
+        validation.require_symmetric(A, hint="use symmetric=False")
+    return bool(symmetric)
+
+
+def _flag(symmetric: Any) -> bool:
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
-    if symmetric:
-        validation.require_symmetric(A, hint="use symmetric=False")
     return bool(symmetric)
 
 

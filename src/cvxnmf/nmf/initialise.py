@@ -256,7 +256,10 @@ def refined_values(A: Any, right: FloatArray) -> FloatArray:
 
 @leading_triples.register
 def _(A: ChunkedMatrix, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """From the Gram matrix where there is room for it, or by a few passes."""
+    """From the Gram matrix where there is room for it, or by a few passes; the largest eigenpairs by a few passes."""
+    if symmetric:
+        values, vectors = krylov_pairs(A.__matmul__, A.shape[1], k)
+        return vectors, np.maximum(values, 0.0), vectors
     pairs = leading_eigenpairs(A.gram(), k) if A.gram_fits else krylov_pairs(A.gram_product, A.shape[1], k)
     return _triples_of_gram(A, *pairs)
 

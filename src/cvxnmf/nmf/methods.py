@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cvxnmf import validation
@@ -16,7 +16,13 @@ from cvxnmf.nmf.updates.kl_newton import KLNewton
 from cvxnmf.nmf.updates.least_squares import LeastSquares, QuasiNewton
 from cvxnmf.nmf.updates.multiplicative import Multiplicative
 from cvxnmf.nmf.updates.rule import Rule
-from cvxnmf.nmf.updates.symmetric import SymmetricRule, symmetric_coordinates, symmetric_expectation, symmetric_multiplicative
+from cvxnmf.nmf.updates.symmetric import (
+    SymmetricRule,
+    symmetric_coordinates,
+    symmetric_expectation,
+    symmetric_least_squares,
+    symmetric_multiplicative,
+)
 from cvxnmf.nmf.updates.volume import SimplexColumns, SimplexRows, SmallVolume, Volume
 
 
@@ -54,6 +60,8 @@ class Method:
     make: dict[str, Callable[[Needs], Rules]]
     #: Symmetric rules for each kind of loss, where there are any.
     symmetric_rules: dict[str, SymmetricRule]
+    #: Those of data in row chunks, where they are others.
+    chunked_symmetric_rules: dict[str, SymmetricRule] = field(default_factory=dict)
     #: Whether the rule for U treats rows on their own, as data in row chunks need it.
     by_rows: bool = True
     #: Whether it takes a sparseness.
@@ -62,6 +70,11 @@ class Method:
     least_volume: bool = False
     #: Kinds of losses under which rows of U can be made to sum to one.
     shares: tuple[str, ...] = ()
+
+    def symmetric_rule(self, kind: str, in_memory: bool) -> SymmetricRule:
+        """The symmetric rule for a kind of loss; exact coordinates go from row to row, which row chunks cannot."""
+        rules = self.symmetric_rules if in_memory else self.symmetric_rules | self.chunked_symmetric_rules
+        return rules[kind]
 
 
 def _both(rule: Callable[[], Rule[Any]]) -> Callable[[Needs], Rules]:
@@ -112,6 +125,7 @@ METHODS: dict[str, Method] = {
     "hals": Method(
         {"mse": _hals, "kl": _kl_newton, "beta": _beta_coordinates},
         {"mse": symmetric_coordinates, "kl": symmetric_expectation},
+        {"mse": symmetric_least_squares},
         shares=("mse",),
     ),
     "multiplicative": Method(
@@ -142,8 +156,6 @@ def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, i
         validation.refuse(f"method={name!r} does not lower loss={loss.name!r}; use one of {known}.")
     if sparseness is not None and not method.constrained:
         validation.refuse(f"sparseness is a constraint of method='sparse', not of {name!r}; l1 works with every method.")
-    if symmetric and not in_memory:
-        validation.refuse("Data in blocks cannot be factored as UU'; use symmetric=False, or data in memory.")
     if not in_memory and not loss.in_chunks:
         validation.refuse(f"Data in blocks are factored by the losses 'mse' and 'kl', not {loss.name!r}; use data in memory.")
     if not (in_memory or method.by_rows):

@@ -130,14 +130,14 @@ class Search:
                 yield lambda: initialise.standing_columns(A, k)
 
     def _symmetric_starts(self) -> Iterator[Callable[[], Factors]]:
-        """Eigenvectors and the convex solution, of a large graph that of groups of its nodes."""
+        """Eigenvectors and the convex solution, of a large graph that of groups of its nodes; of row chunks eigenvectors."""
         A, k = self.data.matrix, self.k
         grouped = sp.issparse(A) and k > 1 and A.shape[0] > LARGEST_CONVEX
         if not grouped or A.shape[0] <= LARGEST_WHOLE:
             yield lambda: initialise.eigen_nndsvd(A, k)
         if grouped:
             yield self._grouped_start
-        elif not sp.issparse(A) and len(A) <= LARGEST_CONVEX and k > 1:
+        elif self.data.in_memory and not sp.issparse(A) and len(A) <= LARGEST_CONVEX and k > 1:
             yield lambda: initialise.convex(A, k, symmetric=True)
 
     def _grouped_start(self) -> Factors:

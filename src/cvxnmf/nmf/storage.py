@@ -1,4 +1,4 @@
-"""Rows of data in memory, dense or in compressed rows: the products and sums that losses and update rules need."""
+"""Rows of data, dense, in compressed rows or in row chunks: the products and sums that losses and update rules need."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
@@ -24,8 +25,18 @@ LANES, LANE_ENTRIES = 8, 50_000
 Lane = list[tuple[slice, "Storage"]]
 
 
-class Storage(Protocol):
-    """A matrix A or some of its rows, without missing entries."""
+class Products(Protocol):
+    """The products of a matrix A without missing entries that losses and symmetric rules are made of."""
+
+    def times(self, V: FloatArray) -> FloatArray:
+        """``A V``, a new array."""
+
+    def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / UV') V`` and ``sum A log(UV')``."""
+
+
+class Storage(Products, Protocol):
+    """A matrix A or some of its rows, without missing entries, in memory."""
 
     #: The array or csr_array.
     A: Any
@@ -45,14 +56,8 @@ class Storage(Protocol):
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
         """First and last rows of as many lanes of about as much work, or of a single one for few entries."""
 
-    def times(self, V: FloatArray) -> FloatArray:
-        """``A V``."""
-
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """``A' U``."""
-
-    def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV') V`` and ``sum A log(UV')``."""
 
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``(A / UV')' U`` and ``sum A log(UV')``."""
@@ -188,3 +193,37 @@ class CompressedRows:
 def stored(A: Any) -> Storage:
     """The storage of an array or of a sparse matrix."""
     return CompressedRows(A.tocsr()) if sp.issparse(A) else DenseRows(A)
+
+
+class ChunkedProducts:
+    """Products with data in row chunks, a pass each; the last ones are remembered, so that a step asks for a pass once."""
+
+    def __init__(self, matrix: ChunkedMatrix) -> None:
+        self.matrix = matrix
+        self._products: list[tuple[FloatArray, FloatArray]] = []
+        self._ratios: tuple[FloatArray, FloatArray, float] | None = None
+
+    def times(self, V: FloatArray) -> FloatArray:
+        """``A V``."""
+        if all(known is not V for known, _ in self._products):
+            self.remember(V, self.matrix @ V)
+        return next(product for known, product in self._products if known is V).copy()
+
+    def remember(self, V: FloatArray, product: FloatArray) -> None:
+        """Take ``A V`` from somebody who knows it; it is kept beside the one before."""
+        self._products = [*self._products[-1:], (V, product)]
+
+    def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """``(A / VV') V`` and ``sum A log(VV')``, where U is V."""
+        assert U is V
+        if self._ratios is None or self._ratios[0] is not V:
+            chunks = self.matrix.chunks
+            state, (logarithms,) = chunks.map_reduce(chunk_ratio_times, chunks.scatter(V), V)
+            self._ratios = V, chunks.gather(state), float(logarithms)
+        return self._ratios[1].copy(), self._ratios[2]
+
+
+def chunk_ratio_times(chunk: Any, U: FloatArray, V: FloatArray) -> tuple[FloatArray, tuple[float]]:
+    """``(A_c / U_c V') V`` as the state of a chunk, and the logarithms."""
+    product, logarithms = stored(chunk).ratio_times(U, V)
+    return product, (logarithms,)

@@ -103,11 +103,11 @@ def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weig
 
 def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) -> Certificate:
     """The certificate of factors of data in row chunks."""
-    if V is None:
-        validation.refuse("Data in blocks cannot be verified as UU'; give V as well, or data in memory.")
     U, V = validation.nonnegative_factors(U, V, chunked.matrix_shape(A))
     with chunked.open_chunked(A, U.shape[1], memory_limit, client) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
+        if V is U:
+            matrix.require_symmetric()
         return rank_certificate(matrix, U.shape[1], factor_loss(matrix, U, V, loss), loss)
 
 

@@ -1,22 +1,28 @@
-"""Rules for ``A ≈ UU'``: multiplicative, exact coordinate descent, expectation maximisation."""
+"""Rules for ``A ≈ UU'``: multiplicative, exact coordinate descent, least squares in row chunks, expectation maximisation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
-from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, DivergenceObjective
-from cvxnmf.nmf.storage import Storage
+from cvxnmf.nmf.losses import NEGLIGIBLE_ENTRY, DivergenceObjective, QuadraticObjective
+from cvxnmf.nmf.storage import ChunkedProducts, Products, Storage
+from cvxnmf.nmf.updates.hals import HALS
+
+#: Sweeps over the rows for the direction of least squares.
+DIRECTION_SWEEPS = 4
+#: Imaginary parts of roots up to this size are rounding.
+REAL = 1e-9
 
 
 class SymmetricTerms(NamedTuple):
     """The data and the weights of both penalties, which fall on one factor."""
 
-    A: Storage
+    A: Products
     l1: float
     l2: float
 
@@ -38,9 +44,46 @@ def symmetric_multiplicative(terms: SymmetricTerms, U: FloatArray, share: float)
 
 def symmetric_coordinates(terms: SymmetricTerms, U: FloatArray, share: float) -> FloatArray:
     """Exact minimisation over one entry of U after the other."""
-    A, l1, l2 = terms
+    A, l1, l2 = cast(tuple[Storage, float, float], terms)
     sweep: Any = symmetric_sweep_csr if A.sparse else symmetric_sweep_dense
     return np.asarray(sweep(*A.arrays, U, l1, l2))
+
+
+def symmetric_least_squares(terms: SymmetricTerms, U: FloatArray, share: float) -> FloatArray:
+    """The best point between U and nearly the minimiser X of ``||A - XU'||²`` over X >= 0, by one pass over row chunks.
+
+    In X = U the gradient of that is half the one of ``||A - UU'||²``, so that ``D = X - U`` descends; along it the objective is a
+    polynomial of degree 4 in the step, which ``AU``, ``AD`` and Gram matrices give. A pass is for ``AD``; ``A (U + tD)`` follows.
+    """
+    A, l1, l2 = cast(tuple[ChunkedProducts, float, float], terms)
+    product = A.times(U)
+    X = HALS(DIRECTION_SWEEPS).update(QuadraticObjective(product.copy(), U.T @ U, l1 / 2, l2 / 2, 0.0), U)
+    D = X - U
+    image = A.matrix @ D
+    step = _best_step(np.append(_quartic(U, D, product, image) + _penalties(U, D, l1, l2), 0.0))
+    new = np.maximum(U + step * D, 0.0)
+    A.remember(new, product + step * image)
+    return new
+
+
+def _quartic(U: FloatArray, D: FloatArray, AU: FloatArray, AD: FloatArray) -> FloatArray:
+    """``||A - (U + tD)(U + tD)'||²`` less its value at t = 0: coefficients of t⁴ to t."""
+    G, cross, H = U.T @ U, U.T @ D, D.T @ D
+    L = cross + cross.T
+    terms = np.vdot(H, H), 2 * np.vdot(L, H), np.vdot(L, L) + 2 * np.vdot(G, H) - 2 * np.vdot(AD, D)
+    return np.array([*terms, 2 * np.vdot(G, L) - 4 * np.vdot(AU, D)])
+
+
+def _penalties(U: FloatArray, D: FloatArray, l1: float, l2: float) -> FloatArray:
+    """The same coefficients of the penalties on U + tD."""
+    return np.array([0.0, 0.0, l2 * np.vdot(D, D), l1 * D.sum() + 2 * l2 * np.vdot(U, D)])
+
+
+def _best_step(polynomial: FloatArray) -> float:
+    """The minimiser of a polynomial from 0 to 1."""
+    roots = np.roots(np.polyder(polynomial))
+    inside = [float(root.real) for root in roots if abs(root.imag) <= REAL and 0.0 < root.real < 1.0]
+    return min([0.0, 1.0, *inside], key=lambda t: float(np.polyval(polynomial, t)))
 
 
 def symmetric_expectation(terms: SymmetricTerms, U: FloatArray, share: float) -> FloatArray:
@@ -50,7 +93,7 @@ def symmetric_expectation(terms: SymmetricTerms, U: FloatArray, share: float) ->
     quadratic.
     """
     A, l1, l2 = terms
-    negative, positive = DivergenceObjective(A, U, 0.0, 0.0, 0.0).gradient_parts(U)
+    negative, positive = DivergenceObjective(cast(Storage, A), U, 0.0, 0.0, 0.0).gradient_parts(U)
     counts = U * negative
     if l1 or l2:
         square = positive / U + l2
