@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from cvxnmf.chunked.graphs.blocks import COLOURS
+from cvxnmf.chunked.graphs.build import graph_of_matrix
+from cvxnmf.chunked.graphs.shelf import MemoryShelf
+from cvxnmf.graphs.blocked import search
+from cvxnmf.graphs.blocked import smoothing as blocked_smoothing
+from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.moves import Effort, level_of, move_nodes
 from cvxnmf.graphs.score import Score
-from cvxnmf.graphs.smoothing import smoothed_clusters
+from cvxnmf.graphs.smoothing import WIDTH, smoothed_clusters
 from cvxnmf.linalg.threads import single_thread
 
 
@@ -62,3 +68,37 @@ def test_moves_end_when_few_nodes_move(weak):
     ]
     assert np.array_equal(labels[0], labels[1])
     assert not np.array_equal(labels[0], labels[2])
+
+
+def in_blocks(threads=1):
+    return graph_of_matrix(A, MemoryShelf(), threads)
+
+
+def test_blocks_make_weak_clusters_pure_whatever_the_threads(weak):
+    graph = in_blocks()
+    assert len(graph.rows.bounds) > COLOURS + 1  # more than one block of a colour
+    found = blocked_smoothing.smoothed_clusters(graph, weak.astype(np.int32))
+    assert purity(found) > 0.95
+    assert np.array_equal(blocked_smoothing.smoothed_clusters(in_blocks(3), weak.astype(np.int32)), found)
+
+
+def test_averages_of_a_block_are_those_of_its_rows(weak):
+    graph, positions = in_blocks(), np.random.default_rng(0).standard_normal((len(weak), WIDTH)).astype(np.float32)
+    parts = graph.keep(positions).map_blocks(blocked_smoothing.average_block)
+    expected = (A @ positions.astype(np.float64)) / np.maximum(A.sum(axis=1), 1)[:, None]
+    for first, rows in parts:
+        np.testing.assert_allclose(rows, expected[first : first + len(rows)], rtol=1e-4, atol=1e-5)
+
+
+def test_a_search_in_blocks_takes_averages_where_merged_nodes_tell_too_little(monkeypatch):
+    stages = []
+    described = describe_blocks(in_blocks(), True)
+    monkeypatch.setattr(search, "LOST", -np.inf)
+    found = search.find_clusters(described, lambda stage, share: stages.append(stage)).labels
+    assert "averages over neighbours" in stages
+    assert purity(found) > 0.95
+    assert found.max() + 1 == 8
+    monkeypatch.setattr(search, "LOST", np.inf)
+    stages.clear()
+    search.find_clusters(described, lambda stage, share: stages.append(stage))
+    assert "averages over neighbours" not in stages

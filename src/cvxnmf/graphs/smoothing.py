@@ -30,16 +30,21 @@ CENTRES, SAMPLE, ROUNDS, PIECE = 200, 20_000, 8, 1 << 18
 
 def smoothed_clusters(level: Level, labels: Labels) -> Labels:
     """Clusters by positions that were averaged over neighbours, from those of their first clusters."""
-    positions = _signs(labels)
+    positions = signs(labels)
     for _ in range(STEPS):
         positions = _averaged(level, positions)
-    n = len(labels)
+    return np.asarray(nearby_clusters(positions, np.int64))
+
+
+def nearby_clusters(positions: Positions, kind: Any) -> Any:
+    """Clusters, numbers of this kind, of positions that are near each other, by centres that a sample tells."""
+    n = len(positions)
     sample = positions[:: max(1, n // SAMPLE)].astype(np.float64)
     centres = farthest_points(sample, min(CENTRES, len(sample)))
     nearest = nearest_centres(sample, centres, ROUNDS)
     used = np.unique(nearest)
     means = np.array([sample[nearest == c].mean(axis=0) for c in used])
-    found = [_nearest(positions[first : first + PIECE], means) for first in range(0, n, PIECE)]
+    found = [_nearest(positions[first : first + PIECE], means).astype(kind) for first in range(0, n, PIECE)]
     return np.asarray(renumber(np.concatenate(found)))
 
 
@@ -49,28 +54,33 @@ def _nearest(positions: Positions, means: Any) -> Labels:
 
 
 @compile_with(nogil=True)
-def _signs(labels: Any) -> Any:
+def signs(labels: Any) -> Any:
     """Of each cluster the same signs for all of its nodes, by a hash of its number."""
-    signs = np.empty((len(labels), WIDTH), np.float32)
+    found = np.empty((len(labels), WIDTH), np.float32)
     for i in range(len(labels)):
         bits = mixed_bits(np.uint64(labels[i] + 1))
         for r in range(WIDTH):
-            signs[i, r] = 1.0 if (bits >> np.uint64(r)) & np.uint64(1) else -1.0
-    return signs
+            found[i, r] = 1.0 if (bits >> np.uint64(r)) & np.uint64(1) else -1.0
+    return found
 
 
 def _averaged(level: Level, positions: Positions) -> Positions:
     """Means of the neighbours, less the mean over all ends of edges, in units of the spread."""
     averaged = np.empty_like(positions)
-    map_in_threads(lambda rows: _average(level, positions, averaged, *rows), shares_of_rows(level.indptr))
-    ends = np.diff(level.indptr).astype(np.float32)
-    averaged -= (ends @ averaged) / ends.sum()
-    averaged /= np.sqrt(np.einsum("ir,ir->r", averaged, averaged) / np.float32(len(averaged))) + np.float32(1e-30)
+    map_in_threads(lambda rows: average_rows(level, positions, averaged, *rows), shares_of_rows(level.indptr))
+    centre_and_scale(averaged, np.diff(level.indptr).astype(np.float32))
     return averaged
 
 
+def centre_and_scale(positions: Positions, ends: Any) -> None:
+    """Take the mean over all ends of edges, as many at each node, away, and take the spread as the unit."""
+    positions -= (ends @ positions) / ends.sum()
+    positions /= np.sqrt(np.einsum("ir,ir->r", positions, positions) / np.float32(len(positions))) + np.float32(1e-30)
+
+
 @compile_with(**EXACT)
-def _average(level: Level, positions: Any, averaged: Any, first: int, last: int) -> None:
+def average_rows(level: Any, positions: Any, averaged: Any, first: int, last: int) -> None:
+    """Means of the positions of the neighbours of some rows of a level, or of a block, weighted as its entries are."""
     row, alike = np.empty(WIDTH, np.float32), len(level.weights) == 1
     for i in range(first, last):
         total = np.float32(0.0)

@@ -16,6 +16,8 @@ from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, RowBlock
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.blocked.description import BlockedDescription
 from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, merged_facts, renumbered, sweeps
+from cvxnmf.graphs.blocked.smoothing import smoothed_clusters
+from cvxnmf.graphs.candidates import LOST, SMOOTHED_RESOLUTION
 from cvxnmf.graphs.description_length import Candidate
 from cvxnmf.graphs.merges import merge_clusters
 from cvxnmf.graphs.moves import Level
@@ -45,9 +47,7 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
     """The clusters that describe the graph shortest, of those that rounds of moves lead to."""
     rule = graph.rule(graph.modularity_score(FIRST_RESOLUTION))
     report("first clusters", 0.1)
-    labels = merged_up(graph.blocks, rule)
-    report("moves", 0.5)
-    labels = sweeps(graph.blocks, labels, rule, SETTLING)
+    labels = _first_clusters(graph, merged_up(graph.blocks, rule), rule, report)
     report("description length", 0.7)
     best = shorten(graph, labels, 1, divide=False)
     best = shorten(graph, best.labels.astype(np.int32), 1, divide=True)
@@ -59,6 +59,23 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
     if best.length >= 0.0:
         return Found(one, graph, ((1, 0.0),))
     return Found(best.labels.astype(np.int32), graph, ((best.n_clusters, best.length), (1, 0.0)))
+
+
+def _first_clusters(graph: BlockedDescription, merged: Numbers, rule: Rule, report: Report) -> Numbers:
+    """Merged nodes after moves; where they tell too little, what averages over neighbours make of them, if that tells more."""
+    if _excess(graph, merged) > LOST:
+        report("averages over neighbours", 0.4)
+        coarse = graph.rule(graph.modularity_score(SMOOTHED_RESOLUTION))
+        settled = sweeps(graph.blocks, smoothed_clusters(graph.blocks, merged), coarse, SETTLING)
+        if _excess(graph, settled) < 0.0:
+            return settled
+    report("moves", 0.5)
+    return sweeps(graph.blocks, merged, rule, SETTLING)
+
+
+def _excess(graph: BlockedDescription, labels: Numbers) -> float:
+    """How much longer the description by these clusters is than by a single one, in nats for each node."""
+    return graph.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 
 
 def find_modular(graph: BlockedDescription, resolution: float, report: Report) -> Found:
