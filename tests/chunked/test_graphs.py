@@ -13,10 +13,13 @@ import scipy.sparse as sp
 import cvxnmf
 from cvxnmf import cli
 from cvxnmf.chunked.connection import open_connection
+from cvxnmf.chunked.graphs import series
 from cvxnmf.chunked.graphs.build import graph_of_matrix
 from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
+from cvxnmf.chunked.graphs.frames import Columns, graph_of_frame
 from cvxnmf.chunked.graphs.shelf import MemoryShelf
 from cvxnmf.chunked.memory import Settings
+from cvxnmf.graphs.blocked import search
 from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
 
@@ -81,6 +84,13 @@ def test_smaller_graphs_on_the_workers_have_the_same_labels(client):
     assert np.array_equal(*found)
 
 
+def test_averages_over_neighbours_on_the_workers_have_the_same_labels(client, monkeypatch):
+    monkeypatch.setattr(search, "LOST", -np.inf)
+    found = [cvxnmf.partition(matrix(), **place).labels for place in ({"memory_limit": ENOUGH}, {"client": client})]
+    assert np.array_equal(*found)
+    assert found[0].max() + 1 == 16
+
+
 @pytest.mark.parametrize("here", [True, False])
 def test_a_dask_data_frame_of_edges(here, client, expected):
     frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 5)
@@ -130,3 +140,20 @@ def test_the_command_line_on_dask(client, tmp_path, expected):
     assert cli.main([*command, "--output", str(tmp_path / "labels.csv")]) == 0
     table = pd.read_csv(tmp_path / "labels.csv")
     assert np.array_equal(table["cluster"], expected.labels[table["node"]])
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_workers_name_their_labels(named, client, monkeypatch):
+    monkeypatch.setattr(series, "NODES_OF_A_PART", 1000)
+    table = pd.DataFrame(PAIRS[np.argsort(PAIRS.max(axis=1))], columns=["source", "target"])  # some nodes come late
+    table = "node " + table.astype(str) if named else table
+    workers = Workers(open_connection(client, Settings()), Settings())
+    columns, silent = Columns("source", "target"), lambda stage, share: None
+    built = graph_of_frame(workers, Partitions(table, 3), columns, MemoryShelf(), silent)
+    labels = np.arange(len(built.nodes), dtype=np.int32)
+    futures = built.names.labelled(labels)
+    assert len(futures) >= 4
+    found = pd.concat(client.gather(futures))
+    assert list(found.index) == list(built.nodes)
+    assert found.tolist() == labels.tolist()
+    built.graph.close()

@@ -53,3 +53,20 @@ def test_a_data_frame_of_dask(frame):
     dataframe = pytest.importorskip("dask.dataframe")
     found = cvxnmf.partition(dataframe.from_pandas(frame, npartitions=3))
     assert found.to_dict() == cvxnmf.partition(frame, memory_limit=ENOUGH).to_dict()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_labels_as_a_dask_series(named, frame):
+    distributed, dd = pytest.importorskip("distributed"), pytest.importorskip("dask.dataframe")
+    ends = {end: "é" + frame[end].astype(str) if named else frame[end] * 3 for end in ("source", "target")}
+    edges = dd.from_pandas(frame.assign(**ends), npartitions=3)
+    here = cvxnmf.partition(edges)
+    with distributed.Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+        found = cvxnmf.partition(edges, client=client)
+        series = found.to_dask()
+        for labels in (series.compute(), here.to_dask().compute()):
+            assert (labels.name, labels.index.name, labels.dtype) == ("cluster", "node", np.int32)
+            assert labels.to_dict() == here.to_dict()
+        joined = edges.merge(series.to_frame(), left_on="source", right_index=True).compute()  # on the workers
+    assert len(joined) == len(frame)
+    assert joined["cluster"].tolist() == [here.to_dict()[node] for node in joined["source"]]

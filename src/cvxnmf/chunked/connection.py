@@ -68,14 +68,14 @@ class Connection:
 
     def __init__(self, client: Any, owned: bool, settings: Settings) -> None:
         self.client, self.settings = client, settings
-        self._owned, self._levels = owned, _silence_logs()
+        self.owned, self._levels = owned, _silence_logs()
 
     def close(self) -> None:
         """Close the client if it is ours and restore the logs; a client that lost its scheduler would only repeat that."""
         alive = self.client.status == "running"
-        if self._owned:
+        if self.owned:
             self.client.close()
-        if alive or not self._owned:
+        if alive or not self.owned:
             _restore_logs(self._levels)
 
     def workers(self) -> dict[str, int]:

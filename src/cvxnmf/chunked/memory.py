@@ -42,7 +42,7 @@ class Settings:
     #: Bytes of broadcast arguments that the scheduler remembers at most, unless the state is larger.
     lineage_bytes: int = 1 << 26
     #: Entries of a graph that the client works on by itself, because messages would take longer.
-    few_entries: int = 1 << 20
+    few_entries: int = 1 << 22
     #: How long a scheduler may take to answer, and how long a cluster may be without any worker.
     answer_seconds: float = 10
     workerless_seconds: float = 30

@@ -1,4 +1,4 @@
-"""Results as pandas data frames and networkx graphs; both packages are imported when asked for."""
+"""Results as data frames of pandas and dask and as networkx graphs; the packages are imported when asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cvxnmf.chunked.graphs.series import CLUSTER, NODE, NODES_OF_A_PART, dask_frames
 
 if TYPE_CHECKING:
     from cvxnmf.results import Iterate, Partition, RankChoice, Top
@@ -54,6 +56,12 @@ def partition_frame(partition: Partition) -> Any:
     own = shares[np.arange(len(shares)), partition.labels]
     each = {f"share {cluster}": shares[:, cluster] for cluster in range(shares.shape[1])}
     return _frame({"node": list(partition.nodes), "cluster": partition.labels, "membership": own} | each)
+
+
+def label_series(partition: Partition) -> Any:
+    """Return a dask series of the clusters by node, of the labels in this process."""
+    dask, table = dask_frames(), _frame({CLUSTER: partition.labels.astype(np.int32, copy=False)}, list(partition.nodes))
+    return dask.from_pandas(table[CLUSTER].rename_axis(NODE), npartitions=-(-len(table) // NODES_OF_A_PART), sort=False)
 
 
 def _frame(columns: Mapping[str, Any], index: Sequence[Any] | None = None) -> Any:

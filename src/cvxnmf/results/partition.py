@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: What there is of a graph that was worked on in blocks.
 IN_BLOCKS = "The graph was worked on in blocks; memberships, factors and proofs need it in memory."
 REFUSED = (
-    "Of a graph in blocks there are labels, modularity and performance, and to_frame() to keep them; for memberships, factors, "
-    "proofs, pictures and saved results the graph must fit in memory, so leave out memory_limit and client."
+    "Of a graph in blocks there are labels, modularity and performance, and to_frame() and to_dask() to keep them; for "
+    "memberships, factors, proofs, pictures and saved results the graph must fit in memory, so leave out memory_limit and client."
 )
 #: Printing a partition of up to this many nodes proves its model and its factors.
 PROVED_WHEN_PRINTED = 2000
@@ -90,6 +90,8 @@ class Partition:
         What the graph calls itself, as networkx's graphs may; it heads the page.
     in_blocks : bool
         Whether the graph was worked on in blocks: there are labels and measures, but no memberships, factors and proofs.
+    series : callable, optional
+        Computes `to_dask` where the names of the nodes are on the workers of a cluster.
 
     Notes
     -----
@@ -127,6 +129,7 @@ class Partition:
     origin: str = ""
     name: str = ""
     in_blocks: bool = False
+    series: Callable[[], Any] | None = field(default=None, repr=False)
 
     def with_changes(self, **changes: Any) -> Partition:
         """The same partition with other fields; what was not computed yet is computed by neither."""
@@ -233,6 +236,16 @@ class Partition:
         from cvxnmf.display import frames
 
         return frames.partition_frame(self)
+
+    def to_dask(self) -> Any:
+        """Return the labels as a dask series, ``cluster`` by ``node``.
+
+        Of a dask data frame of edges that was partitioned by a client, its parts are made on the workers, from the names that are
+        there, as long as this result is kept and the client is open; of all other graphs they are made of the labels here.
+        """
+        from cvxnmf.display import frames
+
+        return frames.label_series(self) if self.series is None else self.series()
 
     def to_networkx(self) -> Any:
         """Return the undirected graph of networkx that was partitioned, with ``cluster`` and ``membership`` of every node."""

@@ -15,6 +15,7 @@ from cvxnmf.chunked.graphs.cells import Cells
 from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffled, with_row_sums
 from cvxnmf.chunked.graphs.numbering import NodeNames, Numbering
 from cvxnmf.chunked.graphs.pieces import EdgePiece, FrameEdges, Place
+from cvxnmf.chunked.graphs.series import NamesPart, WorkerNames
 from cvxnmf.chunked.graphs.shelf import Shelf
 from cvxnmf.chunked.tasks import Literal, Refusal
 
@@ -57,20 +58,18 @@ class DaskEdges:
                 yield piece._replace(share=(number + piece.share) / len(self.partitions))
 
 
-def graph_of_frame(
-    workers: Workers, frame: Any, columns: Columns, shelf: Shelf, report: Report
-) -> tuple[NodeNames, ClusterGraph]:
-    """The names of the nodes, and the graph on the workers: edges go from the partitions to the workers of their rows."""
+class FrameGraph(NamedTuple):
+    """The names of the nodes in this process and on the workers, and the graph on the workers."""
+
+    nodes: NodeNames
+    names: WorkerNames
+    graph: ClusterGraph
+
+
+def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf, report: Report) -> FrameGraph:
+    """The graph of a dask data frame: edges go from the partitions to the workers of their rows."""
     parts = [workers.compute(part) for part in frame.to_delayed()]
-    ends = [workers.submit(distinct_ends, part, columns, number) for number, part in enumerate(parts)]
-    numbering = Numbering(shelf)
-    for number, future in enumerate(ends):
-        (found,) = workers.gather([future])
-        numbering.add(EdgePiece(found, found, None, Place(NAME.format(number), "name", np.arange(len(found))), 1.0))
-        report("reading", (number + 1) / len(ends))
-    nodes, rest = numbering.finish()
-    for _ in rest:  # the ends are not needed again
-        pass
+    nodes, named = _numbered(workers, parts, columns, shelf, report)
     keys = workers.submit(tasks.blocks_as_sent, Literal(nodes.keys))
     made = [workers.submit(partition_entries, part, columns, number, keys) for number, part in enumerate(parts)]
     facts = workers.gather([workers.submit(tasks.one_of, part, 1) for part in made])
@@ -83,7 +82,25 @@ def graph_of_frame(
     entries = [workers.submit(tasks.one_of, part, 0) for part in made]
     graph = with_row_sums(shuffled(workers, entries, histogram, known, in_order=True, root=True))
     report("sorting", 1.0)
-    return nodes, graph
+    return FrameGraph(nodes, WorkerNames(workers, named or [NamesPart(keys, range(len(nodes)))]), graph)
+
+
+def _numbered(
+    workers: Workers, parts: list[Any], columns: Columns, shelf: Shelf, report: Report
+) -> tuple[NodeNames, list[NamesPart]]:
+    """The names of the nodes, numbered; if they are text, which of them first occur in which partition."""
+    ends = [workers.submit(distinct_ends, part, columns, number) for number, part in enumerate(parts)]
+    numbering, named = Numbering(shelf), []
+    for number, future in enumerate(ends):
+        (found,) = workers.gather([future])
+        before = len(numbering.names)
+        numbering.add(EdgePiece(found, found, None, Place(NAME.format(number), "name", np.arange(len(found))), 1.0))
+        named += [NamesPart(future, hashed) for hashed, _, _ in numbering.names[before:]]
+        report("reading", (number + 1) / len(ends))
+    nodes, rest = numbering.finish()
+    for _ in rest:  # the ends are not needed again
+        pass
+    return nodes, named
 
 
 def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:

@@ -24,8 +24,8 @@ class WorkerBlocks(NamedTuple):
 
 
 def as_one_chunk(blocks: list[RowBlock], first: int, threads: int) -> list[WorkerBlocks]:
-    """All blocks of a worker as its only chunk."""
-    return [WorkerBlocks(first, threads, blocks)]
+    """All blocks of a worker as its only chunk, in arrays that no call needs to copy again."""
+    return [WorkerBlocks(first, threads, aligned(blocks))]
 
 
 def over_blocks(
@@ -137,6 +137,7 @@ def blocks_of_rows(buckets: list[tuple[int, Any, Entries]], bounds: list[int], f
     for first, stop in zip(bounds, bounds[1:], strict=False):
         pointers = indptr[first - origin : stop - origin + 1]
         span = slice(int(pointers[0]), int(pointers[-1]))
-        own = (fact[first - bounds[0] : stop - bounds[0]] for fact in facts.value)
-        blocks.append(RowBlock(first, pointers - pointers[0], columns[span], weights[span] if weighted else weights, *own))
+        own = (fact[first - bounds[0] : stop - bounds[0]].copy() for fact in facts.value)  # copies, so that the whole can go
+        entries = columns[span].copy(), weights[span].copy() if weighted else weights
+        blocks.append(RowBlock(first, pointers - pointers[0], *entries, *own))
     return blocks

@@ -21,6 +21,7 @@ from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
 from cvxnmf.chunked.graphs.frames import Columns, DaskEdges, graph_of_frame
 from cvxnmf.chunked.graphs.local import LocalGraph
 from cvxnmf.chunked.graphs.pieces import EdgeSource, FrameEdges
+from cvxnmf.chunked.graphs.series import WorkerNames
 from cvxnmf.chunked.graphs.shelf import DiskShelf
 from cvxnmf.chunked.graphs.text import Reading
 from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes, resident_bytes
@@ -90,8 +91,10 @@ class Progress:
 class OpenedGraph:
     """A graph in blocks, the names of its nodes as they are listed, and which of them the rows of the graph are."""
 
-    def __init__(self, graph: BlockedGraph, nodes: Any, listed: NDArray[np.intp] | None, origin: str) -> None:
-        self.graph, self.nodes, self.listed, self.origin = graph, nodes, listed, origin
+    def __init__(
+        self, graph: BlockedGraph, nodes: Any, listed: NDArray[np.intp] | None, origin: str, names: WorkerNames | None = None
+    ) -> None:
+        self.graph, self.nodes, self.listed, self.origin, self.names = graph, nodes, listed, origin, names
 
     def partition(self, found: Found, statement: Any) -> Partition:
         """The partition of clusters by decreasing size; nodes without edges go with the largest."""
@@ -123,6 +126,7 @@ class OpenedGraph:
             code=found.description.code,
             origin=self.origin,
             in_blocks=True,
+            series=None if self.names is None else partial(self.names.series, labels),
         )
 
 
@@ -139,8 +143,9 @@ def open_graph(graph: Any, weight: str | None, reading: Reading, limit: int | No
     try:
         workers = Workers(connection, DEFAULTS)
         if dask:
-            nodes, spread = graph_of_frame(workers, graph, _columns(graph, weight), DiskShelf(), report)
-            return OpenedGraph(spread, nodes, nodes.order(), "a dask data frame of edges")
+            nodes, names, spread = graph_of_frame(workers, graph, _columns(graph, weight), DiskShelf(), report)
+            kept = None if connection.owned else names  # a client of ours is closed in the end
+            return OpenedGraph(spread, nodes, nodes.order(), "a dask data frame of edges", kept)
         here = _open_here(graph, weight, reading, limit, report)
         there = OpenedGraph(sent_graph(workers, cast(LocalGraph, here.graph)), here.nodes, here.listed, here.origin)
         here.graph.close()
