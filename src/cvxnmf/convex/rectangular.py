@@ -90,8 +90,9 @@ class NonsymmetricProblem(Problem):
             return None
         statement, Z = start.certificate.statement, start.certificate.witness.get("Z")
         floor = self.components[0].loss.floor()
-        is_alike = replace(statement, trace=self.trace) == self.statement and Z is not None and Z.shape == floor.shape
-        return Z - floor if is_alike else None
+        if Z is None or Z.shape != floor.shape or replace(statement, trace=self.trace) != self.statement:
+            return None
+        return Z - floor
 
     def _paired_point(self, solution: Solution) -> PairedPoint:
         """The point of a solution of data of the same shape."""
