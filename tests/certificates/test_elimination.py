@@ -136,6 +136,25 @@ def test_too_large_exponents_and_a_diagonal_near_its_edge_are_refused():
         point.rigorous_proof(0.5)
 
 
+@pytest.mark.parametrize(("errors", "is_inside"), [(1.5, False), (3.0, True)])
+def test_a_diagonal_within_twice_its_error_is_refused(errors, is_inside):
+    share, A = 0.5, random_graph(12, 0)
+    v = balanced(A, np.zeros((12, 0)))
+    point = matrix_free.MatrixFreeDual(sp.csr_array(A), v, np.zeros((12, 0)), np.ones(12))
+    point.excess[0] = np.exp(2 * v[0]) - errors * point.excess_error[0]  # what is left of Z_00 is share times so many errors
+    if is_inside:
+        assert point.rigorous_proof(share).rigorous
+    else:
+        with pytest.raises(cvxnmf.CertificateError, match="on the diagonal"):
+            point.rigorous_proof(share)
+
+
+def test_a_single_pivot_is_enough_for_a_large_trace():
+    A = random_graph(12, 0)
+    point = matrix_free.MatrixFreeDual(sp.csr_array(A), balanced(A, np.zeros((12, 0))), np.zeros((12, 0)), np.ones(12))
+    assert point.is_in_cone(0.5, 1e3, np.zeros(1))
+
+
 @pytest.mark.parametrize("share", [0.3, 0.8])
 def test_rounding_of_the_dual_point_is_allowed_for(share):
     n, rng = 30, np.random.default_rng(0)
