@@ -24,7 +24,7 @@ CODE = """
 import sys, numpy as np
 from cvxnmf.linalg import compiler, products
 assert sys.modules["cvxnmf"].__file__.startswith(sys.argv[1])
-print(products.thin_product(np.eye(3), np.ones((2, 3))).sum(), compiler._has_cache())
+print(products.dense_times(np.eye(3), np.ones((3, 2))).sum(), compiler._has_cache())
 """
 
 

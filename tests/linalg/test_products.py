@@ -4,19 +4,37 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from cvxnmf.linalg.lanes import copy_transposed
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries
 from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 16, 17])
-@pytest.mark.parametrize("m", [3, 8, 9])
-def test_thin_products(m, k):
+@pytest.mark.parametrize("k", [1, 4, 5, 8, 10, 13, 16, 17, 20, 28, 29, 32, 33])
+@pytest.mark.parametrize(("m", "n"), [(3, 30), (8, 1), (9, 70), (53, 130)])
+def test_thin_products(m, n, k):
     rng = np.random.default_rng(k)
-    A, X, Y = rng.random((m, 30)), rng.random((30, k)), rng.random((m, k))
+    A, X, Y = rng.random((m, n)), rng.random((n, k)), rng.random((m, k))
     np.testing.assert_allclose(dense_times(A, X), A @ X, rtol=1e-13)
     np.testing.assert_allclose(dense_transposed_times(A, Y), A.T @ Y, rtol=1e-13)
     np.testing.assert_allclose(dense_times(A.T, Y), A.T @ Y, rtol=1e-13)
+    single = A.astype(np.float32)
+    np.testing.assert_allclose(dense_times(single, X), A @ X, rtol=1e-5)
+    np.testing.assert_allclose(dense_transposed_times(single, Y), A.T @ Y, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("m", "n"), [(3, 9), (4, 4), (5, 7), (32, 10), (10, 32)])
+def test_transposed_copies_touch_nothing_else(m, n):
+    X, Y = np.random.default_rng(0).random((m + 2, n + 1)), np.zeros((n + 3, m + 2))
+    copy_transposed(X, 2, 1, m, n, Y, 3, 2)
+    np.testing.assert_array_equal(Y[3:, 2:], X[2:, 1:].T)
+    assert not Y[:3].any()
+    assert not Y[:, :2].any()
+
+
+def test_loops_over_vectors_refuse_what_is_not_contiguous():
+    with pytest.raises(TypeError, match="contiguous"):
+        copy_transposed(np.ones((5, 5), order="F"), 0, 0, 5, 5, np.ones((5, 5)), 0, 0)
 
 
 @pytest.mark.parametrize("k", [1, 3, 4, 5, 8, 10, 13, 16, 17, 21, 32, 35])

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from cvxnmf.nmf.descent import classical_nmf
+from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.factorize import factorize
-from cvxnmf.nmf.losses import DivergenceObjective
+from cvxnmf.nmf.losses import DivergenceObjective, QuadraticObjective
 from cvxnmf.nmf.storage import stored
-from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
+from cvxnmf.nmf.updates.hals import HALS, SETTLED, hals_sweeps
 from cvxnmf.nmf.updates.kl_newton import KLNewton
 from cvxnmf.nmf.updates.symmetric import symmetric_sweep_dense
 
@@ -102,3 +103,32 @@ def test_starts_that_race_in_single_precision_give_values_of_the_data():
     result = factorize(A, 5, "kl")
     model = result.U @ result.V.T
     np.testing.assert_allclose(result.value, np.sum(A * np.log(A / model) - A + model), rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [3, 8, 10])
+@pytest.mark.parametrize("l1", [0.0, 0.5])
+def test_one_pass_is_products_sweeps_and_extrapolation(k, l1):
+    """Blocks of rows of the pass end within the data."""
+    rng = np.random.default_rng(k)
+    A, U, last, V = rng.random((701, 97)), rng.random((701, k)), rng.random((701, k)), rng.random((97, k))
+    new, ahead = np.empty_like(U), np.empty_like(U)
+    rule, extrapolation = HALS(2), Extrapolation(wait=0, weight=0.6)
+    products, gram = rule.one_pass(A, V, (l1, 0.25), extrapolation, (U, last), (ahead, new))
+    objective = QuadraticObjective(A @ V, V.T @ V, l1, 0.25, 0.0)
+    np.testing.assert_allclose(new, rule.update(objective, U), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ahead, extrapolation.point(new, last), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(products, A.T @ ahead, rtol=1e-12)
+    np.testing.assert_allclose(gram, ahead.T @ ahead, rtol=1e-12)
+
+
+def test_sweeps_of_any_layout_are_the_same():
+    rng = np.random.default_rng(0)
+    X, P, V = rng.random((50, 7)), rng.random((50, 9)), rng.random((20, 7))
+    swept = hals_sweeps(X, np.ascontiguousarray(P[:, :7]), V.T @ V, 3, SETTLED)
+    np.testing.assert_allclose(hals_sweeps(np.asfortranarray(X), P[:, :7], V.T @ V, 3, SETTLED), swept, rtol=1e-10, atol=1e-13)
+
+
+def test_a_start_of_any_layout_gives_the_same_factors():
+    A, start = np.random.default_rng(1).random((60, 30)), (np.ones((60, 3)) + np.eye(60, 3), np.ones((30, 3)) + np.eye(30, 3))
+    results = [classical_nmf(A, 3, init=tuple(np.array(X, order=order) for X in start), max_iter=9, tol=0.0) for order in "CF"]
+    np.testing.assert_allclose(results[0].U, results[1].U, rtol=1e-9, atol=1e-12)

@@ -7,82 +7,89 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.compiled import compiled
+from cvxnmf.linalg.compiled import compile_with, compiled
+from cvxnmf.linalg.lanes import LANES, of_vectors
 
 #: Columns up to which the compiled loops beat the library's matrix product.
-THIN = 16
+THIN = 32
+#: Rows of a product that are summed together, a multiple of all that a strip takes at once, and entries of a sum at a time: what
+#: is multiplied then stays in the first cache.
+ROWS, DEPTH = 24, 64
+_STRIP_1, _STRIP_2, _STRIP_3, _STRIP_4 = of_vectors("product_strip")
 
 
 def dense_times(A: FloatArray, X: FloatArray) -> FloatArray:
-    """``A X`` in double precision for a dense A, multiplied in its own precision; with few columns in one pass over A."""
-    if A.dtype == np.float32:
-        return np.asarray(A @ X.astype(np.float32), dtype=np.float64)
-    if X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64:
-        return np.asarray(thin_product(A, np.ascontiguousarray(X.T)))
-    return np.ascontiguousarray(A @ X)
+    """``A X`` in double precision for a dense A, multiplied in its own precision; a library does it for many columns."""
+    if not is_thin(A, X):
+        return np.ascontiguousarray(A @ X.astype(A.dtype, copy=False), dtype=np.float64)
+    factor = padded(X)
+    result = np.zeros((len(A), factor.shape[1]))
+    add_times(A, 0, len(A), factor, result)
+    return np.ascontiguousarray(result[:, : X.shape[1]])
 
 
 def dense_transposed_times(A: FloatArray, X: FloatArray) -> FloatArray:
-    """``A' X`` in double precision; with few columns in one pass over A, else as ``(X' A)'``, which libraries do faster."""
-    if A.dtype == np.float32:
-        return np.asarray(A.T @ X.astype(np.float32), dtype=np.float64)
-    if X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64:
-        return np.ascontiguousarray(thin_transposed_product(A, np.ascontiguousarray(X)).T)
-    return np.ascontiguousarray((X.T @ A).T)
+    """``A' X`` in double precision; with many columns as ``(X' A)'``, which libraries do faster."""
+    if not is_thin(A, X):
+        return np.ascontiguousarray((X.T.astype(A.dtype, copy=False) @ A).T, dtype=np.float64)
+    factor = padded(X)
+    result = np.zeros((A.shape[1], factor.shape[1]))
+    add_transposed_times(A, 0, len(A), factor, result)
+    return np.ascontiguousarray(result[:, : X.shape[1]])
 
 
-@compiled
-def thin_product(A: Any, H: Any) -> Any:
-    """``A H'``: four rows and two columns at a time, whose sums stay in registers."""
-    (m, n), k = A.shape, H.shape[0]
-    result = np.empty((m, k))
-    rows, columns = m - m % 4, k - k % 2
-    for i in range(0, rows, 4):
-        a, b, c, d = A[i], A[i + 1], A[i + 2], A[i + 3]
-        for r in range(0, columns, 2):
-            x, y = H[r], H[r + 1]
-            ax, ay, bx, by, cx, cy, dx, dy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for j in range(n):
-                ax += a[j] * x[j]
-                ay += a[j] * y[j]
-                bx += b[j] * x[j]
-                by += b[j] * y[j]
-                cx += c[j] * x[j]
-                cy += c[j] * y[j]
-                dx += d[j] * x[j]
-                dy += d[j] * y[j]
-            result[i, r], result[i + 1, r], result[i + 2, r], result[i + 3, r] = ax, bx, cx, dx
-            result[i, r + 1], result[i + 1, r + 1], result[i + 2, r + 1], result[i + 3, r + 1] = ay, by, cy, dy
-    for i in range(m):
-        for r in range(columns if i < rows else 0, k):  # what is left over
-            total = 0.0
-            for j in range(n):
-                total += A[i, j] * H[r, j]
-            result[i, r] = total
+def is_thin(A: FloatArray, X: FloatArray) -> bool:
+    """Whether the compiled loops multiply A with X."""
+    return X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64
+
+
+def padded(X: FloatArray) -> FloatArray:
+    """X with columns of zeros up to whole vectors."""
+    k = X.shape[1]
+    if k % LANES == 0:
+        return np.ascontiguousarray(X, dtype=np.float64)
+    result = np.zeros((len(X), k + -k % LANES))
+    result[:, :k] = X
     return result
 
 
-@compiled
-def thin_transposed_product(A: Any, X: Any) -> Any:
-    """``X' A``: four rows and two columns at a time, so that a row of the result is loaded and stored once for four."""
-    (m, n), k = A.shape, X.shape[1]
-    result = np.zeros((k, n))
-    rows, columns = m - m % 4, k - k % 2
-    for i in range(0, rows, 4):
-        a, b, c, d = A[i], A[i + 1], A[i + 2], A[i + 3]
-        for r in range(0, columns, 2):
-            first, second = result[r], result[r + 1]
-            ax, bx, cx, dx = X[i, r], X[i + 1, r], X[i + 2, r], X[i + 3, r]
-            ay, by, cy, dy = X[i, r + 1], X[i + 1, r + 1], X[i + 2, r + 1], X[i + 3, r + 1]
-            for j in range(n):
-                first[j] += (ax * a[j] + bx * b[j]) + (cx * c[j] + dx * d[j])
-                second[j] += (ay * a[j] + by * b[j]) + (cy * c[j] + dy * d[j])
-    for i in range(m):
-        for r in range(columns if i < rows else 0, k):  # what is left over
-            x, row = X[i, r], result[r]
-            for j in range(n):
-                row[j] += x * A[i, j]
-    return result
+@compile_with(error_model="numpy", nogil=True)
+def _add_product(
+    A: Any, place: int, across: int, along: int, rows: int, count: int, B: Any, first: int, C: Any, row: int
+) -> None:
+    """Add to all columns of some rows of C, in strips of three or four vectors where there are so many."""
+    column = 0
+    while column < C.shape[1]:
+        left = (C.shape[1] - column) // LANES
+        if left >= 4 and left % 3 != 0 and left != 5:
+            _STRIP_4(A, place, across, along, rows, count, B, first, C, row, column)
+            column += 4 * LANES
+        elif left >= 3:
+            _STRIP_3(A, place, across, along, rows, count, B, first, C, row, column)
+            column += 3 * LANES
+        elif left == 2:
+            _STRIP_2(A, place, across, along, rows, count, B, first, C, row, column)
+            column += 2 * LANES
+        else:
+            _STRIP_1(A, place, across, along, rows, count, B, first, C, row, column)
+            column += LANES
+
+
+@compile_with(error_model="numpy", nogil=True)
+def add_times(A: Any, first: int, rows: int, X: Any, result: Any) -> None:
+    """Add the product of some rows of A with X, whose columns are whole vectors, to as many rows of the result."""
+    n = A.shape[1]
+    for i in range(0, rows, ROWS):
+        for j in range(0, n, DEPTH):
+            _add_product(A, (first + i) * n + j, n, 1, min(ROWS, rows - i), min(DEPTH, n - j), X, j, result, i)
+
+
+@compile_with(error_model="numpy", nogil=True)
+def add_transposed_times(A: Any, first: int, rows: int, X: Any, result: Any) -> None:
+    """Add the product of the transpose of some rows of A with as many of X, in whole vectors, to the result."""
+    n = A.shape[1]
+    for i in range(0, rows, DEPTH):
+        _add_product(A, (first + i) * n, 1, n, len(result), min(DEPTH, rows - i), X, i, result, 0)
 
 
 @compiled

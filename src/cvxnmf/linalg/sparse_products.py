@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.compiled import Deferred, compile_with
+from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.lanes import LANES, of_vectors
 from cvxnmf.linalg.threads import map_in_threads, sum_in_threads
 
 #: Below this many entries there is one share of the rows, from four times as many on there are so many, between two.
 ONE_SHARE_BELOW, SHARES = 200_000, 8
-#: Numbers of a vector.
-LANES = 4
-
-
-def _of_vectors(name: str, vectors: int) -> Deferred:
-    """A function of :mod:`cvxnmf.linalg.vectors`, which needs the compiler, for so many vectors at a time."""
-    return Deferred(lambda: getattr(import_module("cvxnmf.linalg.vectors"), name)(vectors))
-
-
-_SUM_1, _SUM_2, _SUM_3, _SUM_4 = (_of_vectors("sum_of_rows", vectors) for vectors in (1, 2, 3, 4))
-_ADD_1, _ADD_2, _ADD_3, _ADD_4 = (_of_vectors("addition_to_rows", vectors) for vectors in (1, 2, 3, 4))
+#: Sums and additions of so many vectors at a time.
+_SUM_1, _SUM_2, _SUM_3, _SUM_4 = of_vectors("sum_of_rows")
+_ADD_1, _ADD_2, _ADD_3, _ADD_4 = of_vectors("addition_to_rows")
 
 
 def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
 """Sums of rows and additions to rows that compilers do not turn into vector instructions by themselves, written as such.
 
-A row of few columns is a short loop inside of a long one over entries of sparse data. Compilers take the long one for vectors,
-and gather; here the columns are the vectors, and sums of up to four of them stay in registers. Each takes its sums in the order
-of the entries, whatever the processor: the same input gives the same bits.
+A row of few columns is a short loop inside of a long one over entries of the data. Compilers take the long one for vectors, and
+gather; here the columns are the vectors, and their sums stay in registers: of up to four vectors, or with dense data of several
+rows at once. Each takes its sums in the order of the entries, whatever the processor: the same input gives the same bits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from cvxnmf.linalg.sparse_products import LANES
+from cvxnmf.linalg.lanes import LANES
 
 _LONG, _SHORT = ir.IntType(64), ir.IntType(32)
+#: Rows whose sums are taken at once with so many vectors: twelve sums hide the time of a multiplication and leave registers.
+_TOGETHER = {1: 8, 2: 6, 3: 4, 4: 3}
 
 
 class _Array:
     """A contiguous array of two dimensions, or of one, inside of a compiled loop."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        if kind.layout != "C":
+            raise TypeError("Compiled loops over vectors take contiguous arrays; pass np.ascontiguousarray of it.")
         array = context.make_array(kind)(context, builder, value)
         self.builder, self.pointer, self.entry = builder, array.data, array.data.type.pointee
         self.columns = cgutils.unpack_tuple(builder, array.shape)[-1]  # type: ignore[no-untyped-call]
@@ -60,6 +64,15 @@ class _Array:
         nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, number, ir.Constant(_SHORT, 0))
         return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_SHORT, LANES), [0] * LANES))
+
+    def square(self, row: Any, column: Any) -> list[Any]:
+        """Where the vectors from a column of as many rows on are."""
+        rows = (self.builder.add(row, ir.Constant(_LONG, number)) for number in range(LANES))
+        return [self.vectors(self.row(number), [column])[0] for number in rows]
+
+    def mixed(self, one: Any, other: Any, order: list[int]) -> Any:
+        """Numbers of two vectors, counted through, in an order."""
+        return self.builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_SHORT, LANES), order))
 
     def multiply_add(self, a: Any, x: Any, y: Any) -> Any:
         """``a x + y``, rounded once where the processor can."""
@@ -129,3 +142,115 @@ def addition_to_rows(vectors: int) -> Callable[..., None]:
         return types.void(indices, data, number, number, x, result, number), generate
 
     return add
+
+
+def transposed_square() -> Callable[..., None]:
+    """A function that copies a square of X, a vector wide, and transposes it in registers.
+
+    ``copy(X, row, column, Y, to_row, to_column)``: ``Y[to_row + j, to_column + i] = X[row + i, column + j]``.
+    """
+
+    @intrinsic
+    def copy(_: Any, X: Any, row: Any, column: Any, Y: Any, to_row: Any, to_column: Any) -> tuple[Any, Callable[..., Any]]:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            x, y = (_Array(context, builder, signature.args[at], given[at]) for at in (0, 3))
+            one, two, three, four = (x.load(place) for place in x.square(given[1], given[2]))
+            odd, even = [0, 4, 2, 6], [1, 5, 3, 7]  # columns of two rows in turn, then halves of two such pairs
+            first, second = ((x.mixed(one, two, order), x.mixed(three, four, order)) for order in (odd, even))
+            halves = [0, 1, 4, 5], [2, 3, 6, 7]
+            columns = [x.mixed(*pair, order) for order in halves for pair in (first, second)]
+            for place, column in zip(y.square(given[4], given[5]), columns, strict=True):
+                y.store(column, place)
+            return context.get_dummy_value()
+
+        n = types.int64
+        return types.void(X, n, n, Y, n, n), generate
+
+    return copy
+
+
+def product_strip(vectors: int) -> Callable[..., None]:
+    """A function that adds a product of dense matrices to so many vectors of columns of C, several rows at a time.
+
+    ``add(A, place, across, along, rows, count, B, first, C, row, column)`` adds
+    ``sum_q A[place + r across + q along] B[first + q]`` over ``q < count`` to the row ``row + r`` of C for all ``r < rows``,
+    with A read as a flat array: by rows it is A that is multiplied, by columns its transpose.
+    """
+
+    @intrinsic
+    def add(
+        _: Any,
+        A: Any,
+        place: Any,
+        across: Any,
+        along: Any,
+        rows: Any,
+        count: Any,
+        B: Any,
+        first: Any,
+        C: Any,
+        row: Any,
+        column: Any,
+    ) -> tuple[Any, Callable[..., Any]]:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            a, b, c = (_Array(context, builder, signature.args[at], given[at]) for at in (0, 6, 8))
+            strip = _Strip(builder, a, b, c, given, vectors)
+            together = ir.Constant(_LONG, _TOGETHER[vectors])
+            whole = builder.sub(given[4], builder.srem(given[4], together))
+            for start, end, step in ((ir.Constant(_LONG, 0), whole, together), (whole, given[4], ir.Constant(_LONG, 1))):
+                with cgutils.for_range_slice(builder, start, end, step, intp=_LONG) as (r, _):
+                    strip.add_tile(r, _TOGETHER[vectors] if step is together else 1)
+            return context.get_dummy_value()
+
+        n = types.int64
+        return types.void(A, n, n, n, n, n, B, n, C, n, n), generate
+
+    return add
+
+
+class _Strip:
+    """Some vectors of columns of a dense product."""
+
+    def __init__(self, builder: Any, a: _Array, b: _Array, c: _Array, given: Any, vectors: int) -> None:
+        self.builder, self.a, self.b, self.c = builder, a, b, c
+        _, self.place, self.across, self.along, _, self.count, _, self.first, _, self.row, column = given
+        self.columns = [builder.add(column, ir.Constant(_LONG, LANES * number)) for number in range(vectors)]
+
+    def add_tile(self, r: Any, rows: int) -> None:
+        """Add to so many rows from the r-th on."""
+        builder, c, each = self.builder, self.c, [ir.Constant(_LONG, number) for number in range(rows)]
+        numbers = [builder.add(r, number) for number in each]
+        starts = [builder.add(self.place, builder.mul(number, self.across)) for number in numbers]
+        zero = ir.Constant(c.vector, [0.0] * LANES)
+        sums = [[cgutils.alloca_once(builder, c.vector) for _ in self.columns] for _ in each]  # type: ignore[no-untyped-call]
+        for total in (total for line in sums for total in line):
+            builder.store(zero, total)
+        with cgutils.for_range_slice(builder, ir.Constant(_LONG, 0), self.count, ir.Constant(_LONG, 1), intp=_LONG) as (q, _):
+            self._multiply(sums, starts, q)
+        for line, number in zip(sums, numbers, strict=True):
+            for total, place in zip(line, c.vectors(c.row(builder.add(self.row, number)), self.columns), strict=True):
+                c.store(builder.fadd(c.load(place), builder.load(total)), place)
+
+    def _multiply(self, sums: list[list[Any]], starts: list[Any], q: Any) -> None:
+        """One row of B times one entry of each row: the fewer ones are loaded first, since all registers are taken."""
+        builder, b, c = self.builder, self.b, self.c
+        along, near = builder.mul(q, self.along), b.vectors(b.row(builder.add(self.first, q)), self.columns)
+
+        def entry(start: Any) -> Any:
+            return c.repeated(builder.load(builder.gep(self.a.pointer, [builder.add(start, along)])))
+
+        def multiply_add(total: Any, x: Any, y: Any) -> None:
+            builder.store(c.multiply_add(x, y, builder.load(total)), total)
+
+        if len(starts) < len(near):
+            entries = [entry(start) for start in starts]
+            for number, place in enumerate(near):
+                vector = b.load(place)
+                for line, x in zip(sums, entries, strict=True):
+                    multiply_add(line[number], x, vector)
+            return
+        vectors = [b.load(place) for place in near]
+        for line, start in zip(sums, starts, strict=True):
+            x = entry(start)
+            for total, vector in zip(line, vectors, strict=True):
+                multiply_add(total, x, vector)

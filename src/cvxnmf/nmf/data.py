@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,7 @@ from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
 from cvxnmf.nmf.storage import ChunkedProducts, CompressedRows, DenseRows, Lane, Products, Storage, stored
+from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
 
@@ -282,21 +283,29 @@ class MemoryMatrix:
     ) -> tuple[FactorRows, VObjective]:
         """U block by block, and sums over the blocks for the objective in V while a block is in the cache."""
         current, last = U.state
-        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, 0.0, float(current.max()), V.T @ V)
+        new = np.empty(current.shape)
+        ahead = new if extrapolation is None else np.empty(current.shape)
+        if rule.multiplies(self.storage, V):
 
-        new = np.empty_like(current)
-        ahead = new if extrapolation is None else np.empty_like(current)
+            def multiply(lane: Lane) -> tuple[Any, ...]:
+                rows, A, penalties = slice(lane[0][0].start, lane[-1][0].stop), self.storage.A, (penalty.l1[0], penalty.l2[0])
+                state, result = (current[rows], last[rows]), (ahead[rows], new[rows])
+                return cast(HALS, rule).one_pass(A[rows], V, penalties, extrapolation, state, result)
 
-        def update(lane: Lane) -> tuple[Any, ...]:
-            total = None
-            for rows, A in lane:
-                ahead[rows], new[rows] = step.update(A, (current[rows], last[rows]), V)
-                part = (A.transposed_times(ahead[rows]), ahead[rows].T @ ahead[rows])
-                total = part if total is None else add_part(total, part)
-            assert total is not None
-            return total
+            products, gram = sum_in_threads(multiply, self.storage.lanes, add_part)
+        else:
+            step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, 0.0, float(current.max()), V.T @ V)
 
-        products, gram = sum_in_threads(update, self.storage.lanes, add_part)
+            def update(lane: Lane) -> tuple[Any, ...]:
+                total = None
+                for rows, A in lane:
+                    ahead[rows], new[rows] = step.update(A, (current[rows], last[rows]), V)
+                    part = (A.transposed_times(ahead[rows]), ahead[rows].T @ ahead[rows])
+                    total = part if total is None else add_part(total, part)
+                assert total is not None
+                return total
+
+            products, gram = sum_in_threads(update, self.storage.lanes, add_part)
         objective = QuadraticObjective(products, gram, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
         return FactorRows((ahead, new), None, penalty.value(ahead, 0)), objective
 

@@ -8,15 +8,21 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
+from cvxnmf.linalg.lanes import copy_transposed
+from cvxnmf.linalg.products import add_times, add_transposed_times, is_thin, padded
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads
+from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import QuadraticObjective
+from cvxnmf.nmf.storage import Storage
 from cvxnmf.nmf.updates.rule import Rule
 
 #: Rows of a factor that are swept together; four cache lines of doubles per component.
 ROWS_TOGETHER = 32
 #: Rows that a thread takes at a time, a multiple of these.
 ROWS_AT_A_TIME = 2048
+#: Entries of dense rows that stay in a cache while they are multiplied twice.
+BLOCK_ENTRIES = 1 << 15
 #: A row has settled when a sweep changes it by less than this share of the first sweep's change.
 SETTLED = 0.01
 
@@ -38,6 +44,26 @@ class HALS(Rule[QuadraticObjective]):
 
         map_in_threads(sweep, list(row_chunks(len(X), 1, ROWS_AT_A_TIME)))
         return result
+
+    def multiplies(self, A: Storage, V: FloatArray) -> bool:
+        """Whether one compiled loop multiplies and sweeps: for dense rows and few components."""
+        return not A.sparse and is_thin(A.A, V)
+
+    def one_pass(
+        self,
+        A: FloatArray,
+        V: FloatArray,
+        penalties: tuple[float, float],
+        extrapolation: Extrapolation | None,
+        state: tuple[FloatArray, FloatArray],
+        result: tuple[FloatArray, FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows of U from their state to the result, and ``A'U`` and ``U'U`` of them."""
+        (l1, l2), k, weight = penalties, V.shape[1], 0.0 if extrapolation is None else extrapolation.weight
+        Q = V.T @ V + l2 * np.eye(k)
+        (U, last), (ahead, new) = (np.ascontiguousarray(factor) for factor in state), result
+        products, gram = hals_pass(A, padded(V), Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
+        return np.ascontiguousarray(products[:, :k]), np.ascontiguousarray(gram[:, :k])
 
 
 @inlined
@@ -66,15 +92,9 @@ def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
 
 
 @compiled
-def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
-    """Cyclic coordinate descent on ``<XQ, X>/2 - <P, X>`` over X >= 0, a few rows together; a new array.
-
-    Each sweep minimises over one column after the other, ``x_l <- (x_l + (p_l - X q_l) / Q_ll)_+``. A row is swept until
-    it has settled, `sweeps` times at most: when a sweep changes it by less than the share `settled` of the first, it stays, so
-    that no row depends on its neighbours. Columns with ``Q_ll = 0`` stay.
-    """
+def sweep_rows(X: Any, P: Any, Q: Any, sweeps: int, settled: float, result: Any) -> None:
+    """:func:`hals_sweeps` into the rows of a result; P may have more columns than X."""
     m, k = X.shape
-    result = np.empty_like(X)
     x, p = np.empty((k, ROWS_TOGETHER)), np.empty((k, ROWS_TOGETHER))
     slope, change = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
     limit, active = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
@@ -82,10 +102,8 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
         size = min(ROWS_TOGETHER, m - first)
         x[:, size:] = 0.0
         p[:, size:] = 0.0
-        for i in range(size):
-            for r in range(k):
-                x[r, i] = X[first + i, r]
-                p[r, i] = P[first + i, r]
+        copy_transposed(X, first, 0, size, k, x, 0, 0)
+        copy_transposed(P, first, 0, size, k, p, 0, 0)
         active[:] = 1.0
         for sweep in range(sweeps):
             change[:] = 0.0
@@ -108,7 +126,52 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
                 moving += active[i]
             if moving == 0.0:
                 break
+        copy_transposed(x, 0, 0, k, size, result, first, 0)
+
+
+@compiled
+def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
+    """Cyclic coordinate descent on ``<XQ, X>/2 - <P, X>`` over X >= 0, a few rows together; a new array.
+
+    Each sweep minimises over one column after the other, ``x_l <- (x_l + (p_l - X q_l) / Q_ll)_+``. A row is swept until
+    it has settled, `sweeps` times at most: when a sweep changes it by less than the share `settled` of the first, it stays, so
+    that no row depends on its neighbours. Columns with ``Q_ll = 0`` stay.
+    """
+    result = np.empty(X.shape)
+    sweep_rows(np.ascontiguousarray(X), np.ascontiguousarray(P), Q, sweeps, settled, result)
+    return result
+
+
+@compiled
+def hals_pass(
+    A: Any, V: Any, Q: Any, shift: float, sweeps: int, settled: float, weight: float, U: Any, last: Any, new: Any, ahead: Any
+) -> Any:
+    """Sweep the rows of U and sum up ``A'U`` and ``U'U`` of what is extrapolated, both with columns up to whole vectors.
+
+    V has them, too. Rows are taken as many at a time as stay in a cache from the first product with them to the second;
+    `shift` is taken from the products with V.
+    """
+    (m, n), k, wide = A.shape, U.shape[1], V.shape[1]
+    rows = ROWS_TOGETHER * max(1, BLOCK_ENTRIES // (ROWS_TOGETHER * n))
+    products, gram = np.zeros((n, wide)), np.zeros((k, wide))
+    P, factor = np.empty((rows, wide)), np.zeros((rows, wide))
+    for first in range(0, m, rows):
+        size = min(rows, m - first)
+        part = slice(first, first + size)
+        P[:] = -shift
+        add_times(A, first, size, V, P)
+        sweep_rows(U[part], P, Q, sweeps, settled, new[part])
+        _extrapolate(new[part].reshape(-1), last[part].reshape(-1), weight, ahead[part].reshape(-1))
         for i in range(size):
             for r in range(k):
-                result[first + i, r] = x[r, i]
-    return result
+                factor[i, r] = ahead[first + i, r]
+        add_transposed_times(A, first, size, factor, products)
+        add_transposed_times(factor, 0, size, factor, gram)
+    return products, gram
+
+
+@compiled
+def _extrapolate(new: Any, last: Any, weight: float, result: Any) -> None:
+    """``new + weight (new - last)``, not below zero, of flat arrays."""
+    for j in range(len(new)):
+        result[j] = max(0.0, new[j] + weight * (new[j] - last[j]))

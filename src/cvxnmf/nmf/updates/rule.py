@@ -9,6 +9,7 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, VObjective
+from cvxnmf.nmf.storage import Storage
 
 Objective = TypeVar("Objective", bound=VObjective)
 
@@ -22,6 +23,10 @@ class Rule(ABC, Generic[Objective]):
     @abstractmethod
     def update(self, objective: Objective, X: FloatArray) -> FloatArray:
         """A new factor at which the objective is not larger."""
+
+    def multiplies(self, A: Storage, V: FloatArray) -> bool:
+        """Whether the rule has a `one_pass` over such rows, which multiplies them itself."""
+        return False
 
     def feasible_start(self, X: FloatArray, loss: NMFLoss) -> FloatArray:
         """A start that the rule can leave from: the loss must be finite there."""

@@ -1,0 +1,39 @@
+"""Vectors of a processor's registers: how long they are, and functions of vectors for compiled loops to call."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from cvxnmf.linalg.compiled import Deferred, compile_with
+
+#: Numbers of a vector.
+LANES = 4
+
+
+def of_vectors(name: str) -> list[Deferred]:
+    """A function of :mod:`cvxnmf.linalg.vectors`, which needs the compiler, for one to four vectors at a time."""
+    return [Deferred(partial(_made, name, count)) for count in (1, 2, 3, 4)]
+
+
+def _made(name: str, *count: int) -> Any:
+    return getattr(import_module("cvxnmf.linalg.vectors"), name)(*count)
+
+
+_SQUARE = Deferred(partial(_made, "transposed_square"))
+
+
+@compile_with(error_model="numpy", nogil=True)
+def copy_transposed(X: Any, row: int, column: int, rows: int, columns: int, Y: Any, to_row: int, to_column: int) -> None:
+    """``Y[to_row + j, to_column + i] = X[row + i, column + j]``; the last squares overlap those before."""
+    if rows < LANES or columns < LANES:
+        for i in range(rows):
+            for j in range(columns):
+                Y[to_row + j, to_column + i] = X[row + i, column + j]
+        return
+    for start in range(0, rows, LANES):
+        i = min(start, rows - LANES)
+        for beginning in range(0, columns, LANES):
+            j = min(beginning, columns - LANES)
+            _SQUARE(X, row + i, column + j, Y, to_row + j, to_column + i)
