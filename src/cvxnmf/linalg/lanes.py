@@ -6,6 +6,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from cvxnmf.linalg.compiled import Deferred, compile_with
 
 #: Numbers of a vector.
@@ -21,7 +23,7 @@ def _made(name: str, *count: int) -> Any:
     return getattr(import_module("cvxnmf.linalg.vectors"), name)(*count)
 
 
-_SQUARE = Deferred(partial(_made, "transposed_square"))
+_SQUARE, _GATHERED_SQUARE = (Deferred(partial(_made, name)) for name in ("transposed_square", "gathered_square"))
 
 
 @compile_with(error_model="numpy", nogil=True)
@@ -37,3 +39,16 @@ def copy_transposed(X: Any, row: int, column: int, rows: int, columns: int, Y: A
         for beginning in range(0, columns, LANES):
             j = min(beginning, columns - LANES)
             _SQUARE(X, row + i, column + j, Y, to_row + j, to_column + i)
+
+
+@compile_with(error_model="numpy", nogil=True)
+def gather_transposed(indices: Any, place: int, count: int, X: Any, Y: Any) -> None:
+    """``Y[j, i] = X[indices[place + i], j]`` for all ``i < count``; the columns of X are whole vectors."""
+    whole = count - count % LANES
+    for i in range(0, whole, LANES):
+        for j in range(0, X.shape[1], LANES):
+            _GATHERED_SQUARE(indices, place + i, X, j, Y, j, i)
+    for i in range(whole, count):
+        row = X[np.uint32(indices[place + i])]  # unsigned: no index counts from the end
+        for j in range(X.shape[1]):
+            Y[j, i] = row[j]

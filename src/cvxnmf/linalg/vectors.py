@@ -56,19 +56,15 @@ class _Array:
         return found
 
     def store(self, vector: Any, place: Any) -> None:
-        """Write a vector."""
-        self.builder.store(vector, place).align = 4
+        """Write a vector, in single precision if the array is."""
+        rounded = vector if vector.type == self.vector else self.builder.fptrunc(vector, self.vector)
+        self.builder.store(rounded, place).align = 4
 
     def repeated(self, number: Any) -> Any:
         """A vector of one number."""
         nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, number, ir.Constant(_SHORT, 0))
         return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_SHORT, LANES), [0] * LANES))
-
-    def square(self, row: Any, column: Any) -> list[Any]:
-        """Where the vectors from a column of as many rows on are."""
-        rows = (self.builder.add(row, ir.Constant(_LONG, number)) for number in range(LANES))
-        return [self.vectors(self.row(number), [column])[0] for number in rows]
 
     def mixed(self, one: Any, other: Any, order: list[int]) -> Any:
         """Numbers of two vectors, counted through, in an order."""
@@ -154,19 +150,43 @@ def transposed_square() -> Callable[..., None]:
     def copy(_: Any, X: Any, row: Any, column: Any, Y: Any, to_row: Any, to_column: Any) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             x, y = (_Array(context, builder, signature.args[at], given[at]) for at in (0, 3))
-            one, two, three, four = (x.load(place) for place in x.square(given[1], given[2]))
-            odd, even = [0, 4, 2, 6], [1, 5, 3, 7]  # columns of two rows in turn, then halves of two such pairs
-            first, second = ((x.mixed(one, two, order), x.mixed(three, four, order)) for order in (odd, even))
-            halves = [0, 1, 4, 5], [2, 3, 6, 7]
-            columns = [x.mixed(*pair, order) for order in halves for pair in (first, second)]
-            for place, column in zip(y.square(given[4], given[5]), columns, strict=True):
-                y.store(column, place)
+            rows = [builder.add(given[1], ir.Constant(_LONG, number)) for number in range(LANES)]
+            _copy_square(x, rows, given[2], y, given[4], given[5])
             return context.get_dummy_value()
 
         n = types.int64
         return types.void(X, n, n, Y, n, n), generate
 
     return copy
+
+
+def gathered_square() -> Callable[..., None]:
+    """The same of rows that indices name: ``Y[to_row + j, to_column + i] = X[indices[place + i], column + j]``."""
+
+    @intrinsic
+    def copy(
+        _: Any, indices: Any, place: Any, X: Any, column: Any, Y: Any, to_row: Any, to_column: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            entries, x, y = (_Array(context, builder, signature.args[at], given[at]) for at in (0, 2, 4))
+            rows = [entries.at(builder.add(given[1], ir.Constant(_LONG, number))) for number in range(LANES)]
+            _copy_square(x, rows, given[3], y, given[5], given[6])
+            return context.get_dummy_value()
+
+        n = types.int64
+        return types.void(indices, n, X, n, Y, n, n), generate
+
+    return copy
+
+
+def _copy_square(x: _Array, rows: list[Any], column: Any, y: _Array, to_row: Any, to_column: Any) -> None:
+    """Transpose in registers: columns of two rows in turn, then halves of two such pairs."""
+    one, two, three, four = (x.load(x.vectors(x.row(row), [column])[0]) for row in rows)
+    first, second = ((x.mixed(one, two, order), x.mixed(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
+    columns = [x.mixed(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
+    for number, vector in enumerate(columns):
+        row = y.row(y.builder.add(to_row, ir.Constant(_LONG, number)))
+        y.store(vector, y.vectors(row, [to_column])[0])
 
 
 def product_strip(vectors: int) -> Callable[..., None]:

@@ -8,13 +8,17 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
+from cvxnmf.linalg.lanes import gather_transposed
 from cvxnmf.linalg.logarithm import logarithms
+from cvxnmf.linalg.products import padded
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.losses import DivergenceObjective
 from cvxnmf.nmf.updates.rule import Rule, lifted_entry
 
 #: Entries of data times coordinates below which one thread is as fast as several.
 WORK_PER_THREAD = 400_000
+#: Entries of a compressed row that are worked on together: two vectors.
+TOGETHER = 8
 
 
 class KLNewton(Rule[DivergenceObjective]):
@@ -29,9 +33,9 @@ class KLNewton(Rule[DivergenceObjective]):
     def update(self, objective: DivergenceObjective, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
-        sums, V = _paired(objective.sums + objective.l1), _paired(objective.V)
+        sums = _paired(objective.sums + objective.l1)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
-        V = V if A.sparse else np.ascontiguousarray(V.T, dtype=A.entries.dtype)
+        V = padded(objective.V) if A.sparse else np.ascontiguousarray(_paired(objective.V).T, dtype=A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
 
         def work(rows: tuple[int, int]) -> float:
@@ -153,27 +157,39 @@ def newton_sweep_csr(
     first_row: int,
     last_row: int,
 ) -> float:
-    """One sweep of scalar Newton steps on Kullback-Leibler over compressed rows: nonzero entries and the sums S suffice."""
+    """One sweep of scalar Newton steps on Kullback-Leibler over compressed rows: nonzero entries and the sums S suffice.
+
+    Rows are filled up to a multiple of `TOGETHER` entries with such as add nothing, for which vectors need no remainder.
+    """
     k, widest = result.shape[1], 1
     for i in range(first_row, last_row):
         widest = max(widest, indptr[i + 1] - indptr[i])
-    u, w, H = np.zeros(V.shape[1]), np.empty(widest, data.dtype), np.empty((V.shape[1], widest), data.dtype)
+    widest += TOGETHER
+    u, w, H, a = (
+        np.zeros(len(S)),
+        np.empty(widest, data.dtype),
+        np.zeros((V.shape[1], widest), data.dtype),
+        np.zeros(widest, data.dtype),
+    )
     wide, logs = np.empty(widest), np.empty(widest)
     bits = wide.view(np.int64)
     total = 0.0
     for i in range(first_row, last_row):
-        first = indptr[i]
-        size = indptr[i + 1] - first
-        a = data[first : first + size]
+        first = np.int64(indptr[i])
+        size = np.int64(indptr[i + 1]) - first
+        groups = (size + TOGETHER - 1) // TOGETHER
+        gather_transposed(indices, first, size, V, H)
         for j in range(size):
-            v = V[indices[first + j]]
+            a[j] = data[first + j]
+        for j in range(size, groups * TOGETHER):
+            a[j] = 0.0
             for r in range(len(u)):
-                H[r, j] = v[r]
+                H[r, j] = 1.0
         for r in range(k):
             u[r] = result[i, r]
-        _newton_row(a, H, w, u, S, extra, size, floor)
+        _newton_row(a, H, w, u, S, extra, groups * TOGETHER, floor)
         for r in range(k):
             result[i, r] = u[r]
         if count:
-            total += _weighted_logarithms(a, w, wide, bits, logs, size)
+            total += _weighted_logarithms(a, w, wide, bits, logs, groups * TOGETHER)
     return total
