@@ -164,7 +164,7 @@ def test_a_small_graph_in_blocks_can_be_looked_at():
     assert "memberships, factors and proofs need it in memory" in str(found)
     assert "memberships, factors and proofs need it in memory" in found._repr_html_()
     assert found.to_frame().columns.tolist() == ["node", "cluster"]
-    with pytest.raises(ValueError, match=r"to_frame\(\) to keep them"):
+    with pytest.raises(ValueError, match=r"to_frame\(\) and to_dask\(\) to keep them"):
         cvxnmf.save(found, os.devnull)
 
 
