@@ -1,10 +1,13 @@
 """Symmetric factors of data in row chunks: the optima of memory, from files and on a Dask cluster."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import cvxnmf
+from cvxnmf import cli
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.storage import ChunkedProducts
 from cvxnmf.nmf.updates.symmetric import SymmetricTerms, symmetric_least_squares
@@ -122,3 +125,16 @@ def test_data_that_are_not_symmetric_are_refused(tmp_path):
     with pytest.raises(ValueError, match="symmetric must be True, False or None"):
         cvxnmf.factorize(A, 3, symmetric="yes", memory_limit=ENOUGH)
     assert cvxnmf.factorize(planted(), 3, memory_limit=ENOUGH).V is not None
+
+
+def test_the_command_line_in_blocks(tmp_path, capsys):
+    A, path, factors = planted(), tmp_path / "a.npy", tmp_path / "f.npz"
+    np.save(path, A)
+    where = ["--memory-limit", "64GB", "--json", "--quiet"]
+    assert cli.main(["factorize", str(path), "-k", "4", "--symmetric", "--output", str(factors), *where]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["symmetric"]
+    U = np.load(factors)["U"]
+    assert facts["value"] == pytest.approx(naive_loss(A, U, "mse"), rel=1e-9)
+    assert cli.main(["verify", str(path), str(factors), *where]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(facts["value"], rel=1e-9)
