@@ -168,6 +168,16 @@ def test_a_small_graph_in_blocks_can_be_looked_at():
         cvxnmf.save(found, os.devnull)
 
 
+def test_labels_in_blocks_are_proved_by_the_graph_in_memory():
+    pairs, groups = planted(n=200, k=3)
+    A = matrix_of(pairs, 200)
+    found = cvxnmf.partition(A, memory_limit=ENOUGH)
+    certificate = cvxnmf.verify_labels(A, found, effort=0.01)
+    assert certificate.value == pytest.approx(found.modularity)
+    assert certificate.value <= certificate.check(A) == certificate.bound
+    assert certificate.rigorous
+
+
 def test_what_a_graph_in_blocks_does_not_have(expected):
     assert "6 clusters" in repr(expected)
     with pytest.raises(ValueError, match="the graph must fit in memory"):

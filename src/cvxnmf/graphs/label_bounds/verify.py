@@ -21,7 +21,7 @@ from cvxnmf.graphs.label_bounds.packing import CyclePacking
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
 from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels
-from cvxnmf.results import Iterate
+from cvxnmf.results import Iterate, Partition
 from cvxnmf.results.status import keep_best
 from cvxnmf.typing import GraphLike, LabelsLike
 
@@ -118,7 +118,7 @@ def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) ->
 
 def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
     """Labels of all nodes as numbers from 0, from an array, a dictionary or a pandas Series by node, sets, or a Partition."""
-    if hasattr(labels, "to_dict") and (hasattr(labels, "memberships") or _is_indexed(labels)):
+    if isinstance(labels, Partition) or (hasattr(labels, "to_dict") and _is_indexed(labels)):
         labels = labels.to_dict()
     if isinstance(labels, list | tuple) and labels and all(isinstance(group, set | frozenset) for group in labels):
         labels = _labels_of_communities(labels)
