@@ -19,6 +19,7 @@ from cvxnmf.graphs.label_bounds.uniqueness import decide_uniqueness
 from cvxnmf.graphs.label_bounds.verify import UNITS, LabelBounds, prove_labels
 
 OBJECTIVES = ("modularity", "cpm", "performance", "correlation")
+MODULARITY = LabelStatement("modularity", 1.0)
 
 
 def all_partitions(n):
@@ -103,22 +104,29 @@ def test_at_most_k_clusters_are_bounded_by_their_optimum_at_optimal_duals(object
         assert bounds.found.bound == pytest.approx(optimum, abs=1e-12 * bounds.objective.magnitude()), seed
 
 
+def weighed(A, labels, statement, effort):
+    """Bounds by cuts and a matrix without slack at the best partition alone, and all bounds that were told."""
+    told = []
+    bounds = LabelBounds(sp.csr_array(A), labels, statement, effort, told.append)
+    bounds.search = Search(bounds.objective, labels, statement.n_clusters, Budget(0.0))
+    bounds.by_complementary(bounds.search)
+    return bounds, [iterate.bound for iterate in told]
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_cuts_without_slack_bound_all_partitions_and_prove_most_optima(objective):
     closed = 0
     for seed in range(400, 425):
         A, statement = random_case(seed, objective)
-        pairs, k = statement.objective_of(sp.csr_array(A)), statement.n_clusters
-        optimum = best_by_enumeration(pairs, k)
+        pairs = statement.objective_of(sp.csr_array(A))
+        optimum = best_by_enumeration(pairs, statement.n_clusters)
         for labels in (optimum, np.zeros(len(A), dtype=np.int64)):
-            search = Search(pairs, labels, k, Budget(0.0))
-            search.weigh_complementary_cuts(Budget(200.0))
-            proved = search.so_far()
-            total = bound_by_cases(pairs, proved.cuts, proved.branches, proved.grain, k)
-            assert float(pairs.quality(total)) >= float(pairs.value(optimum)) - (0.0 if pairs.exact else 1e-12), seed
-            assert pairs.value(proved.labels) >= pairs.value(labels)
-        closed += proved.closed
-    assert closed >= 10
+            bounds, _ = weighed(A, labels, statement, 0.003)
+            assert bounds.found.bound >= float(pairs.value(optimum)) - (0.0 if pairs.exact else 1e-12), seed
+            assert bounds.found.check(sp.csr_array(A)) == bounds.found.bound
+            assert bounds.best_value >= pairs.value(labels)
+        closed += bounds.closed
+    assert closed >= 15
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -137,20 +145,31 @@ def test_the_semidefinite_program_begins_with_multipliers_of_cuts(objective):
 
 def test_planted_groups_are_proved_optimal_without_a_simplex_method():
     A = nx.to_scipy_sparse_array(nx.planted_partition_graph(6, 20, 0.4, 0.01, seed=3))
-    pairs = LabelStatement("modularity", 1.0).objective_of(A)
-    search, told = Search(pairs, np.arange(120) // 20, None, Budget(0.0)), []
-    search.weigh_complementary_cuts(Budget(5000.0, told.append))
-    proved = search.so_far()
-    assert proved.closed
-    total = float(pairs.value(proved.labels) * pairs.unit)
-    assert told[0] > told[-1] >= total - 1e-9 * abs(total)  # every bound that is told is one
-    assert len(proved.branches) == 0
-    assert decide_uniqueness(pairs, proved.labels, None, search).several is False
-    missed = np.where(np.arange(120) == 7, 5, np.arange(120) // 20)
-    search = Search(pairs, missed, None, Budget(0.0))
-    search.weigh_complementary_cuts(Budget(5000.0))
-    assert search.so_far().closed  # a better partition is found on the way
-    assert pairs.value(search.so_far().labels) == pairs.value(proved.labels)
+    planted = np.arange(120) // 20
+    bounds, told = weighed(A, planted, MODULARITY, 0.06)
+    assert bounds.closed
+    assert told[0] > told[-1] >= bounds.value - 1e-9  # every bound that is told is one
+    assert bounds.found.check(A) == bounds.found.bound
+    assert decide_uniqueness(bounds.objective, planted, None, bounds.search).several is False
+    missed = np.where(np.arange(120) == 7, 5, planted)
+    bounds, _ = weighed(A, missed, MODULARITY, 0.06)
+    assert bounds.closed  # a better partition is found on the way
+    assert bounds.best_value == bounds.objective.value(planted)
+
+
+def test_a_matrix_proves_what_cuts_alone_leave_open():
+    graph = nx.planted_partition_graph(4, 25, 0.4, 0.05, seed=1)
+    A, planted = nx.to_scipy_sparse_array(graph), np.arange(100) // 25
+    bounds, _ = weighed(A, planted, MODULARITY, 0.1)
+    assert bounds.closed
+    assert bounds.found.kind == "semidefinite"
+    assert bounds.found.check(A) == bounds.found.bound
+    weighing = bounds.search.weighing
+    assert np.linalg.eigvalsh(weighing.point.T)[0] > -1e-9  # positive semidefinite
+    np.testing.assert_allclose(weighing.point.T @ weighing.indicators, 0.0, atol=1e-9)
+    grain = bounds.search.program.grain
+    alone = bound_by_cases(bounds.objective, weighing.weighted(grain), [], grain, None)
+    assert bounds.objective.quality(alone) > bounds.objective.value(planted)
 
 
 def search_of(graph, units, reserve):

@@ -98,22 +98,15 @@ class Search:
 
     def so_far(self) -> ProvedByCuts:
         """What is proved if the search is stopped now: the bound before any branching."""
-        cases = [self.first or self._trivial()]
-        if self.weighing is not None:
-            cuts = self.weighing.weighted(self.program.grain)
-            cases.append(Case(self._bound(cuts), cuts))
-        return self.collect_proof(min(cases, key=lambda case: case.bound))
+        return self.collect_proof(self.first or self.trivial())
 
-    def weigh_complementary_cuts(self, budget: Budget) -> None:
-        """Weigh cuts without slack at the best partition until they prove that it is optimal, or the budget is spent."""
+    def weigh_complementary_cuts(self, budget: Budget) -> Labels:
+        """Weigh cuts without slack at the best partition until they prove that it is optimal; the best partition then."""
         self.weighing = ComplementaryCuts(self.program.L, self.labels, self.n_clusters, budget)
         self.weighing.run(
             self._slack(), self._improve, lambda excess: budget.report(float(self.alone + 2 * self.value) + 2.0 * excess)
         )
-        cuts = self.weighing.weighted(self.program.grain)
-        case = Case(self._bound(cuts), cuts)
-        if self._closes(case.bound):
-            self.first = case
+        return self.contraction.expand(self.labels)
 
     def _slack(self) -> float:
         """By how much a bound may exceed the best partition, safely, that leaves no room for a better one."""
@@ -148,7 +141,8 @@ class Search:
         proof = self.contraction.expand_cuts(join_cuts(cuts), grain)
         return ProvedByCuts(proof, everywhere, grain, self.contraction.expand(self.labels), closed)
 
-    def _trivial(self) -> Case:
+    def trivial(self) -> Case:
+        """What is proved without any cut."""
         return Case(self._bound(no_cuts()), no_cuts())
 
     def pair_sum(self, labels: Labels) -> int:
@@ -194,7 +188,7 @@ class Search:
 
     def _cut_loop(self, depth: int) -> tuple[Case, bool]:
         """Solve and cut until nothing is violated or the bound stalls; the best bound, and whether pairs are left undecided."""
-        best, stalled = self._trivial(), 0
+        best, stalled = self.trivial(), 0
         for round_number in range(ROUNDS_BELOW if depth else 10**6):
             if not self.program.solve(self.budget.left * WORK_PER_UNIT):
                 return self._infeasible(best), False

@@ -1,22 +1,23 @@
-"""Cuts that a given partition satisfies with equality, weighted until they prove that it is optimal.
+"""Cuts that a given partition satisfies with equality, and a semidefinite matrix, weighted until they prove that it is optimal.
 
-If a partition solves the linear program with cuts, there are multipliers ``m >= 0`` of cuts without slack at the partition for
-which every reduced weight ``R = L + sum m bb'`` has the sign of its pair: ``R_ij >= 0`` together, ``R_ij <= 0`` apart. The bound
-is then the quality of the partition; in general it exceeds it by the sum of what is violated. Multipliers are looked for by
-coordinate descent on
+If a partition with the indicators Z solves the program with cuts and the semidefinite cone, there are multipliers ``m >= 0`` of
+cuts without slack at the partition and a positive semidefinite T with ``T Z = 0`` for which every reduced weight
+``R = L + T + sum m bb'`` has the sign of its pair: ``R_ij >= 0`` together, ``R_ij <= 0`` apart. The bound is then the quality of
+the partition; in general it exceeds it by the sum of what is violated. They are looked for by descent on
 
-    minimise  sum_{i<j} max(0, margin - s_ij R_ij)^2 / 2   over m >= 0,     s = 1 together, -1 apart,
+    minimise  sum_{i<j} max(0, margin - s_ij R_ij)^2 / 2   over m >= 0, T,     s = 1 together, -1 apart,
 
-one multiplier after the other, which needs no factorisation, with momentum. The violations v make a direction ``D = -s v`` in
-which co-memberships would gain, and cuts that it violates are added. The margin lets it end after finitely many steps.
+coordinate by coordinate over m, by projected gradients over T, both with momentum. The violations v make a direction ``D = -s v``
+in which co-memberships would gain, and cuts that it violates are added. The margin lets it end after finitely many steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg as sl
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
@@ -31,23 +32,26 @@ from cvxnmf.linalg.compiled import compile_with
 
 #: Triangles, stars and 2-partitions that are added at once; growths of a 2-partition that are tried.
 MOST_TRIANGLES, MOST_STARS, MOST_TWO_PARTITIONS, TRIES = 4000, 1500, 500, 300
-#: Sweeps of coordinate descent before every extrapolation, and extrapolations between new cuts.
-SWEEPS, EXTRAPOLATIONS = 4, 5
-#: By how much an extrapolation may raise what is minimised.
-RISE = 1.05
+#: Sweeps of coordinate descent in every step, and steps between new cuts.
+SWEEPS, STEPS = 4, 5
 #: Rounds before and between cuts other than triangles, between looks for a better partition, and between looks at the progress.
 FIRST_STARS, BETWEEN_STARS, BETWEEN_LOOKS, BETWEEN_CHECKS = 6, 3, 10, 15
 #: How far co-memberships are moved along the direction, at most, to look for cuts that it violates.
 MOVED = 0.45
-#: Units of work within which the excess should fall to a hundredth, and more of them below a share of the quality, since
-#: it falls faster near the end.
-REACH, LAST_REACH, LAST = 35_000.0, 100_000.0, 1e-3
-#: Pairs in cuts, triples of nodes, and pairs of nodes around stars that count as a unit of work.
-PAIRS_PER_UNIT, TRIPLES_PER_UNIT, AROUND_PER_UNIT = 5e4, 1e6, 3e3
+#: Pairs in cuts, triples of nodes, pairs of nodes around stars, and cubes of nodes in decompositions that count as a unit.
+PAIRS_PER_UNIT, TRIPLES_PER_UNIT, AROUND_PER_UNIT, CUBES_PER_UNIT = 5e4, 1e6, 3e3, 2.5e6
+
+
+class _Point(NamedTuple):
+    """Multipliers, the semidefinite matrix, and ``s_ij R_ij`` above the diagonal, or changes of all three."""
+
+    m: FloatArray
+    T: FloatArray
+    F: FloatArray
 
 
 class ComplementaryCuts:
-    """Multipliers of cuts without slack at a partition.
+    """Multipliers of cuts without slack at a partition, and a semidefinite matrix without.
 
     Parameters
     ----------
@@ -59,6 +63,15 @@ class ComplementaryCuts:
         The most clusters of a partition.
     budget : Budget
         Work that may be spent.
+
+    Attributes
+    ----------
+    cuts : Cuts
+        Those in use; their multipliers are in `point`.
+    unit : float
+        The pair weight that multipliers and the matrix are counted in.
+    excess : float
+        By how much the bound exceeds the partition, in units.
     """
 
     def __init__(self, L: Integers, labels: Labels, n_clusters: int | None, budget: Budget) -> None:
@@ -66,18 +79,44 @@ class ComplementaryCuts:
         positive = L[np.triu(L, 1) > 0]
         self.unit = float(np.median(positive)) if len(positive) else 1.0
         self.L = np.triu(L, 1) / self.unit
-        self.cuts, self.m = no_cuts(), np.zeros(0)
+        self.cuts = no_cuts()
+        self.point = _Point(np.zeros(0), np.zeros((self.n, self.n)), self.L)
         self._aim(labels)
 
     def _aim(self, labels: Labels) -> None:
-        """Take a partition, keep the cuts without slack at it."""
+        """Take a partition, keep the cuts without slack at it and what is left of the matrix."""
         self.labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         self.same = self.labels[:, None] == self.labels[None, :]
         self.signs = np.where(self.same, 1.0, -1.0)
-        self.margin = np.inf
+        self.indicators = np.eye(int(self.labels.max()) + 1)[self.labels]
+        self.indicators /= np.linalg.norm(self.indicators, axis=0)
+        self.margin = self.excess = np.inf
         kept = self._without_slack(self.cuts)
-        self.cuts, self.m = self.cuts.select(kept), self.m[kept]
-        self._make_rows()
+        self._begin(self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T))
+
+    def _begin(self, cuts: Cuts, m: FloatArray, T: FloatArray, moved: tuple[FloatArray, FloatArray] | None = None) -> None:
+        """Take cuts with multipliers, and the last change of these and of T, none if there is to be no momentum."""
+        self.cuts = cuts
+        i, j, coefficients, counts = cut_rows(cuts)
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
+        self.point = _Point(m, T, self.signs * self.L + self._reduced(m, T))
+        if moved is None:
+            self.pace, moved = 1.0, (np.zeros_like(m), np.zeros_like(T))
+        self.moved = _Point(*moved, self._reduced(*moved))
+
+    def _reduced(self, m: FloatArray, T: FloatArray) -> FloatArray:
+        """What multipliers and a matrix change in the reduced weights, times the sign of the pair."""
+        amounts = self.coefficients * np.repeat(m, np.diff(self.starts))
+        taken = np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n)
+        return np.asarray(np.triu(self.signs * T, 1) - taken)
+
+    def _centred(self, M: FloatArray) -> FloatArray:
+        """A symmetric matrix projected on those that are 0 times the indicators."""
+        Z = self.indicators
+        left = M - Z @ (Z.T @ M)
+        centred = left - (left @ Z) @ Z.T
+        return np.asarray((centred + centred.T) / 2)
 
     def _without_slack(self, cuts: Cuts) -> Any:
         i, j, coefficients, counts = cut_rows(cuts)
@@ -85,14 +124,6 @@ class ComplementaryCuts:
             return np.zeros(0, dtype=bool)
         activities = np.add.reduceat(coefficients * self.same[i, j], np.concatenate([[0], np.cumsum(counts)[:-1]]))
         return activities == cuts.right_sides(self.n_clusters)
-
-    def _make_rows(self) -> None:
-        """The pairs of all cuts, and the reduced weights."""
-        i, j, coefficients, counts = cut_rows(self.cuts)
-        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.pairs, self.coefficients = i * self.n + j, coefficients.astype(np.float64)
-        taken = np.bincount(self.pairs, self.coefficients * np.repeat(self.m, counts), minlength=self.n**2)
-        self.R = self.L - taken.reshape(self.n, self.n)
 
     def run(self, slack: float, improve: Callable[[Labels], Labels], report: Callable[[float], object]) -> None:
         """Descend until the bound exceeds the partition by at most the slack, or the budget or hope is spent.
@@ -118,21 +149,20 @@ class ComplementaryCuts:
 
     def _excess(self) -> float:
         """The sum of what pairs miss of the sign they should have; the margin follows its mean."""
-        missed = np.maximum(0.0, -self.signs * self.R)
-        excess = float(missed.sum())
-        self.margin = min(self.margin, excess / max(1, int(np.count_nonzero(missed))))
-        return excess
+        missed = np.maximum(0.0, -self.point.F)
+        self.excess = float(missed.sum())
+        self.margin = min(self.margin, self.excess / max(1, int(np.count_nonzero(missed))))
+        return self.excess
 
     def _is_hopeful(self, excess: float, before: float, spent: float) -> bool:
-        """Whether a hundredth of the excess is within reach at the pace since the last look."""
+        """Whether a hundredth of the excess is within reach of what is left, at the pace since the last look."""
         if not np.isfinite(before):
             return True
-        reach = LAST_REACH if excess < LAST * abs(float(self.L[self.same].sum())) else REACH
-        return bool(np.log(before / excess) * reach >= np.log(100.0) * (self.budget.spent - spent))
+        return bool(np.log(before / excess) * self.budget.left >= np.log(100.0) * (self.budget.spent - spent))
 
     def _direction(self) -> tuple[FloatArray, float]:
         """The direction of the violations, and its largest entry."""
-        V = np.triu(np.maximum(0.0, self.margin - self.signs * self.R), 1)
+        V = np.triu(np.maximum(0.0, self.margin - self.point.F), 1)
         D = -self.signs * V
         return D + D.T, float(V.max(initial=0.0)) or 1.0
 
@@ -160,29 +190,44 @@ class ComplementaryCuts:
             found.append(separation.few_stars(X, MOST_STARS, count, (0.02, 0.98), 0.01))
             found.append(separation.two_partitions(X, MOST_TWO_PARTITIONS, TRIES, count))
             self.budget.spend(self.n**2 / AROUND_PER_UNIT)
-        found = [cuts.select(self._without_slack(cuts)) for cuts in found]
-        kept = self.m > 0
-        self.cuts = join_cuts([self.cuts.select(kept), *found])
-        self.m = np.concatenate([self.m[kept], np.zeros(len(self.cuts.multipliers) - int(kept.sum()))])
-        self._make_rows()
+        new = join_cuts([cuts.select(self._without_slack(cuts)) for cuts in found])
+        kept, none = self.point.m > 0, np.zeros(len(new.multipliers))
+        m, change = (np.concatenate([part.m[kept], none]) for part in (self.point, self.moved))
+        self._begin(join_cuts([self.cuts.select(kept), new]), m, self.point.T, (change, self.moved.T))
 
     def _descend(self) -> None:
-        """Sweeps with Nesterov's momentum, which starts anew where it would lead uphill."""
+        """Steps with Nesterov's momentum, which starts anew where it would lead uphill."""
         rows = self.starts, self.pairs, self.coefficients
-        before, pace = (self.m.copy(), self.R.copy()), 1.0
-        for _ in range(EXTRAPOLATIONS):
-            _sweep(self.R.ravel(), self.signs.ravel(), self.margin, self.m, *rows, SWEEPS)
-            faster = (1.0 + np.sqrt(1.0 + 4.0 * pace * pace)) / 2.0
-            here = self.m, self.R
-            self.m, self.R = _extrapolate(*here, *before, (pace - 1.0) / faster, *rows)
-            before, pace = here, faster
-            if _loss(self.R, self.signs, self.margin) > RISE * _loss(here[1], self.signs, self.margin):
-                self.m, self.R, pace = here[0].copy(), here[1].copy(), 1.0
-        self.budget.spend(SWEEPS * EXTRAPOLATIONS * len(self.pairs) / PAIRS_PER_UNIT)
+        for _ in range(STEPS):
+            faster = (1.0 + np.sqrt(1.0 + 4.0 * self.pace * self.pace)) / 2.0
+            share, here = (self.pace - 1.0) / faster, self.point
+            m, F = _extrapolate(here.m, here.F, self.moved.m, self.moved.F, share, *rows)
+            T, F = self._project(here.T + share * self.moved.T, F)
+            _sweep(F.ravel(), self.margin, m, *rows, SWEEPS)
+            if _loss(F, self.margin) > _loss(here.F, self.margin):
+                self.pace, self.moved = 1.0, _Point(*(np.zeros_like(part) for part in here))
+            else:
+                self.pace, self.moved = faster, _Point(m - here.m, T - here.T, F - here.F)
+                self.point = _Point(m, T, F)
+        self.budget.spend(STEPS * (SWEEPS * len(self.pairs) / PAIRS_PER_UNIT + self.n**3 / CUBES_PER_UNIT))
+
+    def _project(self, T: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A gradient step on the matrix, projected on semidefinite ones; the matrix and ``s_ij R_ij``."""
+        upper = np.triu(self.signs * np.maximum(0.0, self.margin - F), 1)
+        stepped = self._centred(T + upper + upper.T)
+        values, vectors = sl.eigh(stepped, driver="evd", check_finite=False)
+        half = vectors[:, values < 0.0] * np.sqrt(-values[values < 0.0])
+        stepped += half @ half.T
+        return stepped, F + np.triu(self.signs * (stepped - T), 1)
+
+    @property
+    def R(self) -> FloatArray:
+        """Reduced weights above the diagonal, in units."""
+        return np.asarray(self.signs * self.point.F)
 
     def weighted(self, grain: int) -> Cuts:
         """The cuts with their multipliers in whole numbers of a grain."""
-        whole = np.rint(self.m * self.unit * grain).astype(np.int64)
+        whole = np.rint(self.point.m * self.unit * grain).astype(np.int64)
         return self.cuts._replace(multipliers=whole).select(whole > 0)
 
 
@@ -209,16 +254,15 @@ def _triangles(D: Any, labels: Any, first: Any, order: Any) -> Any:
 
 
 @compile_with(nogil=True, error_model="numpy")
-def _sweep(R: Any, signs: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients: Any, sweeps: int) -> None:
+def _sweep(F: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients: Any, sweeps: int) -> None:
     """Newton steps on one multiplier after another, for the pairs that are violated when its turn comes."""
     for _ in range(sweeps):
         for t in range(len(m)):
             slope, curvature = 0.0, 0.0
             for q in range(starts[t], starts[t + 1]):
-                p = pairs[q]
-                violation = margin - signs[p] * R[p]
+                violation = margin - F[pairs[q]]
                 if violation > 0.0:
-                    slope += violation * signs[p] * coefficients[q]
+                    slope += violation * coefficients[q]
                     curvature += coefficients[q] * coefficients[q]
             if slope == 0.0:
                 continue
@@ -226,28 +270,28 @@ def _sweep(R: Any, signs: Any, margin: float, m: Any, starts: Any, pairs: Any, c
             if step != 0.0:
                 m[t] += step
                 for q in range(starts[t], starts[t + 1]):
-                    R[pairs[q]] -= coefficients[q] * step
+                    F[pairs[q]] -= coefficients[q] * step
 
 
 @compile_with(nogil=True)
-def _extrapolate(m: Any, R: Any, m_before: Any, R_before: Any, share: float, starts: Any, pairs: Any, coefficients: Any) -> Any:
+def _extrapolate(m: Any, F: Any, m_moved: Any, F_moved: Any, share: float, starts: Any, pairs: Any, coefficients: Any) -> Any:
     """Multipliers and reduced weights further along the last change, multipliers not below 0."""
-    further, R_further = m + share * (m - m_before), R + share * (R - R_before)
-    flat = R_further.ravel()
+    further, F_further = m + share * m_moved, F + share * F_moved
+    flat = F_further.ravel()
     for t in range(len(m)):
         if further[t] < 0.0:
             for q in range(starts[t], starts[t + 1]):
                 flat[pairs[q]] += coefficients[q] * further[t]
             further[t] = 0.0
-    return further, R_further
+    return further, F_further
 
 
 @compile_with(nogil=True)
-def _loss(R: Any, signs: Any, margin: float) -> float:
+def _loss(F: Any, margin: float) -> float:
     """The sum of squared violations."""
     total = 0.0
-    for i in range(len(R)):
-        for j in range(i + 1, len(R)):
-            violation = max(0.0, margin - signs[i, j] * R[i, j])
+    for i in range(len(F)):
+        for j in range(i + 1, len(F)):
+            violation = max(0.0, margin - F[i, j])
             total += violation * violation
     return total

@@ -133,14 +133,17 @@ class DoublyNonnegativeBound:
                 offer(self.near_partition(ROUNDED[step // BETWEEN_CUTS % len(ROUNDED)]))
 
     def begin_with(self, weighing: ComplementaryCuts) -> None:
-        """Begin at the multipliers of cuts of the same problem; positive reduced weights make a graph's Laplacian matrix."""
-        used = weighing.m > 0
+        """Begin at what cuts and a matrix prove of the same problem; positive reduced weights make a graph's Laplacian matrix."""
+        used = weighing.point.m > 0
         self.cuts, self.mu = weighing.cuts.select(used), PENALTY_THEN
         self.rows = _ScaledRows(self.cuts, self.e, self.n_clusters)
-        self.lam = 2.0 * weighing.m[used] * weighing.unit / (self.rows.factors * self.unit)
-        upper = np.triu(np.maximum(weighing.R, 0.0), 1) * weighing.unit
+        self.lam = 2.0 * weighing.point.m[used] * weighing.unit / (self.rows.factors * self.unit)
+        upper = np.triu(np.maximum(weighing.R, 0.0), 1)
         together = upper + upper.T
-        self.S = (np.diag(together.sum(axis=1)) - together) / (self.outer * self.unit)
+        self.S = (weighing.point.T + np.diag(together.sum(axis=1)) - together) * weighing.unit / (self.outer * self.unit)
+        y = np.diag(self.C) + np.diag(self.S)
+        linear = float(y @ self.b + self.rows.sides @ self.lam)
+        self.best = _Dual(self.S.copy(), y, linear, self.cuts, self.lam.copy(), self.unit * linear)
 
     def near_partition(self, level: float) -> Labels:
         """The partition whose clusters are joined by pairs with a co-membership above a level."""

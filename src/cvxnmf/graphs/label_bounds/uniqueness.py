@@ -15,13 +15,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from cvxnmf.certificates.pair_objectives import Integers, PairObjective
+from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.label_bounds.branching import Case, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.multilevel import Labels
 
 #: Units of work for the searches.
 UNITS = 20_000.0
+#: A share of the least difference of two qualities that covers the rounding of a semidefinite matrix.
+ROUNDING = 0.05
 
 
 class Uniqueness(NamedTuple):
@@ -39,9 +41,9 @@ def decide_uniqueness(objective: PairObjective, optimum: Labels, n_clusters: int
     other = tied_labels(objective, optimum, n_clusters)
     if other is not None:
         return Uniqueness(True, other)
-    if not objective.exact or search is None or search.first is None:
+    if not objective.exact or search is None:
         return Uniqueness(None)
-    found = _Exclusion(search, search.first, search.contraction.shrink(optimum)).run()
+    found = _Exclusion(search, search.first or search.trivial(), search.contraction.shrink(optimum)).run()
     return found if found.other is None else found._replace(other=search.contraction.expand(found.other))
 
 
@@ -53,8 +55,7 @@ class _Exclusion:
         search.budget = Budget(UNITS)
         self.quality = search.pair_sum(optimum)
         search.labels, search.excluded, search.value = optimum, optimum, self.quality - search.contraction.whole.step() // 2
-        weights = _reduced_weights(search, root)
-        excess = math.floor((root.bound - self.quality) * search.program.grain)
+        weights, excess = _reduced_weights(search, root, self.quality)
         self.weights = np.abs(weights)
         self.sure = (self.weights > excess) & ((weights > 0) == _same_cluster(optimum))
 
@@ -93,12 +94,19 @@ class _Exclusion:
         return min(i, j), max(i, j)
 
 
-def _reduced_weights(search: Search, case: Case) -> Integers:
-    """Pair weights with the cuts of a case added, in parts of a unit."""
+def _reduced_weights(search: Search, root: Case, quality: int) -> tuple[Any, float]:
+    """Pair weights with all that lowers the bound added, in parts of a unit, and by how much the bound exceeds the quality."""
+    grain, weighing = search.program.grain, search.weighing
+    excess = math.floor((root.bound - quality) * grain)
+    if weighing is not None:
+        parts, rounding = weighing.unit * grain, ROUNDING * search.contraction.whole.step() * grain
+        above = weighing.excess * parts + (search.pair_sum(weighing.labels) - quality) * grain + rounding
+        if above < excess:
+            return (weighing.R + weighing.R.T) * parts, above
     R = np.zeros_like(search.program.L)
-    i, j, change = case.cuts.pairs()
+    i, j, change = root.cuts.pairs()
     np.add.at(R, (i, j), change)
-    return np.asarray(search.program.grain * search.program.L + R + R.T)
+    return grain * search.program.L + R + R.T, excess
 
 
 def _same_cluster(labels: Any) -> NDArray[np.bool_]:

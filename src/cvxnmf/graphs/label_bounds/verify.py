@@ -275,17 +275,23 @@ class LabelBounds:
             self.by_semidefinite()
 
     def by_cuts(self) -> None:
-        """Linear program with cuts, cuts without slack at the best partition, and branching."""
+        """Linear program with cuts, cuts and a matrix without slack at the best partition, and branching."""
         self.stage = "linear program"
         search = self.search = Search(self.objective, self.better, self.statement.n_clusters, self._first_budget())
         self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
         self._take_cuts(search.run(only_while_fast=True))
         if not self.closed:
-            search.weigh_complementary_cuts(self.budget(COMPLEMENTARY_SHARE))
-            self._take_cuts(search.so_far())
+            self.by_complementary(search)
         if not self.closed and (self.objective.n <= SMALL or self._is_near()):
-            search.budget = self.budget(LINEAR_SHARE, LINEAR_RESERVE)
+            self.stage, search.budget = "branching", self.budget(LINEAR_SHARE, LINEAR_RESERVE)
             self._take_cuts(search.run())
+
+    def by_complementary(self, search: Search) -> None:
+        """Cuts and a semidefinite matrix without slack at the best partition."""
+        self.stage = "complementary cuts"
+        self.at_work = lambda: self._semidefinite_witness(self._splitting(Budget(0.0)))
+        self.better = search.weigh_complementary_cuts(self.budget(COMPLEMENTARY_SHARE))
+        self.take()
 
     def _first_budget(self) -> Budget:
         """What the linear program may spend at first."""
@@ -305,20 +311,23 @@ class LabelBounds:
     def by_semidefinite(self) -> None:
         """Doubly nonnegative program with cuts."""
         self.stage = "semidefinite program"
-        splitting = DoublyNonnegativeBound(
-            self.objective, self.better, self.statement.n_clusters, self.budget(1.0 - LINEAR_SHARE)
-        )
-        if self.search is not None and self.search.weighing is not None:
-            splitting.begin_with(self.search.weighing)
-
-        def witnesses() -> Iterator[tuple[str, dict[str, Any]]]:
-            proved = splitting.collect_proof()
-            if proved is not None:
-                yield "semidefinite", _cut_arrays(proved.cuts) | {"y": proved.y, "N": proved.N, "grain": proved.grain}
-
-        self.at_work = witnesses
+        splitting = self._splitting(self.budget(1.0 - LINEAR_SHARE))
+        self.at_work = lambda: self._semidefinite_witness(splitting)
         splitting.run(self.target, self.offer)
         self.take()
+
+    def _splitting(self, budget: Budget) -> DoublyNonnegativeBound:
+        """The semidefinite program, begun at what is proved by cuts without slack."""
+        splitting = DoublyNonnegativeBound(self.objective, self.better, self.statement.n_clusters, budget)
+        if self.search is not None and self.search.weighing is not None:
+            splitting.begin_with(self.search.weighing)
+        return splitting
+
+    def _semidefinite_witness(self, splitting: DoublyNonnegativeBound) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The proof of the semidefinite program, if there is one yet."""
+        proved = splitting.collect_proof()
+        if proved is not None:
+            yield "semidefinite", _cut_arrays(proved.cuts) | {"y": proved.y, "N": proved.N, "grain": proved.grain}
 
     def offer(self, labels: Labels) -> None:
         """Ascend from a partition, and take over where that ends if it is the best one met so far."""
