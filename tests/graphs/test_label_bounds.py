@@ -136,7 +136,7 @@ def test_the_semidefinite_program_begins_with_multipliers_of_cuts(objective):
         pairs, k = statement.objective_of(sp.csr_array(A)), statement.n_clusters
         bounds = LabelBounds(sp.csr_array(A), np.zeros(len(A), dtype=np.int64), statement, 0.001, None)
         bounds.search = Search(pairs, bounds.labels, k, Budget(0.0))
-        bounds.search.weigh_complementary_cuts(Budget(20.0))
+        bounds.search.weigh_complementary_cuts(bounds.labels, Budget(20.0))
         bounds.by_semidefinite()
         optimum = float(pairs.value(best_by_enumeration(pairs, k)))
         assert bounds.found.bound >= optimum - (0.0 if pairs.exact else 1e-12), seed

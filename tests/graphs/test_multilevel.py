@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from cvxnmf.certificates.pair_objectives import pair_objective
-from cvxnmf.graphs.multilevel import best_labels
+from cvxnmf.graphs.multilevel import best_labels, labels_after_dissolving
 
 nx = pytest.importorskip("networkx")
 
@@ -20,6 +20,20 @@ def test_the_order_of_the_nodes_does_not_matter():
     labels = best_labels(pair_objective(A, "modularity", 1.0))
     again = best_labels(pair_objective(sp.csr_array(A)[order][:, order], "modularity", 1.0))
     assert same_partition(labels[order], again)
+
+
+def test_a_better_partition_is_found_by_dissolving_parts_of_one():
+    A = nx.to_scipy_sparse_array(nx.planted_partition_graph(5, 16, 0.3, 0.06, seed=7))
+    objective = pair_objective(A, "modularity", 1.0)
+    labels = best_labels(objective)
+    better = labels_after_dissolving(objective, labels, None, 100)
+    assert objective.value(better) > objective.value(labels)
+    order = np.random.default_rng(0).permutation(80)
+    again = pair_objective(sp.csr_array(A)[order][:, order], "modularity", 1.0)
+    assert again.value(labels_after_dissolving(again, labels[order], None, 100)) == objective.value(better)
+    few = best_labels(objective, n_clusters=3)
+    assert len(set(labels_after_dissolving(objective, few, 3, 20))) <= 3
+    assert same_partition(labels_after_dissolving(objective, labels, None, 0), labels)
 
 
 @pytest.mark.parametrize("name", ["karate_club", "les_miserables", "davis_southern_women"])

@@ -19,7 +19,7 @@ from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.score import Score
 from cvxnmf.linalg.arrays import FloatArray
 
-__all__ = ["Labels", "best_labels", "improved_labels", "labels_at_resolution"]
+__all__ = ["Labels", "best_labels", "improved_labels", "labels_after_dissolving", "labels_at_resolution"]
 
 #: Gains below this share of the total weight are rounding.
 NEGLIGIBLE = 1e-14
@@ -35,6 +35,8 @@ AGREEING = 4
 ROUNDS = 6
 #: Times that the best partition is recombined with every other one.
 PASSES = 2
+#: A large prime, whose multiples modulo the number of nodes are a sequence of nodes without a pattern.
+MULTIPLIER = 2_147_483_647
 
 
 class Ascent(NamedTuple):
@@ -133,6 +135,40 @@ def improved_labels(objective: PairObjective, labels: Labels, n_clusters: int | 
     """The partition that moves, refinement and aggregation make of one, merged down to `n_clusters` if it has more."""
     raising = _pair_ascent(*_pair_matrix(objective), objective, n_clusters)
     return raising(np.ascontiguousarray(labels, dtype=np.int64), rounds=2)
+
+
+def labels_after_dissolving(objective: PairObjective, labels: Labels, n_clusters: int | None, tries: int) -> Labels:
+    """The partition that ascents reach after nodes around one node have left their clusters, again and again.
+
+    All nodes within two steps leave, or every third of them; which node is in the middle is a fixed sequence. What is not worse
+    is kept, and what is worse recombined with the best one.
+    """
+    W, sizes = _pair_matrix(objective)
+    order = canonical_order(W, sizes)
+    W = in_order(W, order)
+    raising = _pair_ascent(W, sizes[order], objective, n_clusters)
+    best = np.asarray(renumber(np.ascontiguousarray(labels, dtype=np.int64)[order]))
+    highest = _pair_sum(raising, best)
+    for attempt in range(tries if W.nnz else 0):
+        left = _around(W, attempt * MULTIPLIER % len(best))
+        left = left[attempt % 3 :: 3] if attempt % 2 else left
+        start = best.copy()
+        start[left] = best.max() + 1 + np.arange(len(left))
+        found = raising(renumber(start), rounds=2)
+        if _pair_sum(raising, found) < highest - raising.least:
+            found = raising(raising.on_common_parts(best, found, 2), rounds=2)
+        if (reached := _pair_sum(raising, found)) >= highest - raising.least:
+            best, highest = np.asarray(renumber(found)), max(reached, highest)
+    everywhere = np.empty_like(best)
+    everywhere[order] = best
+    return everywhere
+
+
+def _around(W: sp.csr_array, node: int) -> Labels:
+    """The nodes within two steps of one, at most half of all."""
+    near = np.append(W.indices[W.indptr[node] : W.indptr[node + 1]], node)
+    further = [W.indices[W.indptr[one] : W.indptr[one + 1]] for one in near]
+    return np.unique(np.concatenate([near, *further]))[: max(1, W.shape[0] // 2)]
 
 
 def labels_at_resolution(objective: PairObjective, share: float) -> Labels:

@@ -100,8 +100,9 @@ class Search:
         """What is proved if the search is stopped now: the bound before any branching."""
         return self.collect_proof(self.first or self.trivial())
 
-    def weigh_complementary_cuts(self, budget: Budget) -> Labels:
-        """Weigh cuts without slack at the best partition until they prove that it is optimal; the best partition then."""
+    def weigh_complementary_cuts(self, labels: Labels, budget: Budget) -> Labels:
+        """Weigh cuts without slack at the best partition, perhaps this one, until they prove it; the best partition then."""
+        self._offer(self.contraction.shrink(labels))
         self.weighing = ComplementaryCuts(self.program.L, self.labels, self.n_clusters, budget)
         self.weighing.run(
             self._slack(), self._improve, lambda excess: budget.report(float(self.alone + 2 * self.value) + 2.0 * excess)

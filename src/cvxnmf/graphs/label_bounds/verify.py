@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -17,11 +17,12 @@ from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.label_bounds.currents import CurrentBound
+from cvxnmf.graphs.label_bounds.given_labels import read_labels
 from cvxnmf.graphs.label_bounds.packing import CyclePacking
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
-from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels
-from cvxnmf.results import Iterate, Partition
+from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels, labels_after_dissolving
+from cvxnmf.results import Iterate
 from cvxnmf.results.status import keep_best
 from cvxnmf.typing import GraphLike, LabelsLike
 
@@ -34,6 +35,9 @@ UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
 #: which may take a share of all. It is taken up again if their bound is this close, as a share of the best quality, or the graph
 #: has no more than so many nodes.
 LINEAR_FIRST, LINEAR_FAST, COMPLEMENTARY_SHARE, NEAR, SMALL = 1000.0, 6000.0, 0.9, 0.01, 40
+#: Ascents from partitions that were partly dissolved before cuts are weighed, at most; the share of work that they may take, and
+#: nodes in one of them that count as a unit.
+DISSOLVED, DISSOLVED_SHARE, NODES_PER_UNIT = 500, 0.1, 250.0
 #: A graph with at most so many edges per node is routed before it is split.
 SPARSE = 3.0
 #: Up to so much work for a tree from every node (nodes times edges), partitions are looked for and demands routed anywhere.
@@ -114,53 +118,6 @@ def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) ->
         return LabelStatement(objective, float(resolution), most)
     except CertificateError:
         validation.refuse(f"resolution must be a number of at least 0 and of moderate size, not {resolution!r}.")
-
-
-def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
-    """Labels of all nodes as numbers from 0, from an array, a dictionary or a pandas Series by node, sets, or a Partition."""
-    if isinstance(labels, Partition) or (hasattr(labels, "to_dict") and _is_indexed(labels)):
-        labels = labels.to_dict()
-    if isinstance(labels, list | tuple) and labels and all(isinstance(group, set | frozenset) for group in labels):
-        labels = _labels_of_communities(labels)
-    if isinstance(labels, Mapping):
-        missing = next((node for node in nodes if node not in labels), None)
-        if any(node not in labels for node in nodes):
-            validation.refuse(f"labels has no entry for the node {missing!r}; give every node of the graph a cluster.")
-        known = set(nodes)
-        strangers = [name for name in labels if name not in known]
-        if strangers:
-            some = f"{len(strangers):,} names, {strangers[0]!r} for one" if len(strangers) > 1 else f"the name {strangers[0]!r}"
-            warnings.warn(f"labels has {some}, that the graph does not have; left out.", UserWarning, stacklevel=3)
-        labels = [labels[node] for node in nodes]
-    given = labels if hasattr(labels, "shape") else list(labels) if hasattr(labels, "__iter__") else [labels]
-    try:
-        shape = np.shape(given)
-    except ValueError:  # lists of several lengths
-        shape = ()
-    if shape != (len(nodes),):
-        columns = "; of a frame give dict(zip(frame.node, frame.cluster))" if hasattr(labels, "columns") else ""
-        validation.refuse(f"labels must name a cluster for each of the {len(nodes)} nodes, not be of shape {shape}{columns}.")
-    if any(label is None or label != label for label in given):
-        validation.refuse("labels must name a cluster for every node; some are missing.")
-    numbers: dict[Any, int] = {}
-    found = np.array([numbers.setdefault(label, len(numbers)) for label in np.asarray(given).tolist()], dtype=np.int64)
-    if n_clusters is not None and len(numbers) > n_clusters:
-        validation.refuse(f"labels has {len(numbers)} clusters, more than n_clusters={n_clusters}.")
-    return found
-
-
-def _is_indexed(labels: Any) -> bool:
-    """Whether it is a pandas Series whose index names the nodes; the numbers that an index is by itself name nothing."""
-    index = getattr(labels, "index", None)
-    return getattr(labels, "ndim", 0) == 1 and index is not None and not callable(index) and type(index).__name__ != "RangeIndex"
-
-
-def _labels_of_communities(groups: Sequence[Set[Any]]) -> dict[Any, int]:
-    """The number of its group for every node, from groups that share none: networkx's convention."""
-    labels = {node: number for number, group in enumerate(groups) for node in group}
-    if len(labels) < sum(map(len, groups)):
-        validation.refuse("labels has a node in two sets; give every node one cluster.")
-    return labels
 
 
 class ProvedLabels(NamedTuple):
@@ -288,10 +245,19 @@ class LabelBounds:
 
     def by_complementary(self, search: Search) -> None:
         """Cuts and a semidefinite matrix without slack at the best partition."""
-        self.stage = "complementary cuts"
+        self.stage, budget = "complementary cuts", self.budget(COMPLEMENTARY_SHARE)
+        self._dissolve(budget)
         self.at_work = lambda: self._semidefinite_witness(self._splitting(Budget(0.0)))
-        self.better = search.weigh_complementary_cuts(self.budget(COMPLEMENTARY_SHARE))
+        self.better = search.weigh_complementary_cuts(self.better, budget)
         self.take()
+
+    def _dissolve(self, budget: Budget) -> None:
+        """Look for a better partition around the best one, without which nothing proves it."""
+        units = self.objective.n / NODES_PER_UNIT
+        tries = int(min(DISSOLVED, DISSOLVED_SHARE * budget.left / units))
+        found = labels_after_dissolving(self.objective, self.better, self.statement.n_clusters, tries)
+        self.better = max(self.better, found, key=self.objective.value)
+        budget.spend(tries * units)
 
     def _first_budget(self) -> Budget:
         """What the linear program may spend at first."""
