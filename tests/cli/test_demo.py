@@ -1,10 +1,32 @@
 """The demo: its table, its page, its exit codes."""
 
 import json
+import sys
 
+import networkx as nx
+import numpy as np
 from running import one_sentence
 
 from cvxnmf import cli
+from cvxnmf.cli.demo import karate_club
+
+
+def test_the_club_is_that_of_networkx():
+    np.testing.assert_array_equal(karate_club(), nx.to_numpy_array(nx.karate_club_graph(), weight=None))
+
+
+def test_a_plain_install_runs_the_demo_without_a_page(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cvxnmf.display.page.document.PACKAGES", ("no_such_package",))
+    for name in ("networkx", "jinja2", "matplotlib", "rich"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert cli.main(["demo", "--size", "20"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Zachary's karate club: 34 nodes, 78 edges, 2 clusters")
+    assert "no page was written: pages need no_such_package; install with: pip install no_such_package." in err
+    assert cli.main(["demo", "--size", "20", "--report", "page.html"]) == 1
+    assert "pages need no_such_package" in one_sentence(capsys)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_demo_shows_clusters_a_certified_table_and_a_page(capsys, tmp_path, monkeypatch):

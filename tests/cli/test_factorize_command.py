@@ -10,6 +10,11 @@ import cvxnmf
 from cvxnmf import cli
 
 
+def test_edges_with_names_are_told_what_to_ask(blocks, capsys):
+    assert cli.main(["factorize", str(blocks[0]), "-k", "2"]) == 1
+    assert "if these are the edges of a graph, ask cvxnmf partition, or add --format edges." in one_sentence(capsys)
+
+
 def test_factorize_and_verify_agree(table, tmp_path, capsys):
     out = tmp_path / "factors.npz"
     assert cli.main(["factorize", str(table), "-k", "2", "--json", "--quiet", "--output", str(out)]) == 0
@@ -142,6 +147,8 @@ def test_ranks_are_compared_and_the_best_is_taken(tmp_path, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["n_components"] == 3
     assert [row["n_components"] for row in facts["ranks"]] == [2, 3, 4]
+    chosen = next(row for row in facts["ranks"] if row["n_components"] == facts["n_components"])
+    assert (chosen["value"], chosen["bound"]) == (facts["value"], facts["certificate"]["bound"])  # not one here and one there
     assert cli.main([*terms, "--ranks", "50:60"]) == 1
     assert "ranks go up to 60" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -70,6 +70,47 @@ def test_a_signal_keeps_the_best_answer_or_says_that_it_is_lost(tmp_path, wait, 
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("command", ["factorize t.npy -k 40 --output o.csv", "verify g.txt labels.txt --save p.npz"])
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
+def test_every_command_hears_signals_and_says_what_is_kept(tmp_path, command, number):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "t.npy", rng.random((900, 700)))
+    large_graph(tmp_path / "g.txt", 600)
+    np.savetxt(tmp_path / "labels.txt", np.column_stack([np.arange(600), rng.integers(0, 5, 600)]), fmt="%d")
+    arguments = [*PROGRAM, *command.split()]
+    with subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("solving"):
+                break
+        began = time.monotonic()
+        process.send_signal(getattr(signal, number))
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 20  # a busy machine; a second on a free one
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("cvxnmf: interrupted")
+    assert any(words in last for words in ("nothing was written", "was not written", "is in o-U.csv and o-V.csv"))
+    assert bool(list(tmp_path.glob("o-*.csv"))) is ("is in o-U.csv" in last)
+
+
+@pytest.mark.parametrize("command", ["partition g", "factorize t", "factorize t --loss kl", "verify a b", "demo"])
+def test_arguments_are_read_without_numpy(command):
+    code = "import sys\nfrom cvxnmf.cli import _parser\n_parser().parse_args(sys.argv[1:])\nprint('numpy' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False\n"
+
+
+def test_where_nothing_is_forked_signals_are_heard_too():
+    code = "import numpy, os, signal, sys, time\nfrom cvxnmf.cli.interruption import supervise\n"
+    code += "def work():\n  try:\n    os.kill(os.getpid(), signal.SIGTERM); time.sleep(20)\n"
+    code += "  except KeyboardInterrupt:\n    return 7\n"
+    code += "code = supervise(work, [])\nprint(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)\nsys.exit(code)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (answer.returncode, answer.stdout) == (7, "True\n")
+
+
 SLEEPER = """
 import os, sys, time
 from pathlib import Path
@@ -99,7 +140,7 @@ def test_work_that_does_not_hear_is_ended_and_what_is_kept_is_said(tmp_path):
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
     assert process.returncode == 130
-    rest = f"{lost} could not be written; what was finished before is in {kept}."
+    rest = f"{lost} was not written; what was finished before is in {kept}."
     assert err == f"cvxnmf: interrupted in a step too long to wait for; {rest}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.csv", "lost.csv.part"]
 

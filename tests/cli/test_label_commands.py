@@ -4,6 +4,7 @@ import json
 
 import networkx as nx
 import pytest
+from running import one_sentence
 
 from cvxnmf import Certificate
 from cvxnmf.cli import main
@@ -53,6 +54,28 @@ def test_a_loose_bound_exits_with_3(karate_file, tmp_path, capsys):
     assert "No partition of this graph has a modularity above" in capsys.readouterr().out
 
 
+def test_a_graph_and_clusters_are_recognised_without_an_objective(karate_file, tmp_path, capsys):
+    graph = nx.karate_club_graph()
+    labels = tmp_path / "clubs.csv"
+    labels.write_text("member,club\n" + "".join(f"{node},{graph.nodes[node]['club']}\n" for node in graph))
+    nx.write_gml(graph, tmp_path / "karate.gml")
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("".join(f"{node} {int(node > 9)}\n" for node in graph))
+    for data, clusters in ((karate_file, labels), (tmp_path / "karate.gml", labels), (karate_file, numbers)):
+        assert main(["verify", str(data), str(clusters), "--effort", "1"]) == 0
+        out, err = capsys.readouterr()
+        assert "No partition of this graph has a modularity above" in out
+        assert f"read as a graph, and {clusters} as its clusters" in err
+
+
+def test_files_that_are_neither_say_what_to_give(karate_file, tmp_path, capsys):
+    (tmp_path / "few.csv").write_text("0,a\n1,b\n")
+    assert main(["verify", str(karate_file), str(tmp_path / "few.csv"), "--quiet"]) == 1
+    assert "give the other factor, or, for a graph with clusters, add --objective modularity." in one_sentence(capsys)
+    assert main(["verify", str(tmp_path / "none.csv"), str(tmp_path / "few.csv"), "--quiet"]) == 1
+    assert "does not exist" in one_sentence(capsys)
+
+
 def test_labels_are_read_from_text(tmp_path):
     path = tmp_path / "labels.txt"
     for text in (
@@ -85,8 +108,6 @@ def test_what_was_decided_about_labels_is_told(tmp_path, capsys):
         labels.write_text(text)
         assert main(["verify", str(graph), str(labels), "--objective", "modularity"]) == 0
         assert said in capsys.readouterr().err
-    assert main(["verify", str(graph), str(labels)]) == 1
-    assert "add --objective modularity" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["who,years,team\na,1,x\nb,2,y\n", "a,x\n", "x\ny\nz\n", "", "a,x\nb\n"])

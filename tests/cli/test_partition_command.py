@@ -117,11 +117,12 @@ def test_the_papers_own_formulation(club, capsys):
 
 
 def test_notes_on_reading_stand_on_stderr(tmp_path, capsys):
-    (tmp_path / "g.csv").write_text("source,target\na,b\nb,a\nb,c\nc,d\nd,a\n")
-    assert cli.main(["partition", str(tmp_path / "g.csv"), "-k", "1"]) in (0, 3)
-    err = capsys.readouterr().err
-    assert "g.csv: Line 1 is taken as a header" in err
-    assert "g.csv: 1 of 5 edges" in err
+    for heading, told in (("source,target", False), ("one,another", True)):
+        (tmp_path / "g.csv").write_text(f"{heading}\n1,2\n2,1\n2,3\n3,4\n4,1\n")
+        assert cli.main(["partition", str(tmp_path / "g.csv"), "-k", "1"]) in (0, 3)
+        err = capsys.readouterr().err
+        assert ("g.csv: Line 1 is taken as a header" in err) is told
+        assert "g.csv: 1 of 5 edges" in err
 
 
 def test_warnings_are_sentences(tmp_path, capsys):

@@ -68,13 +68,42 @@ def test_plain_lines_are_few(monkeypatch, capsys, installed):
     assert lines[1].endswith("value 10, bound 9, gap 1e-01, goal 0.0001, 1 s")
 
 
-def test_a_table_cuts_only_its_last_column(capsys, monkeypatch):
+def table_on(width, monkeypatch, *table, **terms):
+    """The lines of a table on a terminal of so many columns."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    terminal.show_table(*table, **terms)
+    return sys.stdout.getvalue().splitlines()
+
+
+def test_a_table_cuts_lists_of_names_between_names(monkeypatch):
+    header, rule, row = table_on(50, monkeypatch, ("cluster", "nodes", "members"), [["0", "1,234", "a name, " * 20]], left=(2,))
+    assert header == "cluster   nodes   members"
+    assert row == "      0   1,234   a name, a name, a name, …"
+    assert len(rule) == 50
+
+
+def test_columns_of_text_share_a_narrow_terminal(monkeypatch):
+    rows = [["0", "row one, " * 30, "column, " * 30], ["1", "short", "x" * 300]]
+    lines = table_on(80, monkeypatch, ("component", "rows", "columns"), rows, left=(1, 2))
+    assert lines[2] == "        0   row one, row one, row one, …       column, column, column, …"
+    assert lines[3] == f"        1   short{' ' * 30}{'x' * 31}…"
+
+
+def test_wide_characters_take_two_cells(monkeypatch):
+    rows = [["东京, 大阪, 名古屋, 札幌, 福岡", "1"], ["e\u0301t\u00e9", "2"]]
+    lines = table_on(25, monkeypatch, ("names", "n"), rows, left=(0,))
+    assert lines[2].startswith("东京, 大阪, 名古屋, …")
+    assert lines[2].endswith("   1")
+    assert lines[3] == f"e\u0301t\u00e9{' ' * 21}2"  # the accent takes no cell of its own
+
+
+def test_a_pipe_gets_all_names_in_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    terminal.show_table(("cluster", "nodes", "members"), [["0", "1,234", "a name, " * 20]], left=(2,))
-    header, _, row = capsys.readouterr().out.splitlines()
-    assert header.split() == ["cluster", "nodes", "members"]
-    assert row.startswith("      0   1,234   a name, ")
-    assert len(row) == 40
+    terminal.show_table(("cluster", "members"), [["0", "a name, " * 20], ["10", "b"]], left=(1,))
+    header, _, *rows = capsys.readouterr().out.splitlines()
+    assert header == "cluster   members"
+    assert rows == ["      0   " + "a name, " * 19 + "a name,", "     10   b"]
 
 
 def test_without_rich_results_are_plain(club, capsys, monkeypatch):
@@ -82,7 +111,7 @@ def test_without_rich_results_are_plain(club, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert cli.main(["partition", str(club), "--quiet"]) == 0
     out = capsys.readouterr().out
-    assert "cluster  nodes  members, the surest first" in out
+    assert "cluster   nodes   members, the surest first" in out
     assert "\x1b" not in out
 
 

@@ -45,7 +45,10 @@ def test_bad_usage_exits_with_two(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
     assert stop.value.code == 2
-    assert "usage: cvxnmf" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("cvxnmf")
+    assert said.endswith("--help\n")
+    assert said.count("\n") == 1
 
 
 def test_shells_complete_commands_options_and_choices(capsys):
@@ -64,15 +67,20 @@ def test_the_module_runs_as_a_program():
 def test_the_choices_in_the_help_are_those_of_the_files():
     from cvxnmf import io
     from cvxnmf.cli import options
+    from cvxnmf.nmf.loss_names import LOSSES
 
     assert options.FORMATS == io.FORMATS
     assert set(options.SEPARATORS) == set(io.SEPARATORS)
+    assert options.LOSSES == tuple(LOSSES)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "required: COMMAND; see cvxnmf --help"),
+        (["partition", "g.csv", "--reprot", "x.html"], "no option --reprot; did you mean --report? See cvxnmf partition --help"),
+        (["demo", "--zzz"], "cvxnmf demo: there is no option --zzz; see cvxnmf demo --help"),
+        (["partition", "a.csv", "b.csv"], "'b.csv' is one argument too many; see cvxnmf partition --help"),
         (["partitoin", "x"], "there is no command 'partitoin'; did you mean partition? See cvxnmf --help"),
         (["zzz"], "the commands are demo, partition, factorize, verify, reproduce, completion. See cvxnmf --help"),
     ],

@@ -4,6 +4,8 @@ import base64
 import dataclasses
 import json
 import math
+import os
+import stat
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -272,3 +274,24 @@ def test_clusters_say_how_many_nats_they_save():
     assert "6 clusters, -" in repr(found)
     assert " nats against 0.0 with 1, " in repr(found)
     assert read(report.html(found)).text.count("5 nodes, saves ") == 6
+
+
+def test_a_page_takes_its_place_when_it_is_complete(club, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("the one before")
+    path.chmod(0o640)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+        with pytest.raises(OSError, match="no room"):
+            report.write(club, path)
+    assert path.read_text() == "the one before"
+    report.write(club, path)
+    assert "<html" in path.read_text(encoding="utf8")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_page_of_arrays_is_headed_by_their_size():
+    A = np.random.default_rng(0).random((7, 5))
+    assert "<h1>Factorisation of 7 rows and 5 columns into 2 components</h1>" in report.html(cvxnmf.factorize(A, 2))
+    assert "<h1>Factorisation of 7 nodes into 1 component</h1>" in report.html(cvxnmf.factorize(A @ A.T, 1))

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.io.edge_lists import read_edges
+from cvxnmf.io.source import read_source
 
 
 def small_graph():
@@ -218,3 +220,24 @@ def test_ends_of_edges_in_rows_and_anndata_are_told_what_to_pass():
         named_graph((np.array([0, 1, 2]), np.array([1, 2, 0])))
     with pytest.raises(ValueError, match="connectivities"):
         named_graph(SimpleNamespace(obsp={}, X=np.eye(3)))
+
+
+@pytest.mark.parametrize(("names", "listed"), [("zayxbq", "zayxbq"), ([9, 10, 4, 2, 1, 0], [0, 1, 2, 4, 9, 10])])
+@pytest.mark.parametrize("large", [1, 1 << 30])
+def test_nodes_of_edges_stand_in_one_order_whatever_they_are_read_from(tmp_path, names, listed, large):
+    """As they first occur line by line, whole numbers rising: in frames, lists, files, and files in blocks."""
+    edges = [(names[a], names[b]) for a, b in [(0, 1), (2, 1), (3, 4), (4, 0), (5, 2)]]
+    frame = pd.DataFrame(edges, columns=["source", "target"])
+    frame.to_csv(tmp_path / "edges.csv", index=False)
+    text = tuple(map(str, listed))
+    assert read_edges(read_source(tmp_path / "edges.csv"), large=large).nodes == text
+    assert named_graph(frame).nodes == named_graph(edges).nodes == tuple(listed)
+    assert tuple(map(str, cvxnmf.partition(tmp_path / "edges.csv", memory_limit="32 GB").nodes)) == text
+
+
+def test_the_name_of_an_igraph_graph_is_kept():
+    igraph = pytest.importorskip("igraph")
+    graph = igraph.Graph.Famous("Zachary")
+    assert named_graph(graph).name == ""
+    graph["name"] = "the club"
+    assert named_graph(graph).name == "the club"

@@ -452,3 +452,18 @@ def test_communities_of_networkx_are_labels():
         cvxnmf.verify_labels(graph, [*groups, {0}])
     with pytest.raises(ValueError, match="no entry for the node"):
         cvxnmf.verify_labels(graph, groups[:1])
+
+
+def test_clusterings_of_igraph_and_leidenalg_are_understood():
+    igraph, leidenalg = pytest.importorskip("igraph"), pytest.importorskip("leidenalg")
+    graph = igraph.Graph.Famous("Zachary")
+    theirs = leidenalg.find_partition(graph, leidenalg.ModularityVertexPartition, seed=1)
+    for labels in (theirs, graph.community_multilevel()):
+        by_object, by_list = (cvxnmf.verify_labels(graph, found, effort=0.05) for found in (labels, labels.membership))
+        assert (by_object.value, by_object.bound) == (by_list.value, by_list.bound)
+
+
+def test_a_frame_of_labels_is_told_what_to_pass_whatever_its_columns():
+    frame = cvxnmf.partition(nx.karate_club_graph(), objective="modularity").to_frame()
+    with pytest.raises(ValueError, match=r"of a frame give dict\(zip\(frame.node, frame.cluster\)\)"):
+        cvxnmf.verify_labels(nx.karate_club_graph(), frame)

@@ -45,3 +45,11 @@ def test_missing_entries_of_tables_are_nan(tmp_path):
 )
 def test_malformed_tables_are_named(tmp_path, text, words):
     assert words in sentence_of(written(tmp_path, "t.csv", text), read_matrix)
+
+
+@pytest.mark.parametrize(("heading", "told"), [("who,a,b", False), (",a,b", False), (",0,1", True), ("who,2019,2020", True)])
+def test_only_a_header_that_may_be_numbers_is_told(tmp_path, heading, told):
+    (tmp_path / "t.csv").write_text(f"{heading}\nAna,1,2\nBen,3,4\n")
+    table = read_matrix(tmp_path / "t.csv", header=True)
+    assert table.A.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert bool(table.notes) is told

@@ -12,6 +12,7 @@ import difflib
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from typing import Any, NoReturn
 from cvxnmf import __version__
 from cvxnmf.cli import terminal
 from cvxnmf.cli.exit_codes import ERROR, INTERRUPTED, USAGE
-from cvxnmf.cli.interruption import HEARD, supervise
+from cvxnmf.cli.interruption import HEARD, supervise, what_is_kept
 
 __all__ = ["main"]
 
@@ -32,15 +33,27 @@ COMMANDS = ("demo", "partition", "factorize", "verify", "reproduce", "completion
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, with the arguments of the program when none are given, and return its exit code."""
     terminal.tolerate_encodings()
-    options = _parser().parse_args(arguments)
-    if arguments is not None:  # called from Python, whose own process it is
-        return _run(options)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(_unknown(unknown[0], options.parser))
     named = (getattr(options, name, None) for name in ("output", "report", "certificate", "save"))
-    return supervise(lambda: _run(options), [path for path in named if path and path != "-"])
+    outputs = [path for path in named if path and path != "-"]
+    if arguments is not None:  # called from Python, whose own process it is
+        return _run(options, outputs)
+    return supervise(lambda: _run(options, outputs), outputs)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
+    """Say that an argument is not known, and which option may have been meant."""
+    if not argument.startswith("-"):
+        return f"{argument!r} is one argument too many"
+    near = difflib.get_close_matches(argument.split("=")[0], parser._option_string_actions, n=1)
+    return f"there is no option {argument}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _run(options: argparse.Namespace, outputs: list[str]) -> int:
     """Run a command; whatever goes wrong becomes a sentence."""
+    began = time.time()
     try:
         with _warnings_as_sentences():
             code = int(options.run(options))
@@ -55,6 +68,8 @@ def _run(options: argparse.Namespace) -> int:
             raise
         if isinstance(error, ImportError) and HEARD.is_set():  # imports of compiled modules say so of an interrupt
             error = KeyboardInterrupt()
+        if isinstance(error, KeyboardInterrupt) and (hasattr(error, "solution") or not str(error)):
+            error = KeyboardInterrupt(f"interrupted{what_is_kept(outputs, began)}.")
         _note_last(sentence(error))
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else ERROR
 
@@ -63,7 +78,7 @@ def sentence(error: BaseException) -> str:
     """Return what went wrong, on one line."""
     words = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted." if hasattr(error, "solution") else words or "interrupted."
+        return words
     if isinstance(error, MemoryError) and not isinstance(error, ValueError):
         return "there is not enough memory for this; take a smaller or coarsened matrix."
     if isinstance(error, OSError) and error.strerror:
@@ -83,9 +98,8 @@ class _Parser(argparse.ArgumentParser):
             near = difflib.get_close_matches(unknown[1].lower(), COMMANDS, n=1)
             rest = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}."
             message = f"there is no command {unknown[1]!r}; {rest}"
-        self.print_usage(sys.stderr)
-        ending = " See" if unknown else "; see"
-        self.exit(USAGE, f"{self.prog}: error: {message}{ending} {self.prog} --help\n")
+        ending = " See" if message.endswith((".", "?")) else "; see"
+        self.exit(USAGE, f"{self.prog}: {message}{ending} {self.prog} --help\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         paths["--output"], paths["--output (V)"] = factor_paths(options.output, symmetric=False)
     arguments.check_outputs(paths, [options.file], ENDINGS)
     arguments.refuse_two_prints(options)
-    data, progress = arguments.matrix_from(options, options.file, options.format), Progress(options.quiet)
+    data, progress = _read(options), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
     terms |= {"weights": arguments.weights_from(options)}
     terms |= {"row_names": data.unique_rows, "column_names": data.unique_columns}
@@ -83,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
         return _keep_best(stopped.solution, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written.") from None
+    choice = None if choice is None else choice.with_result(result)  # one loss and one bound in table, text and page
     written = _write(result, choice, options)
     if options.json:
         output.print_json(_facts(result, options) | ({} if choice is None else _choice_facts(choice)))
@@ -91,6 +92,19 @@ def run(options: argparse.Namespace) -> int:
         _print(result, options)
     output.say_written(written, options.quiet)
     return exit_code(result.certificate.relative_gap, options.tol_gap)
+
+
+def _read(options: argparse.Namespace) -> MatrixFile:
+    """Read the matrix; names where numbers should stand may be those of a list of edges."""
+    from cvxnmf.io.source import FileError
+
+    try:
+        return arguments.matrix_from(options, options.file, options.format)
+    except FileError as error:
+        if "expected a number in column 2" not in str(error):
+            raise
+        hint = "if these are the edges of a graph, ask cvxnmf partition, or add --format edges"
+        raise FileError(f"{str(error).removesuffix('.')}; {hint}.") from None
 
 
 def _choose(data: MatrixFile, options: argparse.Namespace, progress: Progress) -> RankChoice:

@@ -35,10 +35,11 @@ HEARD = threading.Event()
 def supervise(work: Callable[[], int], outputs: list[str]) -> int:
     """Do the work in a child process where the system can; return its exit code, in the child, too.
 
-    `outputs` are files that the work may write; what is left of unfinished ones is removed when it is killed.
+    `outputs` are files that the work may write; what is left of unfinished ones is removed when it is killed. Where the work is
+    done in this process, it hears the same signals, but ends only when a step is over.
     """
     if not hasattr(os, "fork") or "numpy" in sys.modules or threading.active_count() > 1:
-        return work()
+        return _work_here(work)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -54,6 +55,25 @@ def supervise(work: Callable[[], int], outputs: list[str]) -> int:
     return _after_kill(outputs, began, child) if ended is None else ended
 
 
+def _work_here(work: Callable[[], int]) -> int:
+    """Do the work in this process, where every signal raises KeyboardInterrupt; afterwards signals do what they did before."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    _on_signals(_raise)
+    try:
+        return work()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, frame: Any) -> None:
+    """Raise KeyboardInterrupt."""
+    HEARD.set()
+    raise KeyboardInterrupt
+
+
 def _on_signals(handler: Any) -> None:
     """Handle Ctrl-C, SIGTERM and SIGHUP alike; nohup ignores SIGHUP, and so it stays."""
     for number in SIGNALS:
@@ -64,8 +84,7 @@ def _on_signals(handler: Any) -> None:
 def _raise_once(number: int, frame: Any) -> None:
     """Raise KeyboardInterrupt, and ignore further signals: a terminal and the program may both send one."""
     _on_signals(signal.SIG_IGN)
-    HEARD.set()
-    raise KeyboardInterrupt
+    _raise(number, frame)
 
 
 def _raise_again(unraisable: Any) -> None:
@@ -124,10 +143,14 @@ def _after_kill(outputs: list[str], began: float, child: int) -> int:
     for path in outputs:
         for unfinished in Path(os.path.realpath(path)).parent.glob(UNFINISHED.format(child)):
             unfinished.unlink(missing_ok=True)
+    terminal.show_cursor()
+    terminal.note(f"interrupted in a step too long to wait for{what_is_kept(outputs, began)}.")
+    return INTERRUPTED
+
+
+def what_is_kept(outputs: list[str], began: float) -> str:
+    """Say which files were written since a time and which were not, as the end of a sentence."""
     kept = [path for path in outputs if os.path.exists(path) and os.path.getmtime(path) >= began - 0.1]
     lost = [path for path in outputs if path not in kept]
-    rest = f"; {' and '.join(lost)} could not be written" if lost else ""
-    rest += f"; what was finished before is in {' and '.join(kept)}" if kept else ""
-    terminal.show_cursor()
-    terminal.note(f"interrupted in a step too long to wait for{rest}.")
-    return INTERRUPTED
+    rest = f"; {' and '.join(lost)} {'were' if len(lost) > 1 else 'was'} not written" if lost else ""
+    return rest + (f"; what was finished before is in {' and '.join(kept)}" if kept else "")

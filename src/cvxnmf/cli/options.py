@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("edges", "table", "gml", "graphml", "gexf", "pajek", "json", "mtx", "npy", "npz", "parquet")
 SEPARATORS = ("comma", "tab", "semicolon", "blank")
+LOSSES = ("mse", "kl", "itakura-saito")
 
 GRAPH_FILES = """\
 files:
@@ -82,12 +83,14 @@ def ranks(text: str) -> list[int]:
 
 def loss(text: str) -> str:
     """Read a loss by its name, or the number of a beta divergence; its name."""
+    if text in LOSSES:  # at once: arguments are read before the work goes to a process of its own, and that is before numpy
+        return text
     from cvxnmf.nmf.loss_names import find_loss
 
     try:
         return find_loss(text).name
     except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
+        raise argparse.ArgumentTypeError(str(problem).removesuffix(".")) from None
 
 
 def add_loss(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +127,7 @@ def trace(text: str) -> float | str:
 def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], **texts: str) -> argparse.ArgumentParser:
     """Register a command with its texts, whose lines are kept, and the function that runs it."""
     parser: argparse.ArgumentParser = commands.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 
@@ -160,13 +163,13 @@ def add_scale(
     group.add_argument("--dask", metavar="ADDRESS", help="let the workers of this Dask scheduler do it, such as tcp://host:8786")
 
 
-def graph_from(options: argparse.Namespace, path: str) -> GraphFile:
+def graph_from(options: argparse.Namespace, path: str, quiet: bool) -> GraphFile:
     """Read the graph that the arguments speak of, saying what was decided."""
     from cvxnmf.io import read_graph
 
     ways = {"separator": options.separator, "header": options.header, "weights": options.weights == "auto"}
     graph = read_graph(path, options.format, **ways)
-    say((f"{len(graph.nodes):,} nodes read from {graph.origin}.", *graph.notes), path, options.quiet)
+    say((f"{len(graph.nodes):,} nodes read from {graph.origin}.", *graph.notes), path, quiet)
     return graph
 
 

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         from cvxnmf.cli.blocked_partition import run_in_blocks
 
         return run_in_blocks(options, _title(options.file))
-    graph, progress = arguments.graph_from(options, options.file), Progress(options.quiet)
+    graph, progress = arguments.graph_from(options, options.file, options.quiet), Progress(options.quiet)
     tol, watch = TOL if options.tol is None else options.tol, progress.on_iterate if _asks_for_model(options) else None
     terms: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter, **(PAPER if options.paper else {})}
     terms["n_groups"] = options.groups

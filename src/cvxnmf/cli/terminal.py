@@ -1,4 +1,4 @@
-"""Text on the terminal: rich does colours and tables where it is installed; without it the text is plain."""
+"""Text on the terminal: rich does colours where it is installed; without it the text is plain."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import shutil
 import sys
 from collections.abc import Collection, Sequence
 from typing import IO, TYPE_CHECKING, Any
+from unicodedata import combining, east_asian_width
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: What stands between the columns of a table, and what a column of text is not narrowed below.
+APART, LEAST_WIDTH = "   ", 20
 
 
 def tolerate_encodings() -> None:
@@ -63,23 +67,48 @@ def show(text: str, style: str = "") -> None:
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int]) -> None:
-    """Print a table on stdout; columns stand to the right but for those in `left`, and the last is cut off to fit."""
-    console = rich_console()
-    if console is None:
-        for row in (header, *rows):
-            print("  ".join(row))
-        return
-    from rich import box
-    from rich.table import Table
+    """Print a table on stdout; columns stand to the right but for those in `left`, which a terminal may be too narrow for.
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    widths: list[int] = []
-    for place, name in enumerate(header):
-        widest = max(len(row[place]) for row in (header, *rows))
-        left_over = console.width - sum(widths) - 3 * len(widths)  # columns stand three blanks apart
-        widths.append(widest if place + 1 < len(header) else max(min(widest, left_over), len(name)))
-        table.add_column(name, justify="left" if place in left else "right", no_wrap=True, width=widths[-1])
-    for row in rows:
-        table.add_row(*row)
-    console.width = max(console.width, sum(widths) + 3 * len(widths))  # numbers are never cut: rather a line wraps
-    console.print(table, soft_wrap=False)
+    Lists of names in those are cut between names. Nothing is cut where no person looks, as in a pipe.
+    """
+    widths = [max(_cells(row[place]) for row in (header, *rows)) for place in range(len(header))]
+    if is_terminal(sys.stdout):
+        widths = _fitted(widths, left, shutil.get_terminal_size((100, 24)).columns - len(APART) * (len(header) - 1))
+    encoding = getattr(sys.stdout, "encoding", None) or "utf8"
+    rule = ("─" if encoding.lower().startswith("utf") else "-") * (sum(widths) + len(APART) * (len(header) - 1))
+    lines = [_line(row, widths, left) for row in (header, *rows)]
+    print("\n".join([lines[0], rule, *lines[1:]]))
+
+
+def _fitted(widths: list[int], left: Collection[int], room: int) -> list[int]:
+    """Widths of which the widest columns of text are narrowed alike, as far as the room asks for it."""
+    fitted, widest = list(widths), max(widths)
+    while sum(fitted) > room and widest > LEAST_WIDTH:
+        widest -= 1
+        fitted = [min(width, widest) if place in left else width for place, width in enumerate(widths)]
+    return fitted
+
+
+def _line(row: Sequence[str], widths: Sequence[int], left: Collection[int]) -> str:
+    """A row of a table, without blanks at its end."""
+    parts = []
+    for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        text = cut(cell, width)
+        blanks = " " * (width - _cells(text))
+        parts.append(text + blanks if place in left else blanks + text)
+    return APART.join(parts).rstrip()
+
+
+def cut(text: str, width: int) -> str:
+    """The text, or as many of its first names, between commas, as fit into so many cells of a terminal."""
+    if _cells(text) <= width:
+        return text
+    while text and _cells(text) > width - 1:
+        text = text[:-1]
+    names, comma, _ = text.rpartition(", ")
+    return f"{names}{comma}…" if comma else f"{text}…"
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes: two for each wide character, none for one that combines."""
+    return sum(0 if combining(sign) else 1 + (east_asian_width(sign) in "WF") for sign in text)

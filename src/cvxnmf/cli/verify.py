@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
@@ -13,6 +14,7 @@ from cvxnmf.cli.progress import Progress
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
+    from cvxnmf.io import GraphFile
 
 
 def add(commands: Any) -> None:
@@ -55,10 +57,10 @@ def run(options: argparse.Namespace) -> int:
     from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
-    if options.objective:
+    read = None if options.objective else _read(options)
+    if read is None:
         return _run_labels(options)
-    A = _matrix(options)
-    U, V = _factors(options, A.shape)
+    A, U, V = read
     progress = Progress(options.quiet)
     terms = {"memory_limit": options.memory_limit, "client": options.dask, "weights": arguments.weights_from(options)}
     work = lambda: verify(A, U, V, options.loss, options.effort, **terms)  # noqa: E731
@@ -75,28 +77,37 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(certificate.relative_gap, options.tol_gap)
 
 
-def _matrix(options: argparse.Namespace) -> Any:
-    """Read the data; where they are no matrix, clusters may be meant."""
+def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
+    """Read the matrix and its factors; None where the files are a graph and its clusters, whose objective is then modularity."""
     from cvxnmf.io.source import FileError
 
     try:
-        return arguments.matrix_from(options, options.data, options.format).A
+        A = arguments.matrix_from(options, options.data, options.format).A
+        U, V = _factors(options, A.shape)
+        if options.V is not None or V is not None or A.shape == (len(U), len(U)):
+            return A, U, V
+        sizes = "{} by {}".format(*A.shape), "{} by {}".format(*U.shape)
+        problem = f"{options.data} is {sizes[0]} and {options.U} {sizes[1]}, and there is no V."
     except FileError as error:
-        if options.V is not None:
+        if options.V is not None or not os.path.exists(options.data):
             raise
-        raise FileError(
-            f"{str(error).removesuffix('.')}; if this is a graph with clusters, add --objective modularity."
-        ) from None
+        problem = str(error)
+    try:
+        _graph_and_labels(options, quiet=True)
+    except ValueError:
+        ask = "give the other factor, or, for a graph with clusters, add --objective modularity"
+        raise FileError(f"{problem.removesuffix('.')}; {ask}.") from None
+    options.objective = "modularity"
+    say = f"read as a graph, and {options.U} as its clusters, whose modularity is judged; --objective names another quality."
+    arguments.say([say], options.data, options.quiet)
+    return None
 
 
 def _run_labels(options: argparse.Namespace) -> int:
     """Read a graph and clusters, certify, write and print."""
     from cvxnmf.graphs.label_bounds.verify import verify_labels
-    from cvxnmf.io.reading import read_labels
 
-    graph, progress = arguments.graph_from(options, options.data), Progress(options.quiet)
-    labels, notes = read_labels(options.U, graph.nodes)
-    arguments.say(notes, options.U, options.quiet)
+    (graph, labels), progress = _graph_and_labels(options, options.quiet), Progress(options.quiet)
     effort = 1.0 if options.effort is None else options.effort / arguments.EFFORT
     terms = {"objective": options.objective, "resolution": options.resolution, "n_clusters": options.clusters, "effort": effort}
     work = lambda: verify_labels(graph.A, labels, callback=progress.on_iterate, **terms)  # noqa: E731
@@ -108,6 +119,16 @@ def _run_labels(options: argparse.Namespace) -> int:
     else:
         output.print_certificate(certificate)
     return exit_code(certificate.relative_gap, options.tol_gap)
+
+
+def _graph_and_labels(options: argparse.Namespace, quiet: bool) -> tuple[GraphFile, list[str]]:
+    """Read a graph and the clusters of its nodes."""
+    from cvxnmf.io.reading import read_labels
+
+    graph = arguments.graph_from(options, options.data, quiet)
+    labels, notes = read_labels(options.U, graph.nodes)
+    arguments.say(notes, options.U, quiet)
+    return graph, labels
 
 
 def _save(certificate: Certificate, options: argparse.Namespace) -> None:

@@ -211,16 +211,9 @@ def draw_ranks(panels: Sequence[Axes], choice: RankChoice) -> None:
     left, middle, right = panels
     least, most = float(choice.held_out.min()), float(choice.held_out.max())
     top = min(most, HIGHEST * least) + 0.05 * (min(most, HIGHEST * least) - least)
-    for number_of_mask, mask in enumerate(np.where(choice.held_out > top, np.nan, choice.held_out)):
+    for number_of_mask, mask in enumerate(choice.held_out):
         left.plot(at, mask, color=LINE, linewidth=1.0, label="one mask" if number_of_mask == 0 else None)
-    left.plot(
-        at,
-        [row.held_out if row.held_out <= top else np.nan for row in rows],
-        "o-",
-        color=colour(0),
-        markersize=4,
-        label="held-out error",
-    )
+    left.plot(at, [row.held_out for row in rows], "o-", color=colour(0), markersize=4, label="held-out error")
     middle.plot(at, choice.stability, "o-", color=colour(2), markersize=4, label="likeness between masks")
     middle.set_ylim(0.0, 1.05)
     right.plot(at, [row.value for row in rows], "o-", color=colour(0), markersize=4, label="loss")

@@ -44,7 +44,8 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
         name = str(getattr(graph, "name", "") or "")
         return _from_networkx(graph, weight, signed)._replace(origin="a networkx graph", name=name)
     if hasattr(graph, "get_edgelist") and hasattr(graph, "vs"):
-        return _from_igraph(graph, weight, signed)._replace(origin="an igraph graph")
+        name = str(graph["name"] or "") if "name" in graph.attributes() else ""
+        return _from_igraph(graph, weight, signed)._replace(origin="an igraph graph", name=name)
     if hasattr(graph, "columns") and hasattr(graph, "to_numpy"):
         return _from_frame(graph, weight, signed)
     if isinstance(graph, str | bytes):
@@ -89,7 +90,7 @@ def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     edges = list(zip(first, second, weights, strict=True))
-    named = _from_edges(tuple(dict.fromkeys([*first, *second])), edges, False, signed)
+    named = _from_edges(_listed(edges), edges, False, signed)
     return named._replace(origin=f"a data frame of edges in the columns {ends[0]!r} and {ends[1]!r}")
 
 
@@ -154,9 +155,13 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
         validation.refuse("An edge of the list lacks the name of a node (None or NaN); leave it out, or name its nodes.")
     _require_weights(weight, False)
     weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
-    names = dict.fromkeys(name for edge in weighted for name in edge[:2])
-    whole = all(isinstance(name, Integral) for name in names)  # of numbered nodes, labels are in the order of the numbers
-    return _from_edges(tuple(sorted(names) if whole else names), weighted, False, signed)._replace(origin="a list of edges")
+    return _from_edges(_listed(weighted), weighted, False, signed)._replace(origin="a list of edges")
+
+
+def _listed(edges: list[tuple[Any, Any, Any]]) -> tuple[Any, ...]:
+    """The nodes of a list of edges, line by line as they first occur; whole numbers rising, and labels in their order."""
+    names = dict.fromkeys(name for edge in edges for name in edge[:2])
+    return tuple(sorted(names) if all(isinstance(name, Integral) for name in names) else names)
 
 
 def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:

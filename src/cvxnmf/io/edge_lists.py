@@ -24,6 +24,8 @@ EXPECTED, FINITE = "expected two node names and perhaps a weight", "weights are 
 LARGE = 1 << 16
 #: The weight in what networkx writes behind an edge.
 DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
+#: A name that is a whole number, as it is written.
+WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 #: What lists of numbered nodes consist of.
 PLAIN = b"0123456789.eE,; \t\n"
 Numbers = NDArray[np.int64]
@@ -38,7 +40,7 @@ class Layout(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Names of the nodes as they first occur, the edges as pairs of their numbers, and weights."""
+    """Names of the nodes as they first occur, whole numbers rising; the edges as pairs of their places, and weights."""
 
     nodes: tuple[str, ...]
     ends: Numbers
@@ -147,28 +149,36 @@ def _has_leading_zero(lines: bytes) -> bool:
 
 
 def _number_nodes(names: NDArray[Any]) -> tuple[tuple[str, ...], Numbers]:
-    """Distinct names in the order in which they first occur, and the number of each in place of the name."""
+    """Distinct names in the order in which they first occur, whole numbers rising, and the place of each instead of the name."""
     if names.dtype == object:
         try:
             from pandas import factorize
         except ImportError:
             numbering: defaultdict[str, int] = defaultdict(itertools.count().__next__)
             numbers = np.fromiter(map(numbering.__getitem__, names.flat), dtype=np.int64, count=names.size)
-            return tuple(numbering), numbers.reshape(names.shape)
+            return _numbers_rising(tuple(numbering), numbers.reshape(names.shape))
         numbers, distinct = factorize(names.ravel())
-        return tuple(distinct.tolist()), numbers.astype(np.int64).reshape(names.shape)
+        return _numbers_rising(tuple(distinct.tolist()), numbers.astype(np.int64).reshape(names.shape))
     flat = names.ravel()
     span, low = int(flat.max()) - int(flat.min()), flat.min()
     if span < 4 * len(flat):
         labels, codes = np.arange(low, low + span + 1), flat - low
     else:
         labels, codes = np.unique(flat, return_inverse=True)
-    first = np.full(len(labels), len(flat))
-    first[codes[::-1]] = np.arange(len(flat))[::-1]  # of the places of a node, the last one written stays
-    order = np.argsort(first)[: np.count_nonzero(first < len(flat))]
-    rank = np.empty(len(labels), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return tuple(map(str, labels[order].tolist())), rank[codes].reshape(names.shape)
+    present = np.zeros(len(labels), dtype=np.int64)
+    present[codes] = 1
+    places = np.cumsum(present) - 1
+    return tuple(map(str, labels[present > 0].tolist())), places[codes].reshape(names.shape)
+
+
+def _numbers_rising(nodes: tuple[str, ...], ends: Numbers) -> tuple[tuple[str, ...], Numbers]:
+    """Nodes in rising order if their names are whole numbers, as from arrays, frames and lists; else as they are."""
+    if not all(map(WHOLE.fullmatch, nodes)):
+        return nodes, ends
+    order = sorted(range(len(nodes)), key=lambda place: int(nodes[place]))
+    places = np.empty(len(nodes), dtype=np.int64)
+    places[order] = np.arange(len(nodes))
+    return tuple(nodes[place] for place in order), places[ends]
 
 
 class _LineReader:
@@ -229,4 +239,5 @@ class _LineReader:
     def edges(self) -> Edges:
         """All edges read."""
         weights = None if self.weights is None else np.concatenate(self.weights)
-        return Edges(tuple(self.numbering), np.concatenate(self.ends).reshape(-1, 2), weights)
+        nodes, ends = _numbers_rising(tuple(self.numbering), np.concatenate(self.ends).reshape(-1, 2))
+        return Edges(nodes, ends, weights)

@@ -72,7 +72,8 @@ def read_table(source: Source, separator: str | None = None, header: bool | None
     named = (bool(begun) and not _is_cell(begun[0], cut)) or (header and (heading[0] == "" or len(heading) == width - 1))
     if width == named:
         source.refuse("holds names and no numbers; give a table of numbers.")
-    notes = (f"Line {first.numbers[0]} is taken as a header; say --no-header if it is not.",) if header else ()
+    doubtful = header and any(_is_cell(cell, cut) for cell in heading[1:])  # words alone cannot be a line of numbers
+    notes = (f"Line {first.numbers[0]} is taken as a header; say --no-header if it is not.",) if doubtful else ()
     first, layout = Piece(first.numbers[header:], first.lines[header:]), Layout(cut, width, named)
     table = _parse_as_a_whole(source, layout, first.numbers[0]) or _parse_lines(source, layout, itertools.chain([first], pieces))
     columns = tuple(heading[len(heading) - width + named :]) if header and len(heading) >= width - named else None

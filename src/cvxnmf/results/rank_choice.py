@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,12 @@ class RankChoice:
     def result(self) -> Factorization:
         """The factors with the recommended number of components."""
         return self.results[self.place]
+
+    def with_result(self, result: Factorization) -> RankChoice:
+        """The same choice with other factors of the recommended number, such as better ones or ones with a better bound."""
+        found = list(self.results)
+        found[self.place] = result
+        return replace(self, results=tuple(found))
 
     @property
     def table(self) -> list[RankRow]:

@@ -51,7 +51,7 @@ class EdgeColumns(NamedTuple):
         """What there is to say, the first line with data being that of this number."""
         others = self.width - 2 - (self.weight is not None)
         said = [f"{others} further column{'s are' if others > 1 else ' is'} ignored."] if others and self.width > 3 else []
-        if self.header:
+        if self.header and not self.named_ends:
             said.append(f"Line {first} is taken as a header; say --no-header if it is an edge.")
         if self.doubtful:
             said.append(f"Line {first} is taken as an edge; say --header if it is a header.")

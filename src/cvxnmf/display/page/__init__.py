@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from cvxnmf import validation
+from cvxnmf.certificates.files import whole_file
 from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.page import factorization_page, partition_page, payload
 from cvxnmf.display.page.document import render, require_packages
@@ -49,7 +50,8 @@ def write(
     ['graph.html']
     """
     text = html(result, title, factors, shape)
-    Path(path).write_bytes(text.encode("utf-8"))
+    with whole_file(path) as name:
+        Path(name).write_bytes(text.encode("utf-8"))
 
 
 def html(

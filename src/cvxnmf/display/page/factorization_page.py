@@ -33,7 +33,9 @@ class Card(NamedTuple):
 
 def title(result: Factorization) -> str:
     """Return the title a page has when none is given."""
-    return f"Nonnegative factorisation with {count(result.n_components, 'component')}"
+    sides = f"{count(len(result.U), 'row')} and {count(len(result.V), 'column')}"
+    data = count(len(result.U), "node") if result.V is result.U else sides
+    return f"Factorisation of {data} into {count(result.n_components, 'component')}"
 
 
 def context(result: Factorization, choice: RankChoice | None = None) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from cvxnmf.results import Partition
 
 
 def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
-    """Labels of all nodes as numbers from 0, from an array, a dictionary or a pandas Series by node, sets, or a Partition."""
+    """Labels of all nodes as numbers from 0, from an array, a dictionary or a pandas Series by node, sets, or a partition."""
+    if hasattr(labels, "membership") and not hasattr(labels, "to_dict"):  # igraph's clusterings and leidenalg's partitions
+        labels = labels.membership
     if isinstance(labels, Partition) or (hasattr(labels, "to_dict") and _is_indexed(labels)):
         labels = labels.to_dict()
     if isinstance(labels, list | tuple) and labels and all(isinstance(group, set | frozenset) for group in labels):

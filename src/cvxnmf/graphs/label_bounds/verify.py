@@ -61,7 +61,7 @@ def verify_labels(
     ----------
     graph : networkx or igraph graph, scipy.sparse matrix, array-like, list of tuples, or data frame
         As :func:`partition` takes it. For ``objective="correlation"`` weights may be negative.
-    labels : array-like of shape (n,), dict, list of sets of nodes, or Partition
+    labels : array-like of shape (n,), dict, list of sets of nodes, Partition, or a clustering of igraph or leidenalg
         The cluster of each node, under any names: in the order of the nodes, or by the node's name.
     objective : str
         What is to be large, always over ordered pairs of nodes in one cluster, a node with itself included:
