@@ -1,7 +1,7 @@
 """The figures of the pages, taken from ``benchmarks/RESULTS.md``: ``python -m benchmarks.figures`` writes them anew.
 
-A figure stands between two pieces of text of its page; the table of the README is written as a whole. The tests compare
-what the pages say with what would be written.
+A figure stands between two pieces of text of its page; the table of the README is written as a whole, and tables between marks
+are copied. The tests compare what the pages say with what would be written.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
+#: A table of the results file with its note, by the beginning of its heading, and the pages that have such copies.
+COPY = re.compile(r"(<!-- from benchmarks/RESULTS.md: (.+?) -->\n).*?(<!-- end of the copy -->)", re.DOTALL)
+COPYING = ("docs/scale.md",)
 BEGIN, END = "<!-- figures: written by python -m benchmarks.figures -->\n", "<!-- end of figures -->"
 
 
@@ -21,10 +24,14 @@ class Results:
     def __init__(self, text: str) -> None:
         self.sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", text, re.DOTALL | re.MULTILINE))
 
+    def section(self, heading: str) -> str:
+        """Return what stands under the one heading that begins so."""
+        (body,) = (body for name, body in self.sections.items() if name.startswith(heading))
+        return body.strip()
+
     def rows(self, heading: str) -> list[dict[str, str]]:
         """Return the rows of the one table whose heading begins so."""
-        (body,) = (body for name, body in self.sections.items() if name.startswith(heading))
-        header, _, *lines = (line for line in body.splitlines() if line.startswith("|"))
+        header, _, *lines = (line for line in self.section(heading).splitlines() if line.startswith("|"))
         names = [cell.strip() for cell in header.strip("|").split("|")]
         return [dict(zip(names, (cell.strip() for cell in line.strip("|").split("|")), strict=True)) for line in lines]
 
@@ -158,6 +165,9 @@ def pages(results: Results) -> dict[str, str]:
     written = written_with(FIGURES, results)
     before, _, rest = written["README.md"].partition(BEGIN)
     written["README.md"] = f"{before}{BEGIN}" + "\n".join(comparison(results)) + f"\n{END}{rest.partition(END)[2]}"
+    for page in COPYING:
+        text = (ROOT / page).read_text(encoding="utf8")
+        written[page] = COPY.sub(lambda found: f"{found[1]}{results.section(found[2])}\n{found[3]}", text)
     return written
 
 

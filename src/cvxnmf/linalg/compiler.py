@@ -38,7 +38,7 @@ class _Announcement(event.Listener):
 @cache
 def announce() -> None:
     """Say that compilation has begun, once."""
-    logging.getLogger("cvxnmf").warning("Compiling once, a few seconds; later calls and processes find the result.")
+    logging.getLogger("cvxnmf").warning("Compiling once, up to half a minute; later calls and processes find the result.")
 
 
 event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
