@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.graphs.moves import Level, cluster_sums, gain_of, shift, weight
+from cvxnmf.graphs.moves import IN, OUT, Level, cluster_sums, gain_of, shift, weight
 from cvxnmf.graphs.score import EXACT, Score
 from cvxnmf.linalg.compiled import compile_with
 
@@ -19,14 +19,14 @@ def _best_move(level: Level, score: Score, logs: Any, sums: Any, links: Any, fix
         a = labels[i]
         if fixed[i] or sums[a].members == 1:
             continue
-        shift(level, sums, i, a, links[i, a], -1)
+        shift(level, sums, i, a, links[i, a], OUT)
         lost = gain_of(level, score, logs, sums, i, a, links[i, a])
         for b in range(links.shape[1]):
             if b != a and links[i, b] != 0.0:
                 change = gain_of(level, score, logs, sums, i, b, links[i, b]) - lost
                 if change > highest:
                     highest, node, target = change, i, b
-        shift(level, sums, i, a, links[i, a], 1)
+        shift(level, sums, i, a, links[i, a], IN)
     return highest, node, target
 
 
@@ -48,8 +48,8 @@ def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count
         if node < 0:
             break
         a = current[node]
-        shift(level, sums, node, a, links[node, a], -1)
-        shift(level, sums, node, target, links[node, target], 1)
+        shift(level, sums, node, a, links[node, a], OUT)
+        shift(level, sums, node, target, links[node, target], IN)
         current[node], moved[node], total, idle = target, True, total + change, idle + 1
         for p in range(level.indptr[node], level.indptr[node + 1]):
             links[level.indices[p], a] -= weight(level, p)

@@ -56,6 +56,8 @@ class Effort(NamedTuple):
 
 #: Moves between as many clusters as there are.
 KEEP = Effort(keep=True)
+#: Whether a node joins a cluster or leaves it; typed, since each literal would be compiled for itself.
+IN, OUT = np.int64(1), np.int64(-1)
 #: Of each cluster the weight inside it, its mass, its nodes of the first graph, and its nodes of this level, side by side.
 SUMS = np.dtype([("edges", np.float64), ("masses", np.float64), ("sizes", np.int64), ("members", np.int64)], align=True)
 Sums = NDArray[np.void]
@@ -125,7 +127,7 @@ def cluster_sums(level: Level, labels: Any, count: int) -> Any:
 
 @compile_with(**EXACT)
 def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
-    """Put a node into a cluster (sign 1) or take it out of it (-1)."""
+    """Put a node into a cluster (IN) or take it out of it (OUT)."""
     changed = sums[cluster]
     changed.edges += sign * (2.0 * links + level.loops[node])
     changed.masses += sign * level.masses[node]
@@ -194,7 +196,7 @@ def _best_cluster(
     """The cluster that gains most by a node, its own if no other gains more by `least`; that gain, and the links to it."""
     best, target, joined = gain_of(level, score, logs, sums, node, own, links) + least, own, links
     for s in range(found):
-        c = near.clusters[s]
+        c = np.int64(near.clusters[s])
         if c != own:
             worth = gain_of(level, score, logs, sums, node, c, near.links[s])
             if worth > best:
@@ -220,19 +222,19 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
             moved = 0
         if length == 0:
             break
-        i = queue[first]
+        i = np.int64(queue[first])  # of one kind in all calls, each of which would else compile what it calls anew
         first, length, waiting[i] = (first + 1 if first + 1 < n else 0), length - 1, False
-        a = labels[i]
+        a = np.int64(labels[i])
         if effort.keep and sums[a].members == 1:
             continue
         found = _gather(level, labels, i, everywhere, near)
         own = _links_to(near, found, a)
-        shift(level, sums, i, a, own, -1)
+        shift(level, sums, i, a, own, OUT)
         best, target, links = _best_cluster(level, score, logs, sums, i, a, own, least, near, found)
         if sums[a].members > 0 and len(free) > 0 and n - len(free) < most:
             if gain_of(level, score, logs, sums, i, free[-1], 0.0) > best + least:
                 target, links = free.pop(), 0.0
-        shift(level, sums, i, target, links, 1)
+        shift(level, sums, i, target, links, IN)
         if target != a:
             labels[i] = target
             moved += 1
@@ -257,15 +259,16 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
     parts, near = np.arange(n).astype(np.int32), _nobody_near(level)
     sums = np.zeros(n, SUMS)
     for i in range(n):
-        shift(level, sums, i, i, 0.0, 1)
-    for i in order:
-        a = parts[i]
+        shift(level, sums, i, i, 0.0, IN)
+    for node in order:
+        i = np.int64(node)
+        a = np.int64(parts[i])
         if sums[a].members != 1:
             continue
         found = _gather(level, parts, i, labels, near)
-        shift(level, sums, i, a, 0.0, -1)
+        shift(level, sums, i, a, 0.0, OUT)
         _, target, links = _best_cluster(level, score, logs, sums, i, a, 0.0, least, near, found)
-        shift(level, sums, i, target, links, 1)
+        shift(level, sums, i, target, links, IN)
         parts[i] = target
     return parts
 
