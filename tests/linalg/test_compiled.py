@@ -63,7 +63,7 @@ def test_compilation_is_announced_once(caplog):
     for _ in range(2):
         announce()
     assert [record.message for record in caplog.records] == [
-        "Compiling once, half a minute or so; later calls and processes find the result."
+        "Compiling once, up to half a minute; later calls and processes find the result."
     ]
 
 
