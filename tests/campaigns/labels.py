@@ -12,7 +12,13 @@ from cvxnmf.graphs.label_bounds.verify import LabelBounds, prove_labels
 
 OBJECTIVES = ("modularity", "cpm", "performance", "correlation")
 #: Bounds other than the linear program, with efforts that take a few hundredths of a second.
-OTHER_BOUNDS = {"by_semidefinite": 0.003, "by_routing": 0.001, "by_currents": 0.001, "by_packing": 0.001}
+OTHER_BOUNDS = {
+    "by_semidefinite": 0.003,
+    "by_complementary": 0.003,
+    "by_routing": 0.001,
+    "by_currents": 0.001,
+    "by_packing": 0.001,
+}
 
 
 def labels_by_enumeration(rng, folder, most=9):

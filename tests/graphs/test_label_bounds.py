@@ -108,8 +108,7 @@ def weighed(A, labels, statement, effort):
     """Bounds by cuts and a matrix without slack at the best partition alone, and all bounds that were told."""
     told = []
     bounds = LabelBounds(sp.csr_array(A), labels, statement, effort, told.append)
-    bounds.search = Search(bounds.objective, labels, statement.n_clusters, Budget(0.0))
-    bounds.by_complementary(bounds.search)
+    bounds.by_complementary()
     return bounds, [iterate.bound for iterate in told]
 
 

@@ -238,14 +238,15 @@ class LabelBounds:
         self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
         self._take_cuts(search.run(only_while_fast=True))
         if not self.closed:
-            self.by_complementary(search)
+            self.by_complementary()
         if not self.closed and (self.objective.n <= SMALL or self._is_near()):
             self.stage, search.budget = "branching", self.budget(LINEAR_SHARE, LINEAR_RESERVE)
             self._take_cuts(search.run())
 
-    def by_complementary(self, search: Search) -> None:
+    def by_complementary(self) -> None:
         """Cuts and a semidefinite matrix without slack at the best partition."""
         self.stage, budget = "complementary cuts", self.budget(COMPLEMENTARY_SHARE)
+        search = self.search = self.search or Search(self.objective, self.better, self.statement.n_clusters, Budget(0.0))
         self._dissolve(budget)
         self.at_work = lambda: self._semidefinite_witness(self._splitting(Budget(0.0)))
         self.better = search.weigh_complementary_cuts(self.better, budget)
