@@ -107,8 +107,8 @@ def partition(
         Whether to prove at once how good the labels are (`label_certificate`), and to take a better partition where the proof
         meets one: on sparse graphs of up to a few hundred nodes the optimum. Without, the proof is made when it is asked for.
     effort : float
-        Work for that proof, see :func:`verify_labels`; whether other partitions are optimal too takes at most a quarter of an
-        effort of 1 on top.
+        Work for that proof, see :func:`verify_labels`; whether other partitions are optimal too takes at most a quarter of it on
+        top.
     start : Partition, mapping or labels, optional
         Clusters to start from, of this graph or of one that has changed since: a Partition, a mapping from nodes to clusters, or
         labels of all nodes. Nodes that are new start alone. Nothing is sought from single nodes, which takes a fraction of the
@@ -351,7 +351,8 @@ class _LabelAim(NamedTuple):
         if proved.certificate.gap:
             return found
         objective = self.statement.objective_of(found.A)
-        unique = decide_uniqueness(objective, found.labels.astype(np.int64), self.statement.n_clusters, proved.search)
+        labels = found.labels.astype(np.int64)
+        unique = decide_uniqueness(objective, labels, self.statement.n_clusters, proved.search, self.effort)
         return found.with_changes(several_optimal=unique.several, other_optimum=unique.other)
 
 

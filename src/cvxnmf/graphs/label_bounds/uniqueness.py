@@ -20,7 +20,7 @@ from cvxnmf.graphs.label_bounds.branching import Case, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.multilevel import Labels
 
-#: Units of work for the searches.
+#: Units of work for the searches, for an effort of 1.
 UNITS = 20_000.0
 #: A share of the least difference of two qualities that covers the rounding of a semidefinite matrix.
 ROUNDING = 0.05
@@ -33,7 +33,9 @@ class Uniqueness(NamedTuple):
     other: Labels | None = None
 
 
-def decide_uniqueness(objective: PairObjective, optimum: Labels, n_clusters: int | None, search: Search | None) -> Uniqueness:
+def decide_uniqueness(
+    objective: PairObjective, optimum: Labels, n_clusters: int | None, search: Search | None, effort: float = 1.0
+) -> Uniqueness:
     """Whether an optimum is the only one; `search` is the one that proved it, and is used up."""
     if n_clusters == 1 or objective.n == 1:
         return Uniqueness(False)
@@ -43,19 +45,19 @@ def decide_uniqueness(objective: PairObjective, optimum: Labels, n_clusters: int
         return Uniqueness(True, other)
     if not objective.exact or search is None:
         return Uniqueness(None)
-    found = _Exclusion(search, search.first or search.trivial(), search.contraction.shrink(optimum)).run()
+    found = _Exclusion(search, search.contraction.shrink(optimum), effort).run()
     return found if found.other is None else found._replace(other=search.contraction.expand(found.other))
 
 
 class _Exclusion:
     """A search for an optimum other than a given one."""
 
-    def __init__(self, search: Search, root: Case, optimum: Labels) -> None:
+    def __init__(self, search: Search, optimum: Labels, effort: float) -> None:
         self.search, self.optimum = search, optimum
-        search.budget = Budget(UNITS)
+        search.budget = Budget(effort * UNITS)
         self.quality = search.pair_sum(optimum)
         search.labels, search.excluded, search.value = optimum, optimum, self.quality - search.contraction.whole.step() // 2
-        weights, excess = _reduced_weights(search, root, self.quality)
+        weights, excess = _reduced_weights(search, search.first or search.trivial(), self.quality)
         self.weights = np.abs(weights)
         self.sure = (self.weights > excess) & ((weights > 0) == _same_cluster(optimum))
 
