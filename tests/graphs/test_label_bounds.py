@@ -258,6 +258,13 @@ def test_whether_an_optimum_is_the_only_one_is_told_truly(objective):
             assert not same_partition(unique.other, found.better)
 
 
+def test_whether_an_optimum_is_the_only_one_takes_its_share_of_the_effort():
+    pairs = MODULARITY.objective_of(nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None))
+    optimum = prove_labels(nx.to_scipy_sparse_array(nx.karate_club_graph(), weight=None), np.zeros(34, int), MODULARITY).better
+    told = [decide_uniqueness(pairs, optimum, None, Search(pairs, optimum, None, Budget(0.0)), effort) for effort in (0.0, 1.0)]
+    assert [unique.several for unique in told] == [None, False]
+
+
 def data(name):
     if "CVXNMF_DATA" not in os.environ:
         pytest.skip("CVXNMF_DATA is not set")
