@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.row_chunks import row_chunks
+from cvxnmf.linalg.threads import map_in_threads, single_thread
 from cvxnmf.nmf.storage import Storage
 
 #: Entries of a factor below this share of its largest are as good as zero: they are lifted to it when they want to leave.
@@ -235,15 +237,21 @@ class NMFLoss(ABC):
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
         """The loss of ``UV'`` over the observed entries; NaN marks missing ones."""
-        total, partial = 0.0, A.sparse and len(A.entries) < A.shape[0] * A.shape[1]
-        unstored = self.loss_of_zeros(U, V) if partial else 0.0
-        for a, e in A.entries_and_model(U, V, self.budget):
-            if partial:
-                unstored -= float(self.entrywise(np.zeros(()), e.copy()).sum())
+        partial = A.sparse and len(A.entries) < A.shape[0] * A.shape[1]
+
+        def of_rows(rows: slice) -> tuple[float, float]:
+            """The loss of stored entries, and the one they would have if they were zero."""
+            a, e = A.entries_and_model(U, V, rows)
+            zeros = float(self.entrywise(np.zeros(()), e.copy()).sum()) if partial else 0.0
             parts = self.entrywise(a, e)
-            part = float(parts.sum())
-            total += float(np.nansum(parts)) if np.isnan(part) else part
-        return total + max(0.0, unstored)
+            total = float(parts.sum())
+            return float(np.nansum(parts)) if np.isnan(total) else total, zeros
+
+        parts = A.row_parts(self.budget)
+        with single_thread() if len(parts) > 1 else nullcontext():
+            found = map_in_threads(of_rows, parts)
+        unstored = self.loss_of_zeros(U, V) - sum(zeros for _, zeros in found) if partial else 0.0
+        return sum(total for total, _ in found) + max(0.0, unstored)
 
 
 class SquaredError(NMFLoss):

@@ -44,7 +44,7 @@ def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss, single: bool = False)
     `single` tells that the data were of single precision, as the factors shall be.
     """
     missing = np.zeros((0, 0), dtype=bool) if sp.issparse(A) else np.isnan(A)
-    rows, columns = np.nonzero(missing)
+    rows, columns = np.nonzero(missing) if missing.any() else NOTHING_MISSING[:2]
     checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, single)
     if symmetric:
         checked = checked._replace(A=_symmetric_part(checked, said=True))
@@ -63,7 +63,7 @@ def _check_dense(A: Any) -> Checked:
     if some and not missing.all():
         raw = np.where(missing, np.asarray(0, raw.dtype), raw)  # so that the rest can be checked
     dense, dtype = validation.nonnegative_matrix(raw if some else A)
-    rows, columns = np.nonzero(missing)
+    rows, columns = np.nonzero(missing) if some else NOTHING_MISSING[:2]
     dense[rows, columns] = 1.0
     return Checked(dense, rows, columns, dtype.kind == "f" and dtype.itemsize <= 4)
 
@@ -112,7 +112,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
     if loss.needs_positive_data:
         require_positive(A, loss.name)
     dense = not sp.issparse(A)
-    compress = dense and np.count_nonzero(A) <= loss.compress_below * A.size
+    compress = dense and loss.compress_below > 0 and np.count_nonzero(A) <= loss.compress_below * A.size
     storage = stored(sp.csr_array(A) if compress else A)
     if not len(rows):
         return MemoryMatrix(storage, NOTHING_MISSING, single, symmetric, A if keep_dense else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -62,8 +61,11 @@ class Storage(Products, Protocol):
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """``(A / UV')' U`` and ``sum A log(UV')``."""
 
-    def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Stored entries of A and those of ``UV'`` at the same places, `budget` at a time; the latter may be overwritten."""
+    def row_parts(self, budget: int) -> list[slice]:
+        """Rows that hold about `budget` stored entries each."""
+
+    def entries_and_model(self, U: FloatArray, V: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Stored entries of some rows of A and those of ``UV'`` at the same places; the latter may be overwritten."""
 
     def dense_rows(self, rows: slice) -> FloatArray:
         """Some rows as an array."""
@@ -118,10 +120,13 @@ class DenseRows:
         ratio, logarithms = self._ratio(U, V)
         return dense_transposed_times(ratio, U), logarithms
 
-    def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Row chunks of A and of ``UV'``."""
-        for rows in row_chunks(self.shape[0], self.shape[1], budget):
-            yield self.A[rows], U[rows] @ V.T
+    def row_parts(self, budget: int) -> list[slice]:
+        """Row chunks."""
+        return list(row_chunks(self.shape[0], self.shape[1], budget))
+
+    def entries_and_model(self, U: FloatArray, V: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Rows of A and of ``UV'``."""
+        return self.A[rows], U[rows] @ V.T
 
     def dense_rows(self, rows: slice) -> FloatArray:
         """A view."""
@@ -178,12 +183,15 @@ class CompressedRows:
         ratio = np.where(positive, A.data / np.where(positive, model, 1.0), 0.0)
         return np.asarray(sp.csr_array((ratio, A.indices, A.indptr), shape=A.shape).T @ U), logarithms
 
-    def entries_and_model(self, U: FloatArray, V: FloatArray, budget: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Nonzero entries of as many rows as hold `budget` of them."""
+    def row_parts(self, budget: int) -> list[slice]:
+        """As many rows as hold `budget` nonzero entries."""
         cuts = np.searchsorted(self.A.indptr, np.arange(budget, self.A.nnz, budget))
-        for first, last in zip([0, *cuts], [*cuts, self.shape[0]], strict=True):
-            rows, part = self._share(first, last)
-            yield part.entries, csr_product_entries(part.A, U[rows], V)
+        return [slice(first, last) for first, last in zip([0, *cuts], [*cuts, self.shape[0]], strict=True)]
+
+    def entries_and_model(self, U: FloatArray, V: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Nonzero entries of some rows."""
+        _, part = self._share(rows.start, rows.stop)
+        return part.entries, csr_product_entries(part.A, U[rows], V)
 
     def dense_rows(self, rows: slice) -> FloatArray:
         """Filled with zeros."""

@@ -175,8 +175,8 @@ def newton_sweep_csr(
     bits = wide.view(np.int64)
     total = 0.0
     for i in range(first_row, last_row):
-        first = np.int64(indptr[i])
-        size = np.int64(indptr[i + 1]) - first
+        first = int(indptr[i])
+        size = int(indptr[i + 1]) - first
         groups = (size + TOGETHER - 1) // TOGETHER
         gather_transposed(indices, first, size, V, H)
         for j in range(size):
