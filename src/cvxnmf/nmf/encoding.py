@@ -115,7 +115,7 @@ def _coordinate_descent(Q: FloatArray, P: FloatArray) -> FloatArray:
     """A few sweeps of coordinate descent, all rows at once, for Q of unit diagonal."""
     W = np.zeros_like(P)
     if len(Q) == 1:
-        return np.asarray(hals_sweeps(W, P, Q[0], SWEEPS, 0.0))
+        return hals_sweeps(W, P, Q[0], SWEEPS, 0.0)
     for _ in range(SWEEPS):
         for i in range(P.shape[1]):
             W[:, i] = np.maximum(0.0, W[:, i] + P[:, i] - np.einsum("rl,rl->r", W, np.broadcast_to(Q[:, i], W.shape)))

@@ -99,7 +99,7 @@ def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> F
     Q, k = V.T @ V, V.shape[1]
     ridge = max(RIDGE * float(np.trace(Q)) / k, np.finfo(np.float64).tiny)
     U = np.maximum(P @ np.linalg.inv(Q + ridge * np.eye(k)), 0.0)
-    return np.asarray(hals_sweeps(np.ascontiguousarray(U), P, Q, sweeps, SETTLED))
+    return hals_sweeps(U, P, Q, sweeps, SETTLED)
 
 
 def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
@@ -211,8 +211,8 @@ def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
     dense = (dense_times, dense_transposed_times)
     times, transposed_times = (csr_times, csr_transposed_times) if sp.issparse(A) else dense
     for _ in range(steps):
-        U = hals_sweeps(np.ascontiguousarray(U), times(A, V), V.T @ V, 1, SETTLED)
-        V = hals_sweeps(np.ascontiguousarray(V), transposed_times(A, U), U.T @ U, 1, SETTLED)
+        U = hals_sweeps(U, times(A, V), V.T @ V, 1, SETTLED)
+        V = hals_sweeps(V, transposed_times(A, U), U.T @ U, 1, SETTLED)
     return U, V
 
 

@@ -36,7 +36,7 @@ class HALS(Rule[QuadraticObjective]):
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
         """Sweep, many rows in threads."""
         if len(X) <= ROWS_AT_A_TIME:
-            return np.asarray(hals_sweeps(X, objective.P, objective.Q, self.sweeps, SETTLED))
+            return hals_sweeps(X, objective.P, objective.Q, self.sweeps, SETTLED)
         result = np.empty_like(X)
 
         def sweep(rows: slice) -> None:
@@ -92,21 +92,21 @@ def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
 
 
 @compiled
-def sweep_rows(X: Any, P: Any, Q: Any, sweeps: int, settled: float, result: Any) -> None:
-    """:func:`hals_sweeps` into the rows of a result; P may have more columns than X."""
-    m, k = X.shape
-    x, p = np.empty((k, ROWS_TOGETHER)), np.empty((k, ROWS_TOGETHER))
+def _sweep_rows(X: Any, start: int, rows: int, P: Any, Q: Any, sweeps: int, settled: float, result: Any) -> None:
+    """:func:`hals_sweeps` of some rows from `start` on into those of a result; P has only them, and perhaps more columns."""
+    k = X.shape[1]
+    x, p = np.zeros((k, ROWS_TOGETHER)), np.zeros((k, ROWS_TOGETHER))
     slope, change = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
     limit, active = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
-    for first in range(0, m, ROWS_TOGETHER):
-        size = min(ROWS_TOGETHER, m - first)
-        x[:, size:] = 0.0
-        p[:, size:] = 0.0
-        copy_transposed(X, first, 0, size, k, x, 0, 0)
+    for first in range(0, rows, ROWS_TOGETHER):
+        size = min(ROWS_TOGETHER, rows - first)
+        copy_transposed(X, start + first, 0, size, k, x, 0, 0)
         copy_transposed(P, first, 0, size, k, p, 0, 0)
-        active[:] = 1.0
+        for i in range(ROWS_TOGETHER):
+            active[i] = 1.0 if i < size else 0.0
         for sweep in range(sweeps):
-            change[:] = 0.0
+            for i in range(ROWS_TOGETHER):
+                change[i] = 0.0
             for r in range(k):
                 if Q[r, r] <= 0.0:
                     continue
@@ -126,11 +126,10 @@ def sweep_rows(X: Any, P: Any, Q: Any, sweeps: int, settled: float, result: Any)
                 moving += active[i]
             if moving == 0.0:
                 break
-        copy_transposed(x, 0, 0, k, size, result, first, 0)
+        copy_transposed(x, 0, 0, k, size, result, start + first, 0)
 
 
-@compiled
-def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
+def hals_sweeps(X: FloatArray, P: FloatArray, Q: FloatArray, sweeps: int, settled: float) -> FloatArray:
     """Cyclic coordinate descent on ``<XQ, X>/2 - <P, X>`` over X >= 0, a few rows together; a new array.
 
     Each sweep minimises over one column after the other, ``x_l <- (x_l + (p_l - X q_l) / Q_ll)_+``. A row is swept until
@@ -138,7 +137,8 @@ def hals_sweeps(X: Any, P: Any, Q: Any, sweeps: int, settled: float) -> Any:
     that no row depends on its neighbours. Columns with ``Q_ll = 0`` stay.
     """
     result = np.empty(X.shape)
-    sweep_rows(np.ascontiguousarray(X), np.ascontiguousarray(P), Q, sweeps, settled, result)
+    X, P, Q = (np.ascontiguousarray(array, dtype=np.float64) for array in (X, P, Q))
+    _sweep_rows(X, 0, len(X), P, Q, sweeps, settled, result)
     return result
 
 
@@ -154,14 +154,15 @@ def hals_pass(
     (m, n), k, wide = A.shape, U.shape[1], V.shape[1]
     rows = ROWS_TOGETHER * max(1, BLOCK_ENTRIES // (ROWS_TOGETHER * n))
     products, gram = np.zeros((n, wide)), np.zeros((k, wide))
-    P, factor = np.empty((rows, wide)), np.zeros((rows, wide))
+    P, factor = np.zeros((rows, wide)), np.zeros((rows, wide))
     for first in range(0, m, rows):
         size = min(rows, m - first)
-        part = slice(first, first + size)
-        P[:] = -shift
+        for i in range(size):
+            for r in range(k):
+                P[i, r] = -shift
         add_times(A, first, size, V, P)
-        sweep_rows(U[part], P, Q, sweeps, settled, new[part])
-        _extrapolate(new[part].reshape(-1), last[part].reshape(-1), weight, ahead[part].reshape(-1))
+        _sweep_rows(U, first, size, P, Q, sweeps, settled, new)
+        _extrapolate(new, last, weight, ahead, first * k, (first + size) * k)
         for i in range(size):
             for r in range(k):
                 factor[i, r] = ahead[first + i, r]
@@ -171,7 +172,8 @@ def hals_pass(
 
 
 @compiled
-def _extrapolate(new: Any, last: Any, weight: float, result: Any) -> None:
-    """``new + weight (new - last)``, not below zero, of flat arrays."""
-    for j in range(len(new)):
-        result[j] = max(0.0, new[j] + weight * (new[j] - last[j]))
+def _extrapolate(new: Any, last: Any, weight: float, result: Any, first: int, end: int) -> None:
+    """``new + weight (new - last)``, not below zero, of some entries of arrays taken as flat."""
+    x, y, z = new.reshape(-1), last.reshape(-1), result.reshape(-1)
+    for j in range(first, end):
+        z[j] = max(0.0, x[j] + weight * (x[j] - y[j]))

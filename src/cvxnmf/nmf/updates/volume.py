@@ -65,7 +65,7 @@ class SmallVolume(Rule[QuadraticObjective]):
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
         """A few sweeps."""
-        return np.asarray(hals_sweeps(X, objective.P, objective.Q + self.volume.tangent(X), INNER_SWEEPS, SETTLED))
+        return hals_sweeps(X, objective.P, objective.Q + self.volume.tangent(X), INNER_SWEEPS, SETTLED)
 
 
 class SimplexRows(Rule[QuadraticObjective]):
