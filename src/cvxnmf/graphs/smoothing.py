@@ -25,7 +25,7 @@ Positions = NDArray[np.float32]
 #: Numbers of each node, and steps; a row of single precision is one line of the cache.
 WIDTH, STEPS = 16, 8
 #: Clusters that nodes are dealt out to, nodes that their centres are found from, rounds of this, and nodes worked on at a time.
-CENTRES, SAMPLE, ROUNDS, PIECE = 200, 20_000, 8, 1 << 18
+CENTRES, SAMPLE, ROUNDS, PIECE = 200, 20_000, 8, 1 << 13
 
 
 def smoothed_clusters(level: Level, labels: Labels) -> Labels:
