@@ -1,6 +1,7 @@
 """Results as data frames and as graphs of networkx."""
 
 import builtins
+import sys
 
 import networkx as nx
 import numpy as np
@@ -76,3 +77,9 @@ def test_what_is_missing_is_said_in_a_sentence(club, monkeypatch, package, metho
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=f"pip install {package}"):
         getattr(club, method)()
+
+
+def test_a_dask_series_without_dask_data_frames_is_refused_in_a_sentence(club, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    with pytest.raises(ImportError, match=r"pip install 'dask\[dataframe\]'"):
+        club.to_dask()
