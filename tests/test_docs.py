@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from cvxnmf import cli
+import cvxnmf
+from cvxnmf import cli, plots, report
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -174,3 +175,11 @@ def test_every_function_of_the_reference_has_an_example():
         getattr(module, name) for module in (cvxnmf.plots, cvxnmf.report) for name in module.__all__
     ]
     assert [made.__name__ for made in functions if inspect.isfunction(made) and ">>>" not in made.__doc__] == []
+
+
+def test_every_public_name_has_an_example():
+    """The page of the API reference of each class and function begins with its docstring."""
+    things = {name: getattr(cvxnmf, name) for name in cvxnmf.__all__}
+    things |= {f"{module.__name__}.{name}": getattr(module, name) for module in (plots, report) for name in module.__all__}
+    without = [name for name, thing in things.items() if callable(thing) and ">>>" not in (thing.__doc__ or "")]
+    assert without == []

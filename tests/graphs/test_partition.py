@@ -380,3 +380,16 @@ def test_a_weight_that_no_edge_has_is_refused():
     with pytest.raises(ValueError, match="No edge has the weight 'wieght'"):
         cvxnmf.partition(graph, weight="wieght")
     assert cvxnmf.partition(nx.karate_club_graph(), weight=None).n_clusters == 2
+
+
+def test_verbose_shows_how_far_the_proof_of_labels_is(capsys):
+    graph = nx.les_miserables_graph()
+    found = cvxnmf.partition(graph, objective="modularity", prove=True, effort=0.1, verbose=1)
+    shown = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("partition") for line in shown)
+    assert any("linear program, step 1, value 0.56" in line and "bound" in line for line in shown)
+    assert not any("nan" in line for line in shown)
+    cvxnmf.verify_labels(graph, found, effort=0.1, verbose=1)
+    assert capsys.readouterr().err.startswith("verify_labels")
+    cvxnmf.verify_labels(graph, found, effort=0.1)
+    assert capsys.readouterr().err == ""

@@ -130,3 +130,10 @@ def test_a_callback_stops_after_two_masks():
     assert len(choice.held_out) == 2
     with pytest.raises(KeyboardInterrupt):
         cvxnmf.choose_rank(planted("gaussian", 3)[0], [2, 3], callback=lambda step: True)
+
+
+def test_verbose_shows_the_masks_and_how_much_is_done(capsys):
+    A = np.random.default_rng(0).random((30, 12))
+    cvxnmf.choose_rank(A, range(1, 4), verbose=1)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("choose_rank [#                   ] mask 1 of 4, step ")

@@ -25,7 +25,19 @@ LARGEST = 1e120
 
 
 class CertificateError(ValueError):
-    """A certificate does not prove what it states."""
+    """A certificate does not prove what it states.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> certificate = cvxnmf.partition(A).certificate
+    >>> try:
+    ...     certificate.check(A + 1)  # of other data
+    ... except cvxnmf.CertificateError:
+    ...     print("not proved")
+    not proved
+    """
 
 
 class Proof(NamedTuple):

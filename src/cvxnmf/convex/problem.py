@@ -48,6 +48,14 @@ class Problem(ABC):
         were set aside.
     components : tuple of Component
         The independent pieces to solve.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> problem = cvxnmf.symmetric(A, loss="kl", trace="auto")
+    >>> problem.A.shape, problem.statement.loss, problem.trace > 0
+    ((20, 20), 'kl', True)
     """
 
     A: Any = field(repr=False)

@@ -26,6 +26,7 @@ from cvxnmf.graphs.quality import modularity, performance
 from cvxnmf.graphs.refinement import Refinement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.factorize import normalised_factors
+from cvxnmf.nmf.progress import shown
 from cvxnmf.results import Factorization, Iterate, Partition, Solution
 from cvxnmf.results.status import keep_best
 from cvxnmf.typing import GraphLike, MemoryLimit, StartLabels
@@ -54,6 +55,7 @@ def partition(
     tol: float = 1e-4,
     max_iter: int = 1000,
     callback: Callable[[Iterate], Any] | None = None,
+    verbose: int = 0,
     memory_limit: MemoryLimit = None,
     client: Any = None,
 ) -> Partition:
@@ -113,7 +115,8 @@ def partition(
         Clusters to start from, of this graph or of one that has changed since: a Partition, a mapping from nodes to clusters, or
         labels of all nodes. Nodes that are new start alone. Nothing is sought from single nodes, which takes a fraction of the
         time, and cluster numbers follow their clusters.
-
+    verbose : int
+        Whether to show progress, see :func:`factorize`; as with a callback the convex problem is then solved at once.
     memory_limit : int or str, optional
         Most memory of the process, such as "4 GB": the graph is worked on in blocks of rows that are read from disk, and may be
         the name of a file of edges (text, npy, parquet), of a folder of such files, or a list of names. There are labels,
@@ -146,32 +149,33 @@ def partition(
     >>> found.n_clusters, found.certificate.relative_gap < 1e-4
     (2, True)
     """
-    if needs_blocks(graph, memory_limit, client):
-        _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
-        return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, callback)
-    nodes, A, note, origin, name = named_graph(graph, weight)
-    if note:
-        warnings.warn(note, UserWarning, stacklevel=2)
-    _require_edges(A)
-    aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, callback)
-    asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
-    _require_room(len(nodes), asked or 1)
-    before = None if start is None else start_labels(start, nodes)
-    model = convex_model(A, loss, cone, metric, trace, n_groups)
-    validation.callback(callback)
-    model.options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
-    if model.by_its_own_terms or not refine:
-        if before is not None:
-            validation.refuse(
-                "start needs the default terms of the convex problem; leave out trace, loss, cone, metric and groups."
-            )
-        found = aim.improve(_by_positions(nodes, model, asked, aim, Refinement.LIKELIHOOD if refine else Refinement.NONE))
-    else:
-        division = aim.divide(A, asked) if before is None else follow(aim.divide(A, asked, start=before), before)
-        model = model.with_clusters(partial(_likely_number, A, asked, division if aim.likelihood else None))
-        found = _outcome(nodes, model, division, aim)
-        found = found if callback is None else _solved(found, model)
-    return aim.prove(found.with_changes(origin=origin, name=name))
+    with shown(verbose, "partition", None, callback) as callback:
+        if needs_blocks(graph, memory_limit, client):
+            _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
+            return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, callback)
+        nodes, A, note, origin, name = named_graph(graph, weight)
+        if note:
+            warnings.warn(note, UserWarning, stacklevel=2)
+        _require_edges(A)
+        aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, callback)
+        asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
+        _require_room(len(nodes), asked or 1)
+        before = None if start is None else start_labels(start, nodes)
+        model = convex_model(A, loss, cone, metric, trace, n_groups)
+        validation.callback(callback)
+        model.options = {"method": method, "tol": tol, "max_iter": max_iter, "callback": callback}
+        if model.by_its_own_terms or not refine:
+            if before is not None:
+                validation.refuse(
+                    "start needs the default terms of the convex problem; leave out trace, loss, cone, metric and groups."
+                )
+            found = aim.improve(_by_positions(nodes, model, asked, aim, Refinement.LIKELIHOOD if refine else Refinement.NONE))
+        else:
+            division = aim.divide(A, asked) if before is None else follow(aim.divide(A, asked, start=before), before)
+            model = model.with_clusters(partial(_likely_number, A, asked, division if aim.likelihood else None))
+            found = _outcome(nodes, model, division, aim)
+            found = found if callback is None else _solved(found, model)
+        return aim.prove(found.with_changes(origin=origin, name=name))
 
 
 def _solved(found: Partition, model: ConvexModel) -> Partition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ WIDTH = 20
 class Progress:
     """A callback that shows steps and hands them on to the callback of the user; the last one stays."""
 
-    def __init__(self, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None) -> None:
+    def __init__(self, task: str, max_iter: int | None, callback: Callable[[Iterate], Any] | None) -> None:
         self.task, self.max_iter, self.callback = task, max_iter, callback
         self.changing = is_interactive()
         self.began, self.due = time.monotonic(), 0.0
@@ -45,14 +46,17 @@ class Progress:
             sys.stderr.flush()
 
     def line(self, iterate: Iterate, elapsed: float) -> str:
-        """What is known: the start of how many, the step, the loss, the bound once there is one, time, and how much is left."""
-        share = iterate.share or min(1.0, iterate.iteration / self.max_iter)
-        parts = [iterate.stage or "start 1 of 1", f"step {iterate.iteration}", f"loss {iterate.value:.6g}"]
+        """What is known: the start or stage, the step, the loss, the bound once there is one, time, and how much is left."""
+        share = iterate.share or (min(1.0, iterate.iteration / self.max_iter) if self.max_iter else 0.0)
+        parts = [iterate.stage or "start 1 of 1"] if self.max_iter or iterate.stage else []
+        if not math.isnan(iterate.value):
+            parts += [f"step {iterate.iteration}", f"{'loss' if self.max_iter else 'value'} {iterate.value:.6g}"]
         if iterate.bound > 0:
             parts.append(f"bound {iterate.bound:.6g}")
-        left = elapsed * (1.0 / share - 1.0)
+        left = elapsed * (1.0 / share - 1.0) if share else 0.0  # nobody can tell
         parts += [f"{elapsed:.0f} s"] + ([f"at most about {left:.0f} s left"] if elapsed >= BETWEEN and left >= 1.0 else [])
-        return f"{self.task} [{'#' * round(WIDTH * share):<{WIDTH}}] {', '.join(parts)}"
+        bar = f" [{'#' * round(WIDTH * share):<{WIDTH}}] " if share else ": "
+        return f"{self.task}{bar}{', '.join(parts)}"
 
 
 def with_place(
@@ -71,9 +75,9 @@ def with_place(
 
 @contextmanager
 def shown(
-    verbose: Any, task: str, max_iter: int, callback: Callable[[Iterate], Any] | None
+    verbose: Any, task: str, max_iter: int | None, callback: Callable[[Iterate], Any] | None
 ) -> Iterator[Callable[[Iterate], Any] | None]:
-    """The callback, showing progress as well if `verbose`, until the work is done."""
+    """The callback, showing progress as well if `verbose`, until the work is done; after `max_iter` steps at most, if known."""
     if not verbose:
         yield callback
         return

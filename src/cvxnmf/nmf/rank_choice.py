@@ -32,6 +32,7 @@ from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.names import Named, separate_names
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
+from cvxnmf.nmf.progress import shown
 from cvxnmf.results import Factorization, Iterate, RankChoice
 from cvxnmf.typing import MatrixLike, Names
 
@@ -54,6 +55,7 @@ def choose_rank(
     *,
     n_masks: int = 4,
     callback: Callable[[Iterate], Any] | None = None,
+    verbose: int = 0,
     row_names: Names = None,
     column_names: Names = None,
 ) -> RankChoice:
@@ -73,6 +75,8 @@ def choose_rank(
     callback : callable, optional
         Called with an :class:`Iterate` after every rank of every mask; a true answer stops after this mask, or, while there
         are fewer than two, raises KeyboardInterrupt.
+    verbose : int
+        Whether to show progress, see :func:`factorize`.
     row_names, column_names : sequence, optional
         Names, see :func:`factorize`.
 
@@ -108,8 +112,8 @@ def choose_rank(
     validation.magnitude(raw, loss)
     tried = _checked_ranks(ranks, raw.shape)
     single = getattr(named.A, "dtype", None) in (np.float32, np.float16)
-    with single_thread(), np.errstate(all="ignore"):
-        comparison = Comparison(raw, tried, find_loss(loss), n_masks, callback)
+    with single_thread(), np.errstate(all="ignore"), shown(verbose, "choose_rank", None, callback) as told:
+        comparison = Comparison(raw, tried, find_loss(loss), n_masks, told)
         comparison.run()
         results = comparison.results(named, checked_matrix(raw, False, find_loss(loss), single))
     held_out, stability = comparison.held_out(), comparison.stability()

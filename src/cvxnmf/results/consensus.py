@@ -23,6 +23,15 @@ class Consensus:
         Share of the components that were dense enough to count.
     values : tuple of float
         The losses that the starts came to.
+
+    Examples
+    --------
+    >>> import numpy as np, cvxnmf
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.gamma(0.3, size=(60, 3)) @ rng.gamma(0.3, size=(3, 30))
+    >>> found = cvxnmf.consensus(A, 3, n_starts=5)
+    >>> found.result.U.shape, len(found.values), found.silhouette > 0.9
+    ((60, 3), 5, True)
     """
 
     result: Factorization

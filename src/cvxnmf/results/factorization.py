@@ -101,6 +101,15 @@ class Level(NamedTuple):
         What the certificate is about.
     certificate : Certificate
         Its numbers are those of the whole data.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> for level in cvxnmf.partition(A).levels:
+    ...     print(level.size, level.certificate.scope)
+    20 model
+    20 rank-k
     """
 
     size: int

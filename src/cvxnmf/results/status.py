@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """How a solve ended; the member's value is its sentence."""
+    """How a solve ended; the member's value is its sentence.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), tol=1e-4)
+    >>> solution.status is cvxnmf.Status.OPTIMAL
+    True
+    >>> print(solution.status.sentence)
+    The certified relative gap is at or below the tolerance.
+    """
 
     OPTIMAL = "The certified relative gap is at or below the tolerance."
     MAX_ITER = "The iteration limit was reached before the certified gap fell below the tolerance."
@@ -55,6 +66,15 @@ class Iterate:
         What is being done, where the work has several stages; value and bound are NaN in those before the first solve.
     share : float
         About how much of the whole work is done, from 0 to 1; 0 where nobody can tell.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
+    >>> steps = []
+    >>> solution = cvxnmf.solve(cvxnmf.symmetric(A, trace="auto"), callback=steps.append)
+    >>> steps[-1].iteration == solution.n_iter, steps[-1].bound <= steps[-1].value
+    (True, True)
     """
 
     iteration: int
@@ -85,6 +105,18 @@ class Interrupted(KeyboardInterrupt):
         The best answer so far with its certificate, status INTERRUPTED; of :func:`verify_labels` the certificate.
     finished : list of Solution
         What :func:`path` had finished before.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> A, _ = cvxnmf.block_graph(60, 0.3, 0.7)
+    >>> def press_ctrl_c(iterate):
+    ...     raise KeyboardInterrupt
+    >>> try:
+    ...     cvxnmf.solve(cvxnmf.symmetric(A), callback=press_ctrl_c)
+    ... except cvxnmf.Interrupted as stopped:
+    ...     print(stopped.solution.status.name, stopped.solution.certificate.bound <= stopped.solution.value)
+    INTERRUPTED True
     """
 
     def __init__(self, solution: Solution | Factorization | Partition | Certificate) -> None:

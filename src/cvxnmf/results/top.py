@@ -19,7 +19,15 @@ class Item(NamedTuple):
 
 
 class ComponentTop(NamedTuple):
-    """The strongest rows and columns of one component, and its share of the weight ``|u_l| |v_l|`` of all."""
+    """The strongest rows and columns of one component, and its share of the weight ``|u_l| |v_l|`` of all.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> first = cvxnmf.factorize([[9, 8, 0], [7, 9, 0], [0, 0, 5]], 2, column_names=["red", "dry", "white"]).top(2)[0]
+    >>> first.component, [item.name for item in first.columns]
+    (0, ['dry', 'red'])
+    """
 
     component: int
     share: float
@@ -37,6 +45,14 @@ class Top(Sequence[ComponentTop]):
         One for each component, in the order of the factors.
     symmetric : bool
         Whether rows and columns are the same nodes, so that `columns` are empty.
+
+    Examples
+    --------
+    >>> import cvxnmf
+    >>> result = cvxnmf.factorize([[9, 8, 0], [7, 9, 0], [0, 0, 5]], 2, column_names=["red", "dry", "white"])
+    >>> top = result.top(2)
+    >>> len(top), top[1].columns[0].name
+    (2, 'white')
     """
 
     components: tuple[ComponentTop, ...]

@@ -22,6 +22,7 @@ from cvxnmf.graphs.label_bounds.packing import CyclePacking
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
 from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels, labels_after_dissolving
+from cvxnmf.nmf.progress import shown
 from cvxnmf.results import Iterate
 from cvxnmf.results.status import keep_best
 from cvxnmf.typing import GraphLike, LabelsLike
@@ -54,6 +55,7 @@ def verify_labels(
     *,
     weight: str | None = "weight",
     callback: Callable[[Iterate], Any] | None = None,
+    verbose: int = 0,
 ) -> Certificate:
     """Prove how far a partition of a graph can be from the best one, whoever found it.
 
@@ -79,6 +81,8 @@ def verify_labels(
         Edge attribute with the weights, where there is one; None counts every edge as 1.
     callback : callable, optional
         Called with an :class:`Iterate` whenever the bound was computed: value, and the best bound so far.
+    verbose : int
+        Whether to show progress, see :func:`factorize`.
 
     Returns
     -------
@@ -105,7 +109,9 @@ def verify_labels(
     if note:
         warnings.warn(note, UserWarning, stacklevel=2)
     statement = label_statement(name, resolution, n_clusters, len(nodes))
-    return prove_labels(A, read_labels(labels, nodes, statement.n_clusters), statement, effort, callback).certificate
+    given = read_labels(labels, nodes, statement.n_clusters)
+    with shown(verbose, "verify_labels", None, callback) as told:
+        return prove_labels(A, given, statement, effort, told).certificate
 
 
 def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) -> LabelStatement:
