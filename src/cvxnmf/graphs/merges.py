@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.graphs.moves import Labels, Level, aggregate, renumber, weight
+from cvxnmf.graphs.moves import WHOLE, Labels, Level, aggregate, renumber, weight
 from cvxnmf.graphs.score import EXACT, Score, gain
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
@@ -41,7 +41,7 @@ def _merge_gain(level: Level, score: Score, logs: Any, a: int, b: int, link: flo
     """What the union of two nodes of a level is worth more than both."""
     edges, mass, size = level.loops[b], level.masses[b], level.counts[b]
     together = gain(score, logs, level.loops[a], level.masses[a], level.counts[a], edges + 2.0 * link, mass, size)
-    return float(together - gain(score, logs, 0.0, 0.0, np.int64(0), edges, mass, size))
+    return float(together - gain(score, logs, 0.0, 0.0, WHOLE(0), edges, mass, size))
 
 
 @compile_with(**EXACT)

@@ -56,8 +56,10 @@ class Effort(NamedTuple):
 
 #: Moves between as many clusters as there are.
 KEEP = Effort(keep=True)
-#: Whether a node joins a cluster or leaves it; typed, since each literal would be compiled for itself.
-IN, OUT = np.int64(1), np.int64(-1)
+#: The kind of the numbers of nodes and clusters in calls: each further kind, and each literal, would be compiled for itself.
+WHOLE: Any = np.int64
+#: Whether a node joins a cluster or leaves it.
+IN, OUT = WHOLE(1), WHOLE(-1)
 #: Of each cluster the weight inside it, its mass, its nodes of the first graph, and its nodes of this level, side by side.
 SUMS = np.dtype([("edges", np.float64), ("masses", np.float64), ("sizes", np.int64), ("members", np.int64)], align=True)
 Sums = NDArray[np.void]
@@ -196,7 +198,7 @@ def _best_cluster(
     """The cluster that gains most by a node, its own if no other gains more by `least`; that gain, and the links to it."""
     best, target, joined = gain_of(level, score, logs, sums, node, own, links) + least, own, links
     for s in range(found):
-        c = np.int64(near.clusters[s])
+        c = WHOLE(near.clusters[s])
         if c != own:
             worth = gain_of(level, score, logs, sums, node, c, near.links[s])
             if worth > best:
@@ -222,9 +224,9 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
             moved = 0
         if length == 0:
             break
-        i = np.int64(queue[first])  # of one kind in all calls, each of which would else compile what it calls anew
+        i = WHOLE(queue[first])
         first, length, waiting[i] = (first + 1 if first + 1 < n else 0), length - 1, False
-        a = np.int64(labels[i])
+        a = WHOLE(labels[i])
         if effort.keep and sums[a].members == 1:
             continue
         found = _gather(level, labels, i, everywhere, near)
@@ -261,8 +263,8 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
     for i in range(n):
         shift(level, sums, i, i, 0.0, IN)
     for node in order:
-        i = np.int64(node)
-        a = np.int64(parts[i])
+        i = WHOLE(node)
+        a = WHOLE(parts[i])
         if sums[a].members != 1:
             continue
         found = _gather(level, parts, i, labels, near)
