@@ -96,14 +96,14 @@ class ComplementaryCuts:
 
     def _begin(self, cuts: Cuts, m: FloatArray, T: FloatArray, moved: tuple[FloatArray, FloatArray] | None = None) -> None:
         """Take cuts with multipliers, and the last change of these and of T, none if there is to be no momentum."""
-        self.cuts = cuts
         i, j, coefficients, counts = cut_rows(cuts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
-        self.point = _Point(m, T, self.signs * self.L + self._reduced(m, T))
         if moved is None:
             self.pace, moved = 1.0, (np.zeros_like(m), np.zeros_like(T))
         self.moved = _Point(*moved, self._reduced(*moved))
+        F = self.signs * self.L + self._reduced(m, T)
+        self.cuts, self.point = cuts, _Point(m, T, F)  # at once: an interrupt asks for what is proved
 
     def _reduced(self, m: FloatArray, T: FloatArray) -> FloatArray:
         """What multipliers and a matrix change in the reduced weights, times the sign of the pair."""
