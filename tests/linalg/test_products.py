@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from cvxnmf.linalg.lanes import copy_transposed
 from cvxnmf.linalg.logarithm import weighted_logarithms
-from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries
+from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries, put_entries
 from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 
 
@@ -54,6 +54,11 @@ def test_single_entries_of_a_product():
     U, V = np.random.default_rng(0).random((9, 3)), np.random.default_rng(1).random((7, 3))
     rows, columns = np.array([0, 8, 8, 3]), np.array([6, 0, 6, 3])
     np.testing.assert_allclose(product_entries(rows, columns, U, V), (U @ V.T)[rows, columns], rtol=1e-13)
+    for order in "CF":
+        A = np.zeros((9, 7), order=order)
+        put_entries(np.arange(1.0, 5.0), rows, columns, A)
+        np.testing.assert_array_equal(A[rows, columns], [1.0, 2.0, 3.0, 4.0])
+        assert np.count_nonzero(A) == 4
 
 
 def test_sums_of_logarithms():

@@ -137,3 +137,17 @@ def test_sums_over_the_entries_are_taken_once():
 
     assert data.observed_sum(halves) == data.observed_sum(halves) == pytest.approx(0.5 * A.sum())
     assert calls == [A.size]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_filled_values_are_those_of_the_storage_and_of_the_flipped_data(sparse):
+    A = np.random.default_rng(0).random((9, 7)) + 0.1
+    A[[0, 4, 8], [6, 1, 2]] = np.nan
+    data = memory_matrix(sp.csr_array(A) if sparse else A, False, LOSSES["mse"])
+    other = data.flipped()
+    for one, values in ((data, [1.0, 2.0, 3.0]), (other, [4.0, 5.0, 6.0])):
+        one.fill(np.array(values))
+        for held in (data, other):
+            np.testing.assert_array_equal(held.filled, values)
+            np.testing.assert_array_equal(held.storage.entries[held.missing.places], values)
+            np.testing.assert_array_equal(held.transposed.entries[held._transposed_places], values)

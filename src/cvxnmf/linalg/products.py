@@ -103,3 +103,10 @@ def product_entries(rows: Any, columns: Any, U: Any, V: Any) -> Any:
             total += u[r] * v[r]
         result[e] = total
     return result
+
+
+@compiled
+def put_entries(values: Any, rows: Any, columns: Any, A: Any) -> None:
+    """Write values at the listed places."""
+    for e in range(len(rows)):
+        A[rows[e], columns[e]] = values[e]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.chunked import ChunkedMatrix, Maximum, SentLater, add_part, sent, state_rows
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.products import product_entries
+from cvxnmf.linalg.products import product_entries, put_entries
 from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
@@ -155,6 +155,7 @@ class MemoryMatrix:
         self.shape, self.complete = storage.shape, not len(missing.rows)
         self.matrix = storage.A if matrix is None else matrix
         self._sums: dict[Callable[[FloatArray], FloatArray], float] = {}
+        self._filled = [NOTHING if self.complete else np.asarray(storage.entries[missing.places])]  # shared by the flipped data
 
     @cached_property
     def transposed(self) -> Storage:
@@ -173,6 +174,7 @@ class MemoryMatrix:
         matrix = None if self.matrix is self.storage.A else self.matrix.T  # of its own it is dense
         other = MemoryMatrix(self.transposed, missing, self.single, self.symmetric, matrix)
         other.__dict__["transposed"] = self.storage
+        other._filled = self._filled
         return other
 
     def sample(self, rows: NDArray[np.intp]) -> MemoryMatrix:
@@ -245,11 +247,18 @@ class MemoryMatrix:
     @property
     def filled(self) -> FloatArray:
         """The values where entries are missing."""
-        return NOTHING if self.complete else np.asarray(self.storage.entries[self.missing.places])
+        return self._filled[0]
 
     def fill(self, values: FloatArray) -> None:
         """Put values where entries are missing."""
-        self.storage.entries[self.missing.places] = values
+        self._filled[0] = values
+        rows, columns, places = self.missing
+        if not self.storage.sparse:
+            put_entries(values, rows, columns, self.storage.entries)
+            if not self.symmetric:
+                put_entries(values, columns, rows, self.transposed.entries)
+            return
+        self.storage.entries[places] = values
         if not self.symmetric:
             self.transposed.entries[self._transposed_places] = values
 
