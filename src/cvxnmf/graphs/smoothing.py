@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.graphs.moves import Labels, Level, renumber
 from cvxnmf.graphs.score import EXACT
-from cvxnmf.linalg.centres import farthest_points, nearest_centres
+from cvxnmf.linalg.centres import farthest_points, nearest_centres, nearest_of
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.hashing import mixed_bits
 from cvxnmf.linalg.sparse_products import shares_of_rows
@@ -44,13 +44,9 @@ def nearby_clusters(positions: Positions, kind: Any) -> Any:
     nearest = nearest_centres(sample, centres, ROUNDS)
     used = np.unique(nearest)
     means = np.array([sample[nearest == c].mean(axis=0) for c in used])
-    found = [_nearest(positions[first : first + PIECE], means).astype(kind) for first in range(0, n, PIECE)]
+    pieces = (positions[first : first + PIECE].astype(np.float64) for first in range(0, n, PIECE))
+    found = [nearest_of(piece, means).astype(kind) for piece in pieces]
     return np.asarray(renumber(np.concatenate(found)))
-
-
-def _nearest(positions: Positions, means: Any) -> Labels:
-    distances = np.sum(means**2, axis=1) - 2.0 * (positions.astype(np.float64) @ means.T)
-    return np.asarray(np.argmin(distances, axis=1), dtype=np.int64)
 
 
 @compile_with(nogil=True)

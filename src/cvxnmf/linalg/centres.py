@@ -25,10 +25,18 @@ def nearest_centres(W: FloatArray, centres: FloatArray, rounds: int = CENTRE_ROU
     """Labels of the nearest centre of each row, centres moved to the mean of theirs until they stay (Lloyd)."""
     labels = np.zeros(len(W), dtype=np.intp)
     for _ in range(rounds):
-        before, labels = labels, np.argmin(np.sum(centres**2, axis=1) - 2.0 * (W @ centres.T), axis=1)
+        before, labels = labels, nearest_of(W, centres)
         if np.array_equal(labels, before):
             break
         indicator = np.eye(len(centres))[labels]
         sizes = indicator.sum(axis=0)[:, None]
         centres = np.where(sizes > 0, indicator.T @ W / np.maximum(sizes, 1.0), centres)
     return labels
+
+
+def nearest_of(W: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
+    """The nearest centre of each row; of the size of rows times centres there is one array."""
+    distances = W @ centres.T
+    distances *= -2.0
+    distances += np.sum(centres**2, axis=1)
+    return np.argmin(distances, axis=1)
