@@ -39,4 +39,4 @@ def nearest_of(W: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
     distances = W @ centres.T
     distances *= -2.0
     distances += np.sum(centres**2, axis=1)
-    return np.argmin(distances, axis=1)
+    return np.asarray(np.argmin(distances, axis=1))

@@ -11,8 +11,8 @@ from cvxnmf.chunked.graphs.pieces import EdgeSource, NpyEdges, NpzRows, ParquetE
 from cvxnmf.chunked.graphs.text import Reading, TextEdges
 from cvxnmf.chunked.memory import RESERVE
 
-#: Bytes that each node takes: names, pointers, facts, labels and sums of clusters; and for each block that is at work.
-NODE_BYTES, NODE_BYTES_AT_WORK = 110, 16
+#: Bytes that each node takes: names, pointers, facts, labels, sums of clusters or positions; and for each block at work.
+NODE_BYTES, NODE_BYTES_AT_WORK = 150, 16
 #: Bytes that a block takes at work.
 BLOCK_BYTES = 40 << 20
 #: Readers by the ending of the name; all other files are text.
