@@ -72,10 +72,11 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
     Lists of names in those are cut between names. Nothing is cut where no person looks, as in a pipe.
     """
     widths = [max(_cells(row[place]) for row in (header, *rows)) for place in range(len(header))]
+    between, room = len(APART) * (len(header) - 1), shutil.get_terminal_size((100, 24)).columns
     if is_terminal(sys.stdout):
-        widths = _fitted(widths, left, shutil.get_terminal_size((100, 24)).columns - len(APART) * (len(header) - 1))
+        widths = _fitted(widths, left, room - between)
     encoding = getattr(sys.stdout, "encoding", None) or "utf8"
-    rule = ("─" if encoding.lower().startswith("utf") else "-") * (sum(widths) + len(APART) * (len(header) - 1))
+    rule = ("─" if encoding.lower().startswith("utf") else "-") * min(sum(widths) + between, max(room, 100))
     lines = [_line(row, widths, left) for row in (header, *rows)]
     print("\n".join([lines[0], rule, *lines[1:]]))
 
