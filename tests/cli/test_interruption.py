@@ -95,7 +95,9 @@ def test_every_command_hears_signals_and_says_what_is_kept(tmp_path, command, nu
     assert bool(list(tmp_path.glob("o-*.csv"))) is ("is in o-U.csv" in last)
 
 
-@pytest.mark.parametrize("command", ["partition g", "factorize t", "factorize t --loss kl", "verify a b", "demo"])
+@pytest.mark.parametrize(
+    "command", ["partition g", "factorize t", "factorize t --loss kl", "factorize t --loss 0.5", "verify a b", "demo"]
+)
 def test_arguments_are_read_without_numpy(command):
     code = "import sys\nfrom cvxnmf.cli import _parser\n_parser().parse_args(sys.argv[1:])\nprint('numpy' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=True)

@@ -67,11 +67,13 @@ def test_the_module_runs_as_a_program():
 def test_the_choices_in_the_help_are_those_of_the_files():
     from cvxnmf import io
     from cvxnmf.cli import options
-    from cvxnmf.nmf.loss_names import LOSSES
+    from cvxnmf.nmf.loss_names import LOSSES, NUMBERS, find_loss
 
     assert options.FORMATS == io.FORMATS
     assert set(options.SEPARATORS) == set(io.SEPARATORS)
-    assert options.LOSSES == tuple(LOSSES)
+    assert options.LOSSES == NUMBERS
+    for text in (*LOSSES, "2", "1", "0", "0.5", "-1", "3e0", "beta=0.1"):
+        assert options.loss(text) == find_loss(text).name
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import terminal
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("edges", "table", "gml", "graphml", "gexf", "pajek", "json", "mtx", "npy", "npz", "parquet")
 SEPARATORS = ("comma", "tab", "semicolon", "blank")
-LOSSES = ("mse", "kl", "itakura-saito")
+LOSSES = {2.0: "mse", 1.0: "kl", 0.0: "itakura-saito"}
 
 GRAPH_FILES = """\
 files:
@@ -83,8 +84,12 @@ def ranks(text: str) -> list[int]:
 
 def loss(text: str) -> str:
     """Read a loss by its name, or the number of a beta divergence; its name."""
-    if text in LOSSES:  # at once: arguments are read before the work goes to a process of its own, and that is before numpy
+    if text in LOSSES.values():  # at once: arguments are read before the work goes to a process of its own, and that before numpy
         return text
+    with suppress(ValueError):
+        beta = float(text)
+        if math.isfinite(beta):
+            return LOSSES.get(beta, f"beta={beta:.17g}")
     from cvxnmf.nmf.loss_names import find_loss
 
     try:
