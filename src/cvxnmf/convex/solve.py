@@ -164,10 +164,9 @@ class _Run:
     def solve_component(self, component: Component[Any], given: Any, multiplier: FloatArray | None) -> None:
         """Run the method on one component until its gap is certified."""
         self.search = None
-        method = component.methods[self.method](component, component.start(given))
+        self.search = _Search(component, component.methods[self.method](component, component.start(given)), self.tol)
         if multiplier is not None:
-            method.take_multiplier(multiplier)
-        self.search = _Search(component, method, self.tol)
+            self.search.method.take_multiplier(multiplier)
         stopped = Status.INTERRUPTED in self.statuses
         try:
             if component.certifies_start:

@@ -26,7 +26,7 @@ from cvxnmf.linalg.fingerprint import fingerprint
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, krylov_pairs
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import DEFAULT_LIMITS, Found, Goal, Limits, WeightedGoal
-from cvxnmf.nmf.data import ChunkedData
+from cvxnmf.nmf.chunked_data import ChunkedData
 from cvxnmf.nmf.divergence_bounds import divergence_bounds
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.rectangle_bounds import rectangle_bounds

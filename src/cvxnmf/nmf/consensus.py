@@ -16,7 +16,8 @@ from cvxnmf import chunked, validation
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.data import ChunkedData, DataMatrix
+from cvxnmf.nmf.chunked_data import ChunkedData
+from cvxnmf.nmf.data import DataMatrix
 from cvxnmf.nmf.descent import Stopping, descend
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize

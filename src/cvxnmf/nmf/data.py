@@ -1,4 +1,4 @@
-"""The data of a factorisation behind one protocol: in memory, dense or sparse, or in row chunks.
+"""The data of a factorisation behind one protocol, and those in memory, dense or sparse; `chunked_data` has row chunks.
 
 The descent asks for three things, and the data know how: update a factor of the rows by a rule, give the objective in V that
 follows from it, and evaluate a loss. Data in memory are one chunk that can also be read by columns and may have missing
@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.chunked import ChunkedMatrix, Maximum, SentLater, add_part, sent, state_rows
+from cvxnmf.chunked import add_part
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import product_entries, put_entries
 from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import ColumnSums, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
-from cvxnmf.nmf.storage import ChunkedProducts, CompressedRows, DenseRows, Lane, Products, Storage, stored
+from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
+from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Products, Storage, stored
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
@@ -333,71 +333,3 @@ class MemoryMatrix:
             return 0.0
         model = product_entries(self.missing.rows, self.missing.columns, U.state[0], V)
         return float(loss.entrywise(self.filled, np.asarray(model)).sum())
-
-
-class ChunkedData:
-    """Data in row chunks: U lives with the chunks, V and all sums in this process; one pass per step.
-
-    Of symmetric data U is V and in this process.
-    """
-
-    in_memory = False
-
-    def __init__(self, matrix: ChunkedMatrix) -> None:
-        self.storage = ChunkedProducts(matrix)
-        self.matrix, self.chunks, self.shape, self.single = matrix, matrix.chunks, matrix.shape, matrix.single
-        self.energy, self.total, self.entropy = matrix.energy, float(matrix.total), float(matrix.entropy)
-
-    def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
-        """Losses that need it are refused before."""
-        raise NotImplementedError
-
-    def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
-        """Rows of U with their chunks, when they are needed there."""
-        return FactorRows(SentLater(U, self.chunks), float(U.max()), penalty.value(U, 0))
-
-    def collect(self, U: FactorRows) -> FloatArray:
-        """U in this process."""
-        return U.state.rows if isinstance(U.state, SentLater) else np.asarray(self.chunks.gather(U.state))
-
-    def update_rows(
-        self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
-    ) -> tuple[FactorRows, VObjective]:
-        """U and the sums for the objective in V in one pass."""
-        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, largest=U.largest)
-        state, total = self.chunks.map_reduce(update_chunk, sent(U.state), V, step)
-        sums = ColumnSums(*total)
-        weight = penalty.l1[0] * float(sums.sums.sum()) + penalty.l2[0] * float(np.trace(sums.gram))
-        constant = loss.constant(self, NOTHING)
-        objective = loss.objective_from_sums(sums, V, penalty.l1[1], penalty.l2[1], constant)
-        return FactorRows(state, float(sums.largest), weight), objective
-
-    def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
-        """The loss by a pass over the data, entry by entry."""
-        _, (value,) = self.chunks.map_reduce(chunk_loss, sent(U.state), V, loss)
-        return float(value)
-
-    def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
-        """Nothing is missing."""
-        return 0.0
-
-    def impute(self, U: FloatArray, V: FloatArray) -> None:
-        """Nothing is missing."""
-
-    def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
-        """Of symmetric data, by the products that a step has asked for."""
-        A: Any = self.storage
-        return loss.objective(A, U, penalty.l1[1], penalty.l2[1], loss.constant(self, NOTHING))
-
-
-def update_chunk(chunk: Any, state: Any, V: FloatArray, step: RowStep) -> tuple[Any, tuple[Any, ...]]:
-    """Update the rows of U of a chunk, and return its share of :class:`ColumnSums`."""
-    A = stored(chunk)
-    U, new = step.update(A, state, V)
-    products, logarithms = step.loss.column_products(A, U, V)
-    return (U, new), (products, U.T @ U, U.sum(axis=0), Maximum(U.max()), logarithms)
-
-
-def chunk_loss(chunk: Any, state: Any, V: FloatArray, loss: NMFLoss) -> tuple[None, tuple[float]]:
-    """The loss of a chunk."""
-    return None, (loss.value(stored(chunk), state_rows(state), V),)

@@ -16,7 +16,8 @@ from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
-from cvxnmf.nmf.data import NO_PENALTY, ChunkedData, DataMatrix, MemoryMatrix, Penalty
+from cvxnmf.nmf.chunked_data import ChunkedData
+from cvxnmf.nmf.data import NO_PENALTY, DataMatrix, MemoryMatrix, Penalty
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
 from cvxnmf.nmf.names import separate_names

@@ -23,7 +23,8 @@ from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bound_goal import degree_scaled
 from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate, weighted_certificate
-from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
+from cvxnmf.nmf.chunked_data import ChunkedData
+from cvxnmf.nmf.data import NO_PENALTY
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss

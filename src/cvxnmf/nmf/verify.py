@@ -13,7 +13,8 @@ from cvxnmf import chunked, validation
 from cvxnmf.certificates import Certificate
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.bounds import rank_certificate, weighted_certificate
-from cvxnmf.nmf.data import NO_PENALTY, ChunkedData
+from cvxnmf.nmf.chunked_data import ChunkedData
+from cvxnmf.nmf.data import NO_PENALTY
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.storage import stored
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
