@@ -63,7 +63,7 @@ def dense_solve(n: int, method: str, terms: dict[str, Any]) -> dict[str, Any]:
 
     import cvxnmf
 
-    cvxnmf.solve(cvxnmf.symmetric(cvxnmf.block_graph(100, 0.3, 0.7)[0], trace="auto"))
+    cvxnmf.solve(cvxnmf.symmetric(cvxnmf.block_graph(400, 0.3, 0.7)[0], trace="auto"))  # large enough for compiled loops
     sl.eigh(np.eye(700))  # the threads' own memory
     A, _ = cvxnmf.block_graph(n, 0.3, 0.7)
     return {"peak": _growth_of_peak(lambda: cvxnmf.solve(cvxnmf.symmetric(A, **terms), method=method, max_iter=2))}
