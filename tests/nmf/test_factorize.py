@@ -183,6 +183,16 @@ def test_a_classical_method_can_start_from_the_convex_solution(loss):
     assert convex.value <= 1.05 * plain.value
 
 
+def test_an_interrupt_before_the_first_start_is_just_that(monkeypatch):
+    def interrupt(race):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cvxnmf.nmf.search.Race.run", interrupt)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        cvxnmf.factorize(np.random.default_rng(0).random((30, 20)), 4)
+    assert not isinstance(stopped.value, cvxnmf.Interrupted)
+
+
 def test_ctrl_c_keeps_the_best_run():
     values = []
 

@@ -105,9 +105,11 @@ class Search:
                 assert race.best is not None
                 self._keep(finish(race.best, Status.INTERRUPTED))
 
-    def _best_with(self, current: Any) -> Factorization:
-        """The best of all runs and the one that was broken off."""
+    def _best_with(self, current: Any) -> Factorization | None:
+        """The best of all runs and the one that was broken off; None before the first."""
         runs = [run.factorization() for run in self.runs[:1]] + ([] if current is None else [current])
+        if not runs:
+            return None
         best: Factorization = min(runs, key=lambda run: run.value)
         return dataclasses.replace(best, status=Status.INTERRUPTED)
 
