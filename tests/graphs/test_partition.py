@@ -382,6 +382,15 @@ def test_a_weight_that_no_edge_has_is_refused():
     assert cvxnmf.partition(nx.karate_club_graph(), weight=None).n_clusters == 2
 
 
+def test_who_reads_progress_does_not_wait_for_the_convex_problem(monkeypatch):
+    solved = []
+    monkeypatch.setattr("cvxnmf.graphs.partition._solved", lambda found, model: solved.append(model) or found)
+    cvxnmf.partition(nx.karate_club_graph(), verbose=1)
+    assert not solved
+    cvxnmf.partition(nx.karate_club_graph(), callback=lambda step: None)
+    assert len(solved) == 1
+
+
 def test_verbose_shows_how_far_the_proof_of_labels_is(capsys):
     graph = nx.les_miserables_graph()
     found = cvxnmf.partition(graph, objective="modularity", prove=True, effort=0.1, verbose=1)

@@ -116,7 +116,7 @@ def partition(
         labels of all nodes. Nodes that are new start alone. Nothing is sought from single nodes, which takes a fraction of the
         time, and cluster numbers follow their clusters.
     verbose : int
-        Whether to show progress, see :func:`factorize`; as with a callback the convex problem is then solved at once.
+        Whether to show progress, see :func:`factorize`.
     memory_limit : int or str, optional
         Most memory of the process, such as "4 GB": the graph is worked on in blocks of rows that are read from disk, and may be
         the name of a file of edges (text, npy, parquet), of a folder of such files, or a list of names. There are labels,
@@ -149,15 +149,15 @@ def partition(
     >>> found.n_clusters, found.certificate.relative_gap < 1e-4
     (2, True)
     """
-    with shown(verbose, "partition", None, callback) as callback:
+    with shown(verbose, "partition", None, callback) as report:
         if needs_blocks(graph, memory_limit, client):
             _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
-            return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, callback)
+            return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, report)
         nodes, A, note, origin, name = named_graph(graph, weight)
         if note:
             warnings.warn(note, UserWarning, stacklevel=2)
         _require_edges(A)
-        aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, callback)
+        aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, report)
         asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))
         _require_room(len(nodes), asked or 1)
         before = None if start is None else start_labels(start, nodes)
