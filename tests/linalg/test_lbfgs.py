@@ -54,3 +54,11 @@ def test_the_oldest_steps_are_forgotten_and_coordinates_can_change():
     np.testing.assert_allclose(curvature.times(turn @ g, lambda q: q.copy()), expected, rtol=1e-10)
     curvature.forget()
     assert len(curvature) == 0
+
+
+def test_a_metric_that_rounding_made_indefinite_is_not_scaled():
+    known = Curvature(3)
+    known.learn(np.array([[1.0, 0.0]]), np.array([[2.0, 1.0]]))
+    direction = known.times(np.array([[1.0, 1.0]]), lambda q: -q, correction=0.5)
+    assert np.isrealobj(direction)
+    assert np.isfinite(direction).all()

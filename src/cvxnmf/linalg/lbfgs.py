@@ -92,9 +92,10 @@ class Curvature:
         return h
 
     def _scale(self, shape: tuple[int, ...], inverse_metric: Callable[[FloatArray], FloatArray]) -> float:
-        """The inverse Hessian over the metric's, as the last step shows it: ``s'y / y'H0 y``."""
+        """The inverse Hessian over the metric's, as the last step shows it: ``s'y / y'H0 y``; 1 if H0 is lost to rounding."""
         y = self.Y[self.order[-1]].reshape(shape)
-        return float(self.R[-1, -1] / np.vdot(y, inverse_metric(y)))
+        along = float(np.vdot(y, inverse_metric(y)))
+        return float(self.R[-1, -1] / along) if along > 0.0 else 1.0
 
     def _scatter(self, shares: FloatArray) -> FloatArray:
         """Numbers for steps, oldest first, in the order of rows."""
