@@ -100,7 +100,7 @@ def log_factorials(n: int) -> FloatArray:
     return np.append(0.0, np.cumsum(np.log(np.arange(1.0, n + 1.0))))
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def weight(level: Level, place: int) -> float:
     """The weight of a stored pair."""
     return float(level.weights[place] if len(level.weights) > 1 else level.weights[0])
@@ -124,7 +124,7 @@ def cluster_sums(level: Level, labels: Any, count: int) -> Any:
     return sums
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
     """Put a node into a cluster (IN) or take it out of it (OUT)."""
     changed = sums[cluster]
@@ -137,7 +137,7 @@ def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: 
         changed.masses = 0.0
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster: int, links: float) -> float:
     """What a cluster gains by a node that is not in it."""
     to, joined = sums[cluster], 2.0 * links + level.loops[node]
@@ -153,7 +153,7 @@ def _nobody_near(level: Level) -> Near:
     return Near(np.empty(most, np.int32), np.empty(most), np.full(len(level.masses), -1, np.int32))
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _gather(level: Level, labels: Any, node: int, inside: Any, near: Near) -> int:
     """Find the clusters of the neighbours that are alike in `inside`, of all if that is empty; how many clusters there are."""
     found, anywhere = 0, len(inside) == 0
@@ -173,7 +173,7 @@ def _gather(level: Level, labels: Any, node: int, inside: Any, near: Near) -> in
     return found
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _links_to(near: Near, found: int, cluster: int) -> float:
     """The weight that joins a node to a cluster."""
     for s in range(found):
@@ -182,7 +182,7 @@ def _links_to(near: Near, found: int, cluster: int) -> float:
     return 0.0
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _best_cluster(
     level: Level, score: Score, logs: Any, sums: Any, node: int, own: int, links: float, least: float, near: Near, found: int
 ) -> Any:
