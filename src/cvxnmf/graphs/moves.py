@@ -20,8 +20,6 @@ from cvxnmf.linalg.compiled import compile_with
 Labels = NDArray[np.int64]
 #: Visits per node after which moves end; rounding could let a few nodes go round for ever.
 MOST_VISITS = 60
-#: Spreads the numbers of clusters over a table.
-SPREAD = 40503
 
 
 class Level(NamedTuple):
@@ -66,12 +64,11 @@ Sums = NDArray[np.void]
 
 
 class Near(NamedTuple):
-    """Clusters of the neighbours of a node and the weights that join it to them; a small table by their numbers finds them."""
+    """Clusters of the neighbours of a node and the weights that join it to them; of each cluster its place among them, or -1."""
 
     clusters: NDArray[np.int32]
     links: FloatArray
     places: NDArray[np.int32]
-    table: NDArray[np.int32]
 
 
 def level_of(A: Any, masses: FloatArray) -> Level:
@@ -103,7 +100,7 @@ def log_factorials(n: int) -> FloatArray:
     return np.append(0.0, np.cumsum(np.log(np.arange(1.0, n + 1.0))))
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def weight(level: Level, place: int) -> float:
     """The weight of a stored pair."""
     return float(level.weights[place] if len(level.weights) > 1 else level.weights[0])
@@ -127,7 +124,7 @@ def cluster_sums(level: Level, labels: Any, count: int) -> Any:
     return sums
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
     """Put a node into a cluster (IN) or take it out of it (OUT)."""
     changed = sums[cluster]
@@ -140,7 +137,7 @@ def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: 
         changed.masses = 0.0
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster: int, links: float) -> float:
     """What a cluster gains by a node that is not in it."""
     to, joined = sums[cluster], 2.0 * links + level.loops[node]
@@ -150,39 +147,33 @@ def gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster
 @compile_with(**EXACT)
 def _nobody_near(level: Level) -> Near:
     """Room for the clusters near any node of a level."""
-    most, size = 1, 4
+    most = 1
     for i in range(len(level.masses)):
         most = max(most, level.indptr[i + 1] - level.indptr[i])
-    while size < 2 * most:
-        size *= 2
-    return Near(np.empty(most, np.int32), np.empty(most), np.empty(most, np.int32), np.full(size, -1, np.int32))
+    return Near(np.empty(most, np.int32), np.empty(most), np.full(len(level.masses), -1, np.int32))
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _gather(level: Level, labels: Any, node: int, inside: Any, near: Near) -> int:
     """Find the clusters of the neighbours that are alike in `inside`, of all if that is empty; how many clusters there are."""
-    first, last, mask, found = level.indptr[node], level.indptr[node + 1], 4, 0
-    while mask < 2 * (last - first):
-        mask *= 2
-    mask -= 1
-    for p in range(first, last):
+    found, anywhere = 0, len(inside) == 0
+    for p in range(level.indptr[node], level.indptr[node + 1]):
         j = level.indices[p]
-        if len(inside) > 0 and inside[j] != inside[node]:
+        if not anywhere and inside[j] != inside[node]:
             continue
         c = labels[j]
-        place = (c * SPREAD) & mask
-        while near.table[place] >= 0 and near.clusters[near.table[place]] != c:
-            place = (place + 1) & mask
-        if near.table[place] < 0:
-            near.table[place], near.clusters[found], near.places[found], near.links[found] = found, c, place, 0.0
+        place = near.places[c]
+        if place < 0:
+            near.places[c], near.clusters[found], near.links[found] = found, c, weight(level, p)
             found += 1
-        near.links[near.table[place]] += weight(level, p)
+        else:
+            near.links[place] += weight(level, p)
     for s in range(found):
-        near.table[near.places[s]] = -1
+        near.places[near.clusters[s]] = -1
     return found
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _links_to(near: Near, found: int, cluster: int) -> float:
     """The weight that joins a node to a cluster."""
     for s in range(found):
@@ -191,7 +182,7 @@ def _links_to(near: Near, found: int, cluster: int) -> float:
     return 0.0
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _best_cluster(
     level: Level, score: Score, logs: Any, sums: Any, node: int, own: int, links: float, least: float, near: Near, found: int
 ) -> Any:

@@ -33,7 +33,7 @@ class Score(NamedTuple):
     simple: float = 0.0
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def once_at_most(edges: float, pairs: float) -> float:
     """``b(edges/2, pairs)``: what counts of pairs that are joined once at most save against Poisson counts."""
     joined = 0.5 * edges
@@ -42,20 +42,20 @@ def once_at_most(edges: float, pairs: float) -> float:
     return joined + ((pairs - joined) * np.log1p(-joined / pairs) if joined < pairs else 0.0)
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _single_edges(edges: float, nodes: float) -> float:
     """The same of all pairs of so many nodes."""
     return once_at_most(edges, 0.5 * nodes * (nodes - 1.0))
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def _own_rate(edges: float, mass: float, across: float) -> float:
     """``(E log(E / (across D^2)) - E + across D^2) / 2``."""
     expected = across * mass * mass
     return 0.5 * ((edges * np.log(edges / expected) if edges > 0.0 and expected > 0.0 else 0.0) - edges + expected)
 
 
-@compile_with(**EXACT)
+@compile_with(**EXACT, forceinline=True)
 def gain(
     score: Score, log_factorials: Any, edges: float, mass: float, size: int, joined: float, added_mass: float, added_size: int
 ) -> float:
