@@ -1,5 +1,7 @@
 """The canonical order of nodes."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -30,3 +32,14 @@ def test_nodes_that_the_graph_can_tell_apart_by_their_neighbours_only_are_ordere
     order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel()).tolist()
     assert set(order[:2]) == {0, 4}
     assert order.index(2) in (2, 4)
+
+
+@pytest.mark.parametrize("density", [0.02, 0.9])
+def test_rows_in_another_order_are_sorted_with_their_values(density):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((400, 400), density=density, rng=rng, format="csr")
+    A = sp.csr_array(A + A.T)
+    order = rng.permutation(400)
+    B = in_order(A, order)
+    np.testing.assert_array_equal(B.toarray(), A.toarray()[np.ix_(order, order)])
+    assert all(np.all(np.diff(B.indices[first:last]) > 0) for first, last in itertools.pairwise(B.indptr))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray, equal_values, is_uniform
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.hashing import mixed_bits
-from cvxnmf.linalg.sparse_products import over_rows
+from cvxnmf.linalg.sparse_products import over_rows, shares_of_rows
+from cvxnmf.linalg.threads import map_in_threads
 
 #: Rounds of hashing: neighbourhoods of this radius tell nodes apart.
 ROUNDS = 4
@@ -62,27 +63,49 @@ def in_order(A: Any, order: NDArray[np.intp], lean: bool = False) -> Any:
 
     With `lean` the values of a large graph that are all alike are held once.
     """
+    order = np.asarray(order)
     rank = np.empty(len(order), dtype=A.indices.dtype)
     rank[order] = np.arange(len(order), dtype=rank.dtype)
     once = lean and A.nnz >= LARGE_SPARSE and is_uniform(A)
     data = np.ascontiguousarray(A.data[:1] if once else A.data)
-    values, columns, starts = _reordered(A.indptr, A.indices, data, np.asarray(order), rank)
+    starts, columns, values = np.zeros_like(A.indptr), np.empty_like(A.indices), np.empty_like(data)
+    np.cumsum(np.diff(A.indptr)[order], out=starts[1:])
+    old, new = (A.indptr, A.indices, data), (starts, columns, values)
+    map_in_threads(lambda rows: _reorder_rows(*old, *new, order, rank, *rows), shares_of_rows(starts))
     return sp.csr_array((equal_values(float(data[0]), A.nnz) if once else values, columns, starts), shape=A.shape)
 
 
 @compile_with(nogil=True)
-def _reordered(indptr: Any, indices: Any, data: Any, order: Any, rank: Any) -> Any:
-    """Entries, columns and starts of the rows: taken by the rising new number of their column, every row is sorted."""
-    n, valued = len(order), len(data) == len(indices)
-    starts, columns, values = np.zeros_like(indptr), np.empty_like(indices), np.empty_like(data)
-    for i in range(n):
-        starts[i + 1] = starts[i] + indptr[order[i] + 1] - indptr[order[i]]
-    place = starts[:-1].copy()
-    for column in range(n):
-        for p in range(indptr[order[column]], indptr[order[column] + 1]):
-            row = rank[indices[p]]
-            columns[place[row]] = column
+def _reorder_rows(
+    indptr: Any, indices: Any, data: Any, starts: Any, columns: Any, values: Any, order: Any, rank: Any, first: int, last: int
+) -> None:
+    """Rows of the graph in another order, their columns under their new numbers, and sorted."""
+    valued = len(data) == len(indices)
+    for i in range(first, last):
+        begin, place = indptr[order[i]], starts[i]
+        length = starts[i + 1] - place
+        for p in range(length):
+            columns[place + p] = rank[indices[begin + p]]
+        if valued:
+            values[place : place + length] = data[begin : begin + length]
+        _shell_sort(columns[place : place + length], values[place : place + length] if valued else values[:0])
+
+
+@compile_with(nogil=True)
+def _shell_sort(keys: Any, values: Any) -> None:
+    """Sort different numbers in place, most often a few, and values, if there are any, with them; insertions at falling gaps."""
+    gap, valued = 1, len(values) > 0
+    while 3 * gap < len(keys) - 16:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(keys)):
+            key, value, j = keys[i], values[i] if valued else 0.0, i
+            while j >= gap and keys[j - gap] > key:
+                keys[j] = keys[j - gap]
+                if valued:
+                    values[j] = values[j - gap]
+                j -= gap
+            keys[j] = key
             if valued:
-                values[place[row]] = data[p]
-            place[row] += 1
-    return values, columns, starts
+                values[j] = value
+        gap //= 3
