@@ -148,3 +148,16 @@ def test_copies_of_maps_and_maps_without_a_file(tmp_path):
 
     for held, verdict in ((Nameless(), True), (Whole(), True), (Short(), False)):
         assert row_chunks.file_is_complete(SimpleNamespace(offset=0, _mmap=held)) is verdict
+
+
+@pytest.mark.parametrize("bad", [-1.0, -1e-300, np.inf])
+def test_a_single_bad_entry_among_good_ones_is_refused(bad, tmp_path):
+    table = np.random.default_rng(0).random((6, 4))
+    table[3, 2] = bad
+    with pytest.raises(cvxnmf.CertificateError, match="nonnegative"):
+        list(row_chunks.row_chunks(mapped(table, tmp_path / "bad.npy")))
+
+
+def test_other_libraries_have_chunks_or_compute_too():
+    assert not row_chunks.is_dask(SimpleNamespace(chunks=(2, 2)))
+    assert not row_chunks.is_dask(SimpleNamespace(compute=list))
