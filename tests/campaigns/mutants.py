@@ -26,6 +26,7 @@ from _pytest.runner import runtestprotocol
 
 TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
+os.environ.setdefault("DASK_SCHEDULER", "synchronous")  # threads do not outlive a fork
 
 from campaigns.battery import make_cases, verdicts  # noqa: E402
 

@@ -1,6 +1,7 @@
 """Files take their place when they are complete, and nothing else is touched."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_its_links(tmp_path):
 def test_a_new_file_has_the_mode_of_any_new_file(tmp_path):
     write_with(lambda name: Path(name).write_text("new"), tmp_path / "out.csv")
     assert (tmp_path / "out.csv").stat().st_mode == written(tmp_path, "other.csv", "").stat().st_mode
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_written_in_place(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with whole_file(pipe) as name:
+        assert name == str(pipe)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path):
