@@ -161,6 +161,12 @@ def random_calls(rng, folder):
             inputs.require_sentence(error)
 
 
+def _hear_signals():
+    """Shells turn off the first in the background, and nohup the other."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def signals(rng, folder):
     """A program that gets a signal at any moment ends at once, and its file is whole or is not there."""
     graph, output = Path(folder) / "graph.txt", Path(folder) / "labels.csv"
@@ -170,8 +176,7 @@ def signals(rng, folder):
     mine.write_text("of somebody else")
     arguments = [sys.executable, "-m", "cvxnmf", "partition", str(graph), "--tol", "0", "--output", str(output)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731, which shells turn off in the background
-    with subprocess.Popen(arguments, preexec_fn=heard, **pipes) as process:
+    with subprocess.Popen(arguments, preexec_fn=_hear_signals, **pipes) as process:
         time.sleep(rng.uniform(0.05, 4.0))
         process.send_signal(int(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])))
         began = time.monotonic()
