@@ -68,7 +68,9 @@ def test_compilation_is_announced_once_as_a_warning_where_somebody_waits(caplog,
     for _ in range(2):
         announce()
     sentence = "Compiling once, up to half a minute; later calls and processes find the result."
-    assert [(record.levelname, record.message) for record in caplog.records] == [("INFO" if shell is None else "WARNING", sentence)]
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO" if shell is None else "WARNING", sentence)
+    ]
 
 
 @compile_with(nogil=True)

@@ -1,7 +1,7 @@
 """How loops are compiled, and where compiled code is kept. Loaded with numba, which takes half a second, at the first call.
 
-The first compilation is announced once through the logger "cvxnmf": as a warning, which is shown, to whoever sits at a terminal or
-a notebook, and elsewhere as information, which a log has that asks for it, and pipes have not.
+The first compilation is announced once through the logger "cvxnmf": as a warning, which is shown, to whoever sits at a terminal
+or a notebook, and elsewhere as information, which a log has that asks for it, and pipes have not.
 
 Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
 installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
