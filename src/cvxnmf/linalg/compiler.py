@@ -23,6 +23,9 @@ from numba.core import event
 
 from cvxnmf.linalg.compiled import is_interactive
 
+#: Nothing is compiled for callers in C.
+_FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
+
 
 class _Announcement(event.Listener):
     """Tells once, when a loop of this package is not in the cache, why nothing seems to happen."""
@@ -47,11 +50,8 @@ event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call
 
 
 def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    """The function as numba's dispatcher, which compiles for the types of its arguments, or finds what it compiled before.
-
-    Nothing is compiled for callers in C.
-    """
-    return cast(Callable[..., Any], njit(cache=_has_cache(), no_cfunc_wrapper=True, **options)(function))
+    """The function as numba's dispatcher, which compiles for the types of its arguments, or finds what it compiled before."""
+    return cast(Callable[..., Any], njit(cache=_has_cache(), **options, **_FOR_PYTHON)(function))
 
 
 @cache
