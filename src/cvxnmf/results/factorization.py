@@ -219,7 +219,7 @@ class Factorization:
         Parameters
         ----------
         n : int
-            How many of each; those whose entry is zero are left out.
+            How many of each; those whose entry is below a thousandth of the largest are left out.
         by : {"weight", "distinct"}
             "weight": the largest entries of a column of U or V. "distinct": the largest entries times the component's share
             of what the row or column has in all of them, so that what is strong everywhere comes later.
