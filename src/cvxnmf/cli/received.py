@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cvxnmf.cli import options as arguments
@@ -41,9 +42,11 @@ def _data(certificate: Certificate, options: argparse.Namespace) -> Any:
 
     Both may fit a file of numbers, such as an edge list, so that what the certificate is about comes first.
     """
-    matrix = lambda: arguments.matrix_from(options, options.data, options.format).A  # noqa: E731
-    graph = lambda: arguments.graph_from(options, options.data, options.quiet).A  # noqa: E731
-    first, second = (matrix, graph) if certificate.scope == "rank-k" else (graph, matrix)
+    readers: list[Callable[[], Any]] = [
+        lambda: arguments.graph_from(options, options.data, options.quiet).A,
+        lambda: arguments.matrix_from(options, options.data, options.format).A,
+    ]
+    first, second = readers[::-1] if certificate.scope == "rank-k" else readers
     try:
         return first()
     except ValueError:

@@ -136,7 +136,7 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
     details = [part for about, proof in proofs for part in (_paragraph(about), _proof_facts(proof))]
     if details:
         parts.append(_folded("Details of the proofs", *details))
-    return _card(f"Partition of {count(len(partition.nodes), 'node')} into {count(k, 'cluster')}", *parts)
+    return _card("Partition of {} into {}".format(*partition._sizes()), *parts)
 
 
 def _card(heading: str, *parts: str) -> str:

@@ -263,10 +263,12 @@ class Partition:
         return f"<Partition: {', '.join(self._sizes())}, {lengths}{quality}, {proof}>"
 
     def _sizes(self) -> tuple[str, str]:
-        """The numbers of nodes and clusters in words."""
+        """The numbers of nodes, those without neighbours told, and of clusters in words."""
         from cvxnmf.display.formatting import count
 
-        return count(len(self.nodes), "node"), count(self.n_clusters, "cluster")
+        alone = 0 if self.in_blocks else int((self.A.count_nonzero(axis=1) == 0).sum())
+        nodes = count(len(self.nodes), "node") + (f" ({alone:,} without neighbours)" if alone else "")
+        return nodes, count(self.n_clusters, "cluster")
 
     def _length_and_next(self) -> str:
         """The description length, and that of the best candidate with another number of clusters."""
