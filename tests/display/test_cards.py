@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import cvxnmf
@@ -46,6 +47,16 @@ def rectangular():
 def cards(club, rectangular):
     paired = cvxnmf.solve(cvxnmf.nonsymmetric(np.kron([[5.0, 1.0], [1.0, 5.0]], np.ones((4, 3)))))
     return [club, club.solution, club.certificate, club.factorization, cvxnmf.exp_factor(club.solution), rectangular, paired]
+
+
+def test_the_card_of_clusters_of_rows_and_columns():
+    found = cvxnmf.cocluster(pd.DataFrame(np.kron(np.eye(2), np.ones((8, 3))) + 0.01, columns=[NASTY, *"bcdef"]))
+    page = Reader(found._repr_html_())
+    assert "2 clusters of 16 rows and 6 columns" in page.text
+    assert "8: 0, 1, 2, 3, 4, 5, …" in page.text
+    assert "soon as you look at it: .certificate" in page.text
+    assert found.certificate.rigorous
+    assert "proved bound" in Reader(found._repr_html_()).text
 
 
 def test_cards_are_whole_and_say_what_is_proved(club, rectangular):

@@ -19,7 +19,7 @@ from cvxnmf.results.partition import IN_BLOCKS
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
-    from cvxnmf.results import CPFactor, Factorization, Partition, RankChoice, Solution, Top
+    from cvxnmf.results import CoClusters, CPFactor, Factorization, Partition, RankChoice, Solution, Top
 
 #: A grey that shows on white and on black.
 LINE = "rgba(128,128,128,.45)"
@@ -137,6 +137,27 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
     if details:
         parts.append(_folded("Details of the proofs", *details))
     return _card("Partition of {} into {}".format(*partition._sizes()), *parts)
+
+
+def cocluster_card(found: CoClusters, proof: Certificate | None) -> str:
+    """Return clusters of rows and columns with some of both, and what is proved, if it is."""
+    sides = [(found.rows, found.row_labels), (found.columns, found.column_labels)]
+    rows = [(str(number), *(_some(names, labels == number) for names, labels in sides)) for number in range(found.n_clusters)]
+    sizes = np.bincount(np.concatenate([found.row_labels, found.column_labels]), minlength=found.n_clusters)
+    parts = [_strip(sizes.tolist()), _table(rows[:CLUSTERS], ("cluster", "rows", "columns"), coloured=True)]
+    if len(rows) > CLUSTERS:
+        parts.append(_paragraph(f"and {count(len(rows) - CLUSTERS, 'smaller cluster')}; communities() has them all."))
+    waiting = _paragraph("Proved as soon as you look at it: .certificate")
+    parts += [waiting] if proof is None else [_proof(proof), _proof_details(proof)]
+    size = f"{count(len(found.rows), 'row')} and {count(len(found.columns), 'column')}"
+    return _card(f"{count(found.n_clusters, 'cluster').capitalize()} of {size}", *parts)
+
+
+def _some(names: Sequence[object], chosen: np.ndarray) -> str:
+    """Return how many of the names are chosen, and the first of them."""
+    places = np.flatnonzero(chosen)
+    listed = ", ".join(str(names[place])[:LETTERS] for place in places[:MEMBERS])
+    return f"{len(places):,}: {listed}{', …' if len(places) > MEMBERS else ''}" if len(places) else "none"
 
 
 def _card(heading: str, *parts: str) -> str:

@@ -80,6 +80,12 @@ class CoClusters:
         sides = f"{count(len(self.rows), 'row')} and {count(len(self.columns), 'column')}"
         return f"<CoClusters: {sides}, {count(self.n_clusters, 'cluster')}, {proof}>"
 
+    def _repr_html_(self) -> str:
+        from cvxnmf.display import cards
+
+        at_hand = vars(self)["solution"]
+        return cards.cocluster_card(self, None if callable(at_hand) else at_hand.certificate)
+
 
 def _members(names: tuple[Any, ...], labels: NDArray[np.intp], count: int) -> list[set[Any]]:
     members: list[set[Any]] = [set() for _ in range(count)]
