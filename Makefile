@@ -30,7 +30,7 @@ dist: .venv/dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
-# Within three minutes on two cores: benchmarks/RESULTS.md
+# Some minutes on two cores: benchmarks/RESULTS.md
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.figures

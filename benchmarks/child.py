@@ -158,12 +158,29 @@ def graph_sizes(case: str, work: str) -> dict[str, Any]:
     return WORKS[work](case)
 
 
+def in_blocks(folder: str, limit: str) -> dict[str, Any]:
+    """Labels of the graph in a file of edges, within a limit of memory; they are left beside it, with the nodes."""
+    import time
+
+    import numpy as np
+
+    import cvxnmf
+
+    began = time.process_time()
+    found = cvxnmf.partition(str(Path(folder, "edges.npy")), memory_limit=limit)
+    spent = time.process_time() - began
+    told = {"processor": spent, "peak": peak(), "clusters": found.n_clusters}
+    np.save(Path(folder, "labels.npy"), np.column_stack([np.asarray(found.nodes, dtype=np.int64), found.labels]))
+    return told
+
+
 WORKS: dict[str, Callable[..., dict[str, Any]]] = {
     "planted": planted,
     "dense_solve": dense_solve,
     "factor": factor,
     "graph_sizes": graph_sizes,
     "huge": huge,
+    "in_blocks": in_blocks,
     "sweeps": sweeps,
     "one_fit": one_fit,
     "proof": proof,

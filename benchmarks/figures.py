@@ -1,7 +1,8 @@
-"""The figures of the pages, taken from ``benchmarks/RESULTS.md``: ``python -m benchmarks.figures`` writes them anew.
+"""The figures of the pages, taken from the files of results: ``python -m benchmarks.figures`` writes them anew.
 
-A figure stands between two pieces of text of its page; the table of the README is written as a whole, and tables between marks
-are copied. The tests compare what the pages say with what would be written.
+They come from ``benchmarks/RESULTS.md``, or from ``prose.json`` and ``RESULTS-full.md`` where that has them not. A figure stands
+between two pieces of text of its page; the table of the README is written as a whole, and tables between marks are copied. The
+tests compare what the pages say with what would be written.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import prose, sentences
+
 ROOT = Path(__file__).parent.parent
 #: A table of the results file with its note, by the beginning of its heading, and the pages that have such copies.
 COPY = re.compile(r"(<!-- from benchmarks/RESULTS.md: (.+?) -->\n).*?(<!-- end of the copy -->)", re.DOTALL)
-COPYING = ("docs/scale.md",)
+COPYING = ("docs/scale.md", "docs/certificates.md")
 BEGIN, END = "<!-- figures: written by python -m benchmarks.figures -->\n", "<!-- end of figures -->"
 
 
@@ -22,6 +25,7 @@ class Results:
     """The tables of a results file: rows as dictionaries, by the beginning of their heading."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         self.sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", text, re.DOTALL | re.MULTILINE))
 
     def section(self, heading: str) -> str:
@@ -121,6 +125,16 @@ def _cell(heading: str, column: str, *cells: str) -> Callable[[Results], str]:
     return lambda results: f"{results.number(heading, column, *cells):g}"
 
 
+def most_fits(results: Results) -> str:
+    """Return the longest time of the default NMF in units of one fit of scikit-learn."""
+    return f"{max(float(row['fits']) for row in results.rows(DEFAULT)):.1f}"
+
+
+def minutes(results: Results) -> str:
+    """Return how many minutes the run took."""
+    return f"{int(re.findall('It took ([0-9]+) s', results.text)[0]) / 60:.0f}"
+
+
 def times_leiden(results: Results) -> str:
     """Return how many times longer the real graphs take than with leidenalg."""
     ours, leiden = (results.seconds(FAMILIES, "AMI (seconds)", "real graphs with labels", name) for name in (OURS, LEIDEN))
@@ -128,7 +142,8 @@ def times_leiden(results: Results) -> str:
 
 
 FOUND, KNOWN, UNITS = "cvxnmf.partition, k found", "cvxnmf.partition, k given", "in units of SpectralClustering"
-COMING, BENCHMARKS = "docs/coming-from.md", "docs/benchmarks.md"
+COMING, BENCHMARKS, README = "docs/coming-from.md", "docs/benchmarks.md", "README.md"
+PROOF = "The certificate of a default NMF"
 FIGURES = (
     Figure(COMING, "At n = 80 cvxnmf is ", " times faster than SCS", _cell(CONVEX, "times ours", "cvxpy + SCS")),
     Figure(COMING, "faster than SCS and ", " times faster than Clarabel", _cell(CONVEX, "times ours", "cvxpy + Clarabel")),
@@ -143,6 +158,13 @@ FIGURES = (
         "% with 6 components of the digits",
         lambda results: f"{results.number('factorize against the best of 10', 'certified gap', 'digits', '6'):.0f}",
     ),
+    *(
+        Figure(page, before, "% ", lambda results: f"{results.number(PROOF, 'certified gap', 'digits', '10'):.0f}")
+        for page, before in ((README, "with ten components leaves "), (BENCHMARKS, "with 6 components of the digits, "))
+    ),
+    Figure(README, "spectra of the Samson image to ", " degrees", lambda _: f"{prose.results()['samson']['degrees']:.1f}"),
+    Figure(BENCHMARKS, "`make bench` (", " minutes", minutes),
+    Figure(BENCHMARKS, "or lower, in at most ", " times", most_fits),
     Figure("README.md", "on the real graphs of the benchmark it is ", " times faster", times_leiden),
     Figure(COMING, "on the real graphs of the benchmark it is ", " times faster", times_leiden),
 )
@@ -166,9 +188,9 @@ def pages(results: Results) -> dict[str, str]:
     before, _, rest = written["README.md"].partition(BEGIN)
     written["README.md"] = f"{before}{BEGIN}" + "\n".join(comparison(results)) + f"\n{END}{rest.partition(END)[2]}"
     for page in COPYING:
-        text = (ROOT / page).read_text(encoding="utf8")
+        text = written.get(page) or (ROOT / page).read_text(encoding="utf8")
         written[page] = COPY.sub(lambda found: f"{found[1]}{results.section(found[2])}\n{found[3]}", text)
-    return written
+    return {page: sentences.written(text) for page, text in written.items()}
 
 
 def read_results() -> Results:

@@ -34,7 +34,7 @@ SOURCE = Path(cvxnmf.__file__).parent
 #: Most lines of a module, and of a function's body.
 LARGEST_MODULE, LARGEST_FUNCTION = 400, 50
 #: Methods that put a result into something to look at.
-SHOWING = re.compile("__str__|_repr_html_|to_[a-z]+|history_frame")
+SHOWING = re.compile("__str__|__repr__|_sizes?|_repr_html_|to_[a-z]+|history_frame")
 
 
 @cache
@@ -50,7 +50,7 @@ def files(room):
 def imports(room):
     """Rooms of this package that a room imports when it is loaded, itself left out; display also from inside functions.
 
-    Results and certificates may show themselves: ``__str__``, ``_repr_html_`` and ``to_...`` import display when they are called.
+    Results and certificates may show themselves: ``__str__``, ``__repr__``, ``_repr_html_`` and ``to_...`` import it.
     """
     for path in files(room):
         tree = parsed(path)

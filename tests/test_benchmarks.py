@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,8 +28,10 @@ from benchmarks import (  # noqa: E402
     figures,
     graph_sizes,
     objective,
+    prose,
     rank_k_peers,
     report,
+    sentences,
     solvers,
 )
 from benchmarks.objective import Timing  # noqa: E402
@@ -243,6 +246,37 @@ def test_a_figure_that_a_page_does_not_have_is_told():
     missing = figures.Figure("README.md", "no such words ", " anywhere", lambda results: "1")
     with pytest.raises(ValueError, match="no such words"):
         figures.written_with((missing,), results)
+
+
+#: A measured number in prose, and what looks like one: the terms of estimates on paper, and a setting.
+MEASURED = re.compile(r"[\d.,]*\d ?(?:s|ms|MB|GB|minutes?|seconds?|times|degrees|%)(?!\w)|(?:ARI|NMI|AMI)[ (]+\.?\d")
+ASSUMED = ("links of 1 GB/s", "0.03 s for the messages", "with 30% of the edges across")
+PROSE = ["README.md", *(f"docs/{name}.md" for name in ("index", "get-started", "tutorials", "how-good", "how-to-choose"))]
+GENERATED = [
+    figures.COPY.pattern,
+    sentences.MARKED.pattern,
+    "<!-- (?:table of|figures: ).*?<!-- end of (?:the table|figures) -->",
+]
+
+
+@pytest.mark.parametrize("page", [*PROSE, "docs/coming-from.md", "docs/benchmarks.md", "docs/scale.md"])
+def test_no_measured_number_of_a_page_is_written_by_hand(page):
+    text = (ROOT / page).read_text(encoding="utf8")
+    for pattern in (r"^```.*?^```", *GENERATED, r"^\|[^\n]*", r"`[^`\n]+`", *map(re.escape, ASSUMED)):
+        text = re.sub(pattern, "", text, flags=re.DOTALL | re.MULTILINE)
+    for figure in figures.FIGURES:
+        before, after = (re.sub(r"`[^`\n]+`", "", part) for part in (figure.before, figure.after))
+        text = re.sub(f"({re.escape(before)})\\S+?({re.escape(after)})", r"\1\2", text)
+    assert [text[max(0, found.start() - 30) : found.end()] for found in MEASURED.finditer(text)] == []
+
+
+def test_a_graph_of_which_edges_are_replaced_keeps_its_size():
+    A, _ = graph_sizes.planted_graph(400, 4, 10, 0.3)
+    B = prose._replaced(A, 0.02)
+    assert abs(B - B.T).nnz == 0
+    assert set(B.data) == {1.0}
+    assert 0.97 * A.nnz < B.nnz <= A.nnz
+    assert 0.95 * A.nnz < A.multiply(B).nnz < 0.99 * A.nnz
 
 
 # Graphs by size -----------------------------------------------------------------------------------------------------------------

@@ -161,11 +161,17 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 
 def test_the_recipe_of_conda_needs_what_the_package_needs():
-    project = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]
-    listed = re.findall(r"^    - (\S+ >=\S+)$", text(ROOT / "recipe/meta.yaml"), re.MULTILINE)
-    needed = [requirement.replace(">=", " >=") for requirement in project["dependencies"]]
-    assert set(needed) <= set(listed)
-    assert f"python {project['requires-python']}" in listed
+    """The packages, those of the extras as limits for whoever has them, the version of Python, and the command."""
+    project, recipe = tomllib.loads(text(ROOT / "pyproject.toml"))["project"], text(ROOT / "recipe/meta.yaml")
+    (least,) = re.findall(r'set python_min = "(.+)"', recipe)
+    listed = set(re.findall(r"^    - (\S+ >=\S+)$", recipe.replace("{{ python_min }}", least), re.MULTILINE))
+    extras = [needed for name in ("app", "dask", "bio") for needed in project["optional-dependencies"][name]]
+    others = {"matplotlib": "matplotlib-base", "dask": "dask-core"}
+    for requirement in [*project["dependencies"], *extras, f"python{project['requires-python']}"]:
+        name, version = re.sub(r"\[.*\]", "", requirement).split(">=")
+        assert f"{others.get(name, name)} >={version}" in listed
+    assert all(f"- {name} = {place}\n" in recipe for name, place in project["scripts"].items())
+    assert f'set version = "{cvxnmf.__version__}"' in recipe
 
 
 def test_every_function_of_the_reference_has_an_example():

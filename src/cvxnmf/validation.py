@@ -150,7 +150,7 @@ def _numbers(A: Any, name: str) -> Any:
     elif raw.dtype.kind not in "fiub":
         refuse(f"{name} has entries of type {raw.dtype}, which are not numbers; convert them to float first.")
     if raw.ndim != 2:
-        refuse(f"{name} must be a two-dimensional matrix, not an array of shape {raw.shape}.")
+        refuse(f"{name} must be a two-dimensional matrix, not of shape {raw.shape}; A.reshape(len(A), -1) is one.")
     if 0 in raw.shape:
         refuse(f"{name} is empty (shape {raw.shape}); there is nothing to fit.")
     return raw
@@ -285,7 +285,7 @@ def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatAr
 def _factor(factor: Any, name: str, rows: int) -> FloatArray:
     array = real_array(factor)
     if array.ndim != 2 or len(array) != rows or array.shape[1] == 0:
-        hint = "; transpose scikit-learn's components_" if name == "V" else ""
+        hint = "; transpose scikit-learn's components_" if name == "V" else "; take transform(A)" * hasattr(factor, "components_")
         refuse(f"{name} must be a real matrix of {rows} rows, one per {'row' if name == 'U' else 'column'} of A{hint}.")
     if not (np.isfinite(array).all() and array.min() >= 0):
         refuse(f"{name} must be finite and nonnegative; its smallest entry is {array.min():g}.")

@@ -5,6 +5,13 @@ import numpy as np
 import pytest
 
 import cvxnmf
+from cvxnmf.linalg.compiler import announce
+
+
+@pytest.fixture(scope="session", autouse=True)
+def announced():
+    """What is said on stderr does not depend on what was compiled before."""
+    announce()
 
 
 @pytest.fixture

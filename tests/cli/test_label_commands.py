@@ -116,3 +116,20 @@ def test_labels_that_do_not_fit_are_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(FileError):
         read_labels(path, ["a", "b"])
+
+
+def test_a_certificate_that_somebody_sent_is_checked_against_the_data(karate_file, table, tmp_path, capsys):
+    labels, proofs = tmp_path / "labels.csv", [tmp_path / f"{name}.npz" for name in ("model", "labels", "factors")]
+    model, clusters, factors = map(str, proofs)
+    main(["partition", str(karate_file), "--output", str(labels), "--certificate", model, "--quiet"])
+    main(["verify", str(karate_file), str(labels), "--save", clusters, "--quiet"])
+    main(["factorize", str(table), "-k", "2", "--certificate", factors, "--quiet"])
+    capsys.readouterr()
+    for data, proof in ((karate_file, model), (karate_file, clusters), (table, factors)):
+        assert main(["verify", str(data), proof, "--quiet"]) == 0
+        assert capsys.readouterr().out.startswith(f"The certificate holds for {data}: ")
+    assert main(["verify", str(karate_file), clusters, "--quiet", "--json", "--tol-gap", "0"]) == 3
+    assert json.loads(capsys.readouterr().out)["holds"]
+    karate_file.write_text(karate_file.read_text().replace("0,1\n", "", 1))
+    assert main(["verify", str(karate_file), clusters, "--quiet"]) == 1
+    assert "altered or belongs to other data" in one_sentence(capsys)

@@ -1,6 +1,7 @@
 """What a terminal sees: progress, tables, colours."""
 
 import io
+import logging
 import os
 import sys
 import time
@@ -132,3 +133,11 @@ def test_an_encoding_without_the_names_escapes_them(tmp_path):
     answer = run("partition", tmp_path / "g.txt", "-k", "1", "--quiet", env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert answer.returncode in (0, 3), answer.stderr
     assert "\\u03b1" in answer.stdout
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_the_package_logs_is_a_note_unless_quiet(quiet, monkeypatch, capsys):
+    monkeypatch.setattr("cvxnmf.cli.demo.run", lambda options: logging.getLogger("cvxnmf").info("Compiling.") or 0)
+    cli.main(["demo", *(["--quiet"] if quiet else [])])
+    assert capsys.readouterr().err == ("" if quiet else "cvxnmf: Compiling.\n")
+    assert logging.getLogger("cvxnmf").propagate

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import cvxnmf
@@ -48,10 +49,20 @@ def cards(club, rectangular):
     return [club, club.solution, club.certificate, club.factorization, cvxnmf.exp_factor(club.solution), rectangular, paired]
 
 
+def test_the_card_of_clusters_of_rows_and_columns():
+    found = cvxnmf.cocluster(pd.DataFrame(np.kron(np.eye(2), np.ones((8, 3))) + 0.01, columns=[NASTY, *"bcdef"]))
+    page = Reader(found._repr_html_())
+    assert "2 clusters of 16 rows and 6 columns" in page.text
+    assert "8: 0, 1, 2, 3, 4, 5, …" in page.text
+    assert "soon as you look at it: .certificate" in page.text
+    assert found.certificate.rigorous
+    assert "proved bound" in Reader(found._repr_html_()).text
+
+
 def test_cards_are_whole_and_say_what_is_proved(club, rectangular):
     for result in cards(club, rectangular):
         page = Reader(result._repr_html_())
-        assert page.tags <= {"div", "table", "tr", "th", "td", "details", "summary"}
+        assert page.tags <= {"div", "span", "table", "tr", "th", "td", "details", "summary"}
         if not isinstance(result, cvxnmf.CPFactor):
             assert "proved bound" in page.text
             assert "could be gained" in page.text

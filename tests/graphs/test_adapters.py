@@ -241,3 +241,14 @@ def test_the_name_of_an_igraph_graph_is_kept():
     assert named_graph(graph).name == ""
     graph["name"] = "the club"
     assert named_graph(graph).name == "the club"
+
+
+def test_edges_as_networkx_lists_them_with_their_data():
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", 2.0), ("b", "c", 3.0)])
+    listed = list(graph.edges(data=True))
+    for weight in ("weight", None):
+        listed_too = named_graph(listed, weight)
+        assert abs(listed_too.A - named_graph(graph, weight).A).nnz == 0
+    with pytest.raises(ValueError, match="No edge has the weight 'cost'"):
+        named_graph(listed, "cost")

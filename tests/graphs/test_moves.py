@@ -22,6 +22,7 @@ from cvxnmf.graphs.moves import (
     renumber,
     visiting_order,
 )
+from cvxnmf.graphs.numbering import rising_order
 from cvxnmf.graphs.refinement import likelihood_score
 from cvxnmf.graphs.score import Score
 from naive import naive_score
@@ -126,3 +127,10 @@ def test_moves_raise_the_likelihood():
             graph.level, score, graph.logs, start.astype(np.int32), visiting_order(graph.level, False), 1e-9, 3, KEEP
         )
         assert model.log_likelihood(new, 3, rates) > model.log_likelihood(start, 3, rates)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 37])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_order_of_visits_is_that_of_a_stable_sort(n, sign):
+    keys = np.random.default_rng(n).integers(0, 9, n).astype(float)
+    np.testing.assert_array_equal(rising_order(keys, sign), np.argsort(sign * keys, kind="stable"))

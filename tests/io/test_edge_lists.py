@@ -280,3 +280,10 @@ def test_a_heading_over_numbers_and_a_pair_that_nobody_knows_are_told(tmp_path):
     path.write_text("u,v\n" + "".join(f"n{i},n{i + 1}\n" for i in range(12)))
     assert "Line 1 is taken as an edge; say --header" in " ".join(read_graph(path).notes)
     assert len(read_graph(path, header=True).nodes) == 13
+
+
+def test_a_node_that_is_called_as_missing_values_are_is_told(tmp_path):
+    assert read_graph(written(tmp_path, "g.csv", "inf,1\n1,2\n")).notes == (
+        "A node is called inf; if that stands for a missing name, leave its lines out.",
+    )
+    assert read_graph(written(tmp_path, "h.csv", "infinity,nancy\n")).notes == ()

@@ -7,7 +7,9 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,12 +60,16 @@ def test_code_is_never_loaded_from_a_folder_that_others_can_write(tmp_path):
     assert _private_folder(str(tmp_path / "link")) is None
 
 
-def test_compilation_is_announced_once(caplog):
+@pytest.mark.parametrize("shell", [None, object()])
+def test_compilation_is_announced_once_as_a_warning_where_somebody_waits(caplog, monkeypatch, shell):
     announce.cache_clear()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(sys, "stderr", StringIO())
     for _ in range(2):
         announce()
-    assert [record.message for record in caplog.records] == [
-        "Compiling once, up to half a minute; later calls and processes find the result."
+    sentence = "Compiling once, up to half a minute; later calls and processes find the result."
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO" if shell is None else "WARNING", sentence)
     ]
 
 

@@ -36,7 +36,9 @@ def square_matrix(A: Any) -> Array:
     """The data as a dense symmetric matrix."""
     dense = data_matrix(A)
     if dense.shape[0] != dense.shape[1]:
-        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
+        raise CertificateError(
+            "The data must be a square matrix of finite nonnegative numbers; of a graph it is partition(graph).A."
+        )
     return dense if is_mirrored(dense) else (dense + dense.T) / 2
 
 
@@ -44,7 +46,9 @@ def sparse_graph(A: Any) -> Any:
     """The data as a symmetric matrix in compressed rows, on the nodes that carry any."""
     data = real_matrix(A)
     if data is None or data.shape[0] != data.shape[1]:
-        raise CertificateError("The data must be a square matrix of finite nonnegative numbers.")
+        raise CertificateError(
+            "The data must be a square matrix of finite nonnegative numbers; of a graph it is partition(graph).A."
+        )
     data = sp.csr_array(data)
     if not (is_finite(data.data) and data.data.min(initial=0.0) >= 0 and data.data.any()):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")

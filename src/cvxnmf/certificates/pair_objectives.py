@@ -193,7 +193,7 @@ def _upper_triangle(A: Any, signed: bool) -> Any:
     wrong = "a square matrix of finite numbers" if signed else "a square matrix of finite nonnegative numbers"
     numbers = real_matrix(A)
     if numbers is None or numbers.shape[0] != numbers.shape[1]:
-        raise CertificateError(f"The data must be {wrong}.")
+        raise CertificateError(f"The data must be {wrong}; of a graph it is partition(graph).A.")
     matrix = sp.csr_array(numbers)
     if not (is_finite(matrix.data) and (signed or matrix.data.min(initial=0.0) >= 0)):
         raise CertificateError(f"The data must be {wrong}.")

@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace, outputs: list[str]) -> int:
     """Run a command; whatever goes wrong becomes a sentence."""
     began = time.time()
     try:
-        with _warnings_as_sentences():
+        with _warnings_as_sentences(), _notices(bool(getattr(options, "quiet", False))):
             code = int(options.run(options))
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -128,6 +128,28 @@ def _warnings_as_sentences() -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def _notices(quiet: bool) -> Iterator[None]:
+    """Show what the package logs, such as that it compiles, beside the progress; nothing when quiet."""
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not quiet:
+                terminal.note(record.getMessage())
+
+    logger, notes = logging.getLogger("cvxnmf"), Notes()
+    level, logger.propagate = logger.level, False
+    logger.setLevel(logging.INFO)
+    logger.addHandler(notes)
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
+        logger.setLevel(level)
+        logger.propagate = True
 
 
 def _note_last(text: str) -> None:

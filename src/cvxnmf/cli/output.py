@@ -95,8 +95,8 @@ def _n_edges(A: Any) -> int:
 def print_partition(partition: Partition, title: str, ask: str = "", members: int = MOST_MEMBERS) -> None:
     """Print a summary of a partition and what is proved of it; `ask` is the option that asks for what is not."""
     k, name = partition.n_clusters, terminal.printable(title)
-    nodes, edges = count(len(partition.nodes), "node"), count(_n_edges(partition.A), "edge")
-    terminal.show(f"{name}: {nodes}{_alone(partition)}, {edges}, {count(k, 'cluster')}", "bold")
+    nodes, clusters = partition._sizes()
+    terminal.show(f"{name}: {nodes}, {count(_n_edges(partition.A), 'edge')}, {clusters}", "bold")
     print(
         f"modularity {partition.modularity:.4f}, performance {partition.performance:.4f} "
         f"({partition.off_diagonal_performance:.4f} without the diagonal)"
@@ -119,12 +119,6 @@ def _print_proofs(partition: Partition) -> None:
         print_certificate(certificate, headings[certificate.scope])
     if partition.uniqueness:
         print(partition.uniqueness)
-
-
-def _alone(partition: Partition) -> str:
-    """Say how many nodes have no neighbours, where there are any."""
-    alone = int((partition.A.count_nonzero(axis=1) == 0).sum())
-    return f" ({alone:,} without neighbours)" if alone else ""
 
 
 def _print_clusters(partition: Partition, members: int) -> None:

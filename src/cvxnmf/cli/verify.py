@@ -1,4 +1,4 @@
-"""``cvxnmf verify``: a certificate for anybody's factors, or for anybody's clusters of a graph."""
+"""``cvxnmf verify``: a certificate for anybody's factors, or for anybody's clusters of a graph; or the check of one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cvxnmf.cli import output, terminal
 from cvxnmf.cli.exit_codes import exit_code
 from cvxnmf.cli.factorize import CODES
 from cvxnmf.cli.progress import Progress
+from cvxnmf.cli.received import certificate_in, check
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
@@ -23,16 +24,17 @@ def add(commands: Any) -> None:
         commands,
         "verify",
         run,
-        help="certify anybody's nonnegative factors, or clusters",
+        help="certify anybody's nonnegative factors or clusters, or check a certificate",
         description="Compute the loss of given factors, and a bound that no factorisation of their rank can beat, "
         "and say whether no others have their product; "
-        "with --objective the quality of given clusters of a graph, and a bound that no partition can beat.",
+        "with --objective the quality of given clusters of a graph, and a bound that no partition can beat. "
+        "A certificate that somebody sent is checked: cvxnmf verify A certificate.npz.",
         epilog=f"{arguments.MATRIX_FILES}\n{CODES}",
     )
     parser.add_argument("data", metavar="A", help="the matrix that was factored, or the graph")
     parser.add_argument(
         "U",
-        help="its factor of one row for each row of A, or an .npz file written by cvxnmf with both factors; "
+        help="its factor of one row for each row of A, or an .npz file of cvxnmf with both factors or a certificate; "
         "with --objective a text file of nodes and their clusters",
     )
     parser.add_argument("V", nargs="?", help="the other factor, one row for each column of A, or transposed; left out, A = UU'")
@@ -57,6 +59,9 @@ def run(options: argparse.Namespace) -> int:
     from cvxnmf.nmf.verify import verify
 
     arguments.check_outputs({"--save": options.save}, [options.data, options.U, options.V or "-"], {"--save": (".npz",)})
+    received = None if options.V or options.save else certificate_in(options.U)
+    if received is not None:
+        return check(received, options)
     read = None if options.objective else _read(options)
     if read is None:
         return _run_labels(options)

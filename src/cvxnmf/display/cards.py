@@ -19,7 +19,7 @@ from cvxnmf.results.partition import IN_BLOCKS
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
-    from cvxnmf.results import CPFactor, Factorization, Partition, RankChoice, Solution, Top
+    from cvxnmf.results import CoClusters, CPFactor, Factorization, Partition, RankChoice, Solution, Top
 
 #: A grey that shows on white and on black.
 LINE = "rgba(128,128,128,.45)"
@@ -27,6 +27,8 @@ LINE = "rgba(128,128,128,.45)"
 BARS = {"tight": "#2a9d8f", "loose": "#e08a1e", "open": LINE}
 #: Most clusters that a card lists, names of members of each, and letters of a name.
 CLUSTERS, MEMBERS, LETTERS = 12, 6, 40
+#: Letters up to which a cell is taken for a number.
+NUMBER = 12
 
 
 def certificate_card(certificate: Certificate) -> str:
@@ -63,7 +65,7 @@ def solution_card(solution: Solution, size: str) -> str:
 def cp_factor_card(factor: CPFactor) -> str:
     """Return the size of completely positive factors and their errors."""
     symmetric = factor.V is factor.U
-    sides = f"{len(factor.U)} rows" if symmetric else f"{len(factor.U)} rows and {len(factor.V)} columns"
+    sides = count(len(factor.U), "row") + ("" if symmetric else f" and {count(len(factor.V), 'column')}")
     errors = [
         ("largest relative error of an entry", f"{factor.max_relative_error:.1e}"),
         ("relative error in norm", f"{factor.frobenius_error:.1e}"),
@@ -75,7 +77,8 @@ def cp_factor_card(factor: CPFactor) -> str:
 def factorization_card(result: Factorization) -> str:
     """Return the components of a factorisation with what is strongest in them, what is proved, and how it ended."""
     symmetric = result.V is result.U
-    sides = f"{len(result.U)} nodes" if symmetric else f"{len(result.U)} rows and {len(result.V)} columns"
+    pair = f"{count(len(result.U), 'row')} and {count(len(result.V), 'column')}"
+    sides = count(len(result.U), "node") if symmetric else pair
     heading = f"Factorization A ≈ {'UU' if symmetric else 'UV'}': {sides}, {count(result.n_components, 'component')}"
     top, proof = result.top(MEMBERS), result.certificate
     details = (_proof_facts(proof), _paragraph(result.message))
@@ -85,7 +88,8 @@ def factorization_card(result: Factorization) -> str:
 
 def rank_choice_card(choice: RankChoice) -> str:
     """Return the recommended number of components, why, and the table."""
-    return _card(f"{choice.n_components} components", _paragraph(choice.reason), _table(rank_rows(choice), RANK_HEADING))
+    heading = f"Choice of rank: {count(choice.n_components, 'component')}"
+    return _card(heading, _paragraph(choice.reason), _table(rank_rows(choice), RANK_HEADING))
 
 
 def top_card(top: Top) -> str:
@@ -97,7 +101,7 @@ def top_table(top: Top, most: int = CLUSTERS) -> str:
     """Return a table of the strongest rows and columns of the first components."""
     lines = [[text if at < 2 else _cut_names(text) for at, text in enumerate(line)] for line in top.lines()[:most]]
     rest = _paragraph(f"and {count(len(top) - most, 'weaker component')}; top() has them all.") if len(top) > most else ""
-    return _table(lines, top.heading) + rest
+    return _table(lines, top.heading, coloured=True) + rest
 
 
 def _cut_names(names: str) -> str:
@@ -112,27 +116,48 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
     rows = cluster_rows(partition, CLUSTERS, MEMBERS, lambda name: name[:LETTERS])
     sizes = np.bincount(partition.labels, minlength=k)
     members = "members" if partition.in_blocks else "members, the surest first"
-    parts = [_strip(sizes.tolist()), _table(rows, ("cluster", "nodes", members))]
+    parts = [_strip(sizes.tolist()), _table(rows, ("cluster", "nodes", members), coloured=True)]
     if k > CLUSTERS:
         parts.append(_paragraph(f"and {count(k - CLUSTERS, 'smaller cluster')}; to_frame() has them all."))
     parts.append(_paragraph(f"{quality} ({partition.off_diagonal_performance:.4f} without the diagonal)."))
     if partition.comparison:
         parts.append(_paragraph(f"{partition.comparison.capitalize()}."))
-    known = [("The clusters: ", partition.label_certificate_at_hand)]
-    known.append(("The model behind them: ", partition.certificate if with_model else None))
-    known.append((f"Its {count(k, 'factor')}: ", partition.rank_certificate if with_factors else None))
-    proofs = [(about, proof) for about, proof in known if proof is not None]
+    known = {
+        "label_certificate": ("The clusters: ", partition.label_certificate_at_hand),
+        "certificate": ("The model behind them: ", partition.certificate if with_model else None),
+        "rank_certificate": (f"Its {count(k, 'factor')}: ", partition.rank_certificate if with_factors else None),
+    }
+    proofs = [(about, proof) for about, proof in known.values() if proof is not None]
     parts += [_proof(proof, about) for about, proof in proofs]
     if partition.in_blocks:
         parts.append(_paragraph(IN_BLOCKS))
-    elif len(proofs) < len(known):
-        parts.append(
-            _paragraph("label_certificate, certificate and rank_certificate prove what is not proved yet, when looked at.")
-        )
+    elif waiting := [f".{name}" for name, (_, proof) in known.items() if proof is None]:
+        parts.append(_paragraph(f"Proved as soon as you look at it: {', '.join(waiting)}"))
     details = [part for about, proof in proofs for part in (_paragraph(about), _proof_facts(proof))]
     if details:
         parts.append(_folded("Details of the proofs", *details))
-    return _card(f"Partition of {count(len(partition.nodes), 'node')} into {count(k, 'cluster')}", *parts)
+    return _card("Partition of {} into {}".format(*partition._sizes()), *parts)
+
+
+def cocluster_card(found: CoClusters, proof: Certificate | None) -> str:
+    """Return clusters of rows and columns with some of both, and what is proved, if it is."""
+    sides = [(found.rows, found.row_labels), (found.columns, found.column_labels)]
+    rows = [(str(number), *(_some(names, labels == number) for names, labels in sides)) for number in range(found.n_clusters)]
+    sizes = np.bincount(np.concatenate([found.row_labels, found.column_labels]), minlength=found.n_clusters)
+    parts = [_strip(sizes.tolist()), _table(rows[:CLUSTERS], ("cluster", "rows", "columns"), coloured=True)]
+    if len(rows) > CLUSTERS:
+        parts.append(_paragraph(f"and {count(len(rows) - CLUSTERS, 'smaller cluster')}; communities() has them all."))
+    waiting = _paragraph("Proved as soon as you look at it: .certificate")
+    parts += [waiting] if proof is None else [_proof(proof), _proof_details(proof)]
+    size = f"{count(len(found.rows), 'row')} and {count(len(found.columns), 'column')}"
+    return _card(f"{count(found.n_clusters, 'cluster').capitalize()} of {size}", *parts)
+
+
+def _some(names: Sequence[object], chosen: np.ndarray) -> str:
+    """Return how many of the names are chosen, and the first of them."""
+    places = np.flatnonzero(chosen)
+    listed = ", ".join(str(names[place])[:LETTERS] for place in places[:MEMBERS])
+    return f"{len(places):,}: {listed}{', …' if len(places) > MEMBERS else ''}" if len(places) else "none"
 
 
 def _card(heading: str, *parts: str) -> str:
@@ -169,16 +194,27 @@ def _paragraph(text: str) -> str:
     return f'<div style="margin:.3em 0">{_escape(text)}</div>'
 
 
-def _table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
-    """Return a table; its first column is a heading."""
-    cell = "text-align:left;vertical-align:top;padding:.15em 1.2em .15em 0;border:0;background:none"
+def _table(rows: Iterable[Sequence[object]], heading: Sequence[object] = (), coloured: bool = False) -> str:
+    """Return a table; its first column is a heading, if `coloured` with the colours of the strip. Numbers are not broken."""
+    cell = "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border:0;background:none"
     head = "".join(f'<th scope="col" style="{cell}">{_escape(text)}</th>' for text in heading)
     lines = [f"<tr>{head}</tr>"] if heading else []
-    for first, *others in rows:
-        name = f'<th scope="row" style="{cell};font-weight:400">{_escape(first)}</th>'
-        cells = "".join(f'<td style="{cell}">{_escape(text)}</td>' for text in others)
+    for number, (first, *others) in enumerate(rows):
+        name = f'<th scope="row" style="{cell};font-weight:400">{_swatch(number) if coloured else ""}{_escape(first)}</th>'
+        cells = "".join(f'<td style="{cell}{_breaks(str(text))}">{_escape(text)}</td>' for text in others)
         lines.append(f'<tr style="background:none">{name}{cells}</tr>')
     return f'<table style="border-collapse:collapse;margin:.3em 0;border:0;font-size:inherit">{"".join(lines)}</table>'
+
+
+def _swatch(number: int) -> str:
+    """Return a small square in the colour of a cluster or component."""
+    square = f"display:inline-block;width:.7em;height:.7em;margin-right:.4em;background:{palette.colour(number)}"
+    return f'<span aria-hidden="true" style="{square}"></span>'
+
+
+def _breaks(text: str) -> str:
+    """Return how a cell may be broken into lines: a number nowhere, also not at its signs."""
+    return ";white-space:nowrap" if len(text) <= NUMBER and "," not in text else ""
 
 
 def _bar(value: float, bound: float, colour: str) -> str:

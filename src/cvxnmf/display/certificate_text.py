@@ -70,7 +70,7 @@ def describe(certificate: Certificate) -> Description:
         ("value", number(certificate.value, 9)),
         ("proved bound", _safe_bound(certificate, 9)),
         ("gap", number(certificate.gap, 2)),
-        ("relative gap", number(certificate.relative_gap, 2)),
+        ("relative gap", number(certificate.relative_gap, 3)),
         ("rigorous", TRUST[certificate.trust].fact),
     )
     return Description(state, verdict, _claim(certificate), _basis(certificate), facts)

@@ -91,7 +91,7 @@ def rank_choice_text(choice: RankChoice) -> str:
     lines = [RANK_HEADING, *rank_rows(choice)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(RANK_HEADING))]
     table = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-    return "\n".join([f"{choice.n_components} components. {choice.reason}", "", *table])
+    return "\n".join([f"{count(choice.n_components, 'component')}. {choice.reason}", "", *table])
 
 
 def cluster_rows(partition: Partition, clusters: int, members: int, show: Callable[[str], str]) -> list[tuple[str, str, str]]:

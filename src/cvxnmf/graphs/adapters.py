@@ -140,7 +140,7 @@ def _kind(column: Any) -> str:
 
 
 def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool) -> NamedGraph:
-    """Pairs (u, v), or triples (u, v, weight)."""
+    """Pairs (u, v), or triples (u, v, weight), of which the weight may stand in a dictionary, as networkx lists edges."""
     if any(len(edge) not in (2, 3) for edge in edges):
         validation.refuse(
             "A list of tuples is a list of edges (u, v) or (u, v, weight), and a tuple here has another length; "
@@ -153,9 +153,16 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
         )
     if any(name is None or (isinstance(name, float) and np.isnan(name)) for edge in edges for name in edge[:2]):
         validation.refuse("An edge of the list lacks the name of a node (None or NaN); leave it out, or name its nodes.")
-    _require_weights(weight, False)
-    weighted = [(edge[0], edge[1], edge[2] if len(edge) == 3 and weight is not None else 1.0) for edge in edges]
+    _require_weights(weight, any(len(edge) == 3 and isinstance(edge[2], dict) and weight in edge[2] for edge in edges))
+    weighted = [(edge[0], edge[1], _weight_of(edge, weight)) for edge in edges]
     return _from_edges(_listed(weighted), weighted, False, signed)._replace(origin="a list of edges")
+
+
+def _weight_of(edge: tuple[Any, ...], weight: str | None) -> Any:
+    """The weight of a listed edge, 1 where it has none or none is asked for."""
+    if len(edge) == 2 or weight is None:
+        return 1.0
+    return edge[2].get(weight, 1.0) if isinstance(edge[2], dict) else edge[2]
 
 
 def _listed(edges: list[tuple[Any, Any, Any]]) -> tuple[Any, ...]:

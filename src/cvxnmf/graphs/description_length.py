@@ -148,7 +148,7 @@ class DescribedGraph:
         """What lies inside the clusters 0, 1, ... of these labels; the last answer is kept, as it is often asked for again."""
         if self._known_sums is None or not np.array_equal(self._known_sums[0], labels):
             labels = np.ascontiguousarray(labels, dtype=np.int64)
-            self._known_sums = labels, np.asarray(cluster_sums(self.level, labels, int(labels.max()) + 1))
+            self._known_sums = labels, np.asarray(cluster_sums(self.level, labels.astype(np.int32), int(labels.max()) + 1))
         return self._known_sums[1]
 
     def candidate(self, labels: Any, rates: RateModel | None = None) -> Candidate:
@@ -237,7 +237,7 @@ def merged_lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatA
     """Description lengths of the clusters that are the nodes of a level, before the first merge of two and after each."""
     count = len(level.masses)
     divisions = (join(np.arange(count), pairs[:step]) for step in range(count))
-    sums = (cluster_sums(level, labels, int(labels.max()) + 1) for labels in divisions)
+    sums = (cluster_sums(level, labels.astype(np.int32), int(labels.max()) + 1) for labels in divisions)
     return np.array([graph.shortest(inside)[1] for inside in sums])
 
 
@@ -272,8 +272,11 @@ def describe_graph(A: sp.csr_array) -> DescribedGraph:
 @compile_with(**EXACT)
 def _length(sums: Any, logs: Any, total: float, dispersion: float, log_edges: float, own: bool, simple: bool) -> float:
     """The description length of at least two clusters."""
-    k, n = len(sums), int(np.sum(sums["sizes"]))
-    inside, pairs = np.sum(sums["edges"]), np.sum(sums["masses"] * sums["masses"])
+    k, n, inside, pairs = len(sums), 0, 0.0, 0.0
+    for r in range(k):
+        n += sums[r].sizes
+        inside += sums[r].edges
+        pairs += sums[r].masses * sums[r].masses
     cost = logs[n] + logs[n - 1] - logs[k - 1] - logs[n - k] + np.log(n) + 0.5 * log_edges * (k if own else 1)
     for r in range(k):
         cost -= logs[sums[r].sizes]

@@ -38,7 +38,7 @@ def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count
     """
     n = len(labels)
     current, best, moved, links = labels.copy(), labels.copy(), np.zeros(n, np.bool_), np.zeros((n, count))
-    sums = cluster_sums(level, current, count)
+    sums = cluster_sums(level, current.astype(np.int32), count)
     for i in range(n):
         for p in range(level.indptr[i], level.indptr[i + 1]):
             links[i, current[level.indices[p]]] += weight(level, p)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cvxnmf.graphs.numbering import count_of, first_numbers, rising_order, taken
 from cvxnmf.graphs.score import EXACT, Score, gain
 from cvxnmf.linalg.arrays import FloatArray, is_held_once, is_uniform
 from cvxnmf.linalg.compiled import compile_with
@@ -249,7 +250,7 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
     Without labels all nodes are in one cluster.
     """
     n = len(order)
-    parts, near = np.arange(n).astype(np.int32), _nobody_near(level)
+    parts, near = first_numbers(n), _nobody_near(level)
     sums = np.zeros(n, SUMS)
     for i in range(n):
         shift(level, sums, i, i, 0.0, IN)
@@ -269,7 +270,7 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
 @compile_with(**EXACT)
 def renumber(labels: Any) -> Any:
     """Labels as consecutive numbers from 0, in the order of their first nodes."""
-    names, count = np.full(labels.max() + 1, -1), 0
+    names, count = np.full(count_of(labels), -1), 0
     numbers = np.empty_like(labels)
     for i in range(len(labels)):
         if names[labels[i]] < 0:
@@ -286,11 +287,12 @@ def aggregate(level: Level, parts: Labels) -> Level:
 
 @compile_with(**EXACT)
 def _aggregate(level: Level, parts: Any) -> Level:
-    n, count = len(parts), parts.max() + 1
+    n, count = len(parts), count_of(parts)
     starts = np.zeros(count + 1, np.int64)
     for i in range(n):
         starts[parts[i] + 1] += 1
-    starts = np.cumsum(starts)
+    for c in range(count):
+        starts[c + 1] += starts[c]
     members, place = np.empty(n, np.int32), starts[:-1].copy()
     for i in range(n):
         members[place[parts[i]]] = i
@@ -322,7 +324,7 @@ def _aggregate(level: Level, parts: Any) -> Level:
 @compile_with(**EXACT)
 def visiting_order(level: Level, falling: bool) -> Any:
     """Nodes by rising or falling mass."""
-    return np.argsort(-level.masses if falling else level.masses, kind="mergesort").astype(np.int32)
+    return rising_order(level.masses, -1.0 if falling else 1.0)
 
 
 @compile_with(**EXACT)
@@ -335,9 +337,9 @@ def ascend(
     """
     for _ in range(rounds):
         before = renumber(labels.astype(np.int32))
-        here, current, whole = level, before, np.arange(len(labels)).astype(np.int32)
+        here, current, whole = level, before, first_numbers(len(labels))
         while True:
-            order, alone = np.arange(len(current)).astype(np.int32), len(current) > effort.largest
+            order, alone = first_numbers(len(current)), len(current) > effort.largest
             if effort.by_mass:
                 order = visiting_order(here, falling)
             if not alone:
@@ -345,16 +347,19 @@ def ascend(
             parts = current
             if effort.divide:
                 parts = renumber(refine(here, score, logs, current[:0] if alone else current, order, least))
-            if parts.max() + 1 == len(current):
+            if count_of(parts) == len(current):
                 parts = current
-                if parts.max() + 1 == len(current):
+                if count_of(parts) == len(current):
                     break
-            smaller = np.empty(parts.max() + 1, np.int32)
+            smaller = np.empty(count_of(parts), np.int32)
             for i in range(len(current)):
                 smaller[parts[i]] = current[i]
             here = _aggregate(here, parts)
-            whole, current = parts[whole], renumber(smaller)
-        labels = renumber(current[whole]).astype(np.int64)
-        if np.array_equal(labels, before):
+            whole, current = taken(parts, whole), renumber(smaller)
+        found, same = renumber(taken(current, whole)), True
+        for i in range(len(found)):
+            same &= found[i] == before[i]
+        labels = found.astype(np.int64)
+        if same:
             break
     return labels

@@ -198,7 +198,7 @@ def _pair_ascent(W: sp.csr_array, sizes: FloatArray, objective: PairObjective, m
 
 def _pair_sum(raising: Ascent, labels: Labels) -> float:
     """Sum of ``w_ij - beta p_i p_j`` over ordered pairs of different nodes in one cluster, and of ``-beta p_i^2``."""
-    sums = cluster_sums(raising.level, labels, int(labels.max()) + 1)
+    sums = cluster_sums(raising.level, labels.astype(np.int32), int(labels.max()) + 1)
     return float(sums["edges"].sum() - raising.score.penalty * np.sum(sums["masses"] ** 2))
 
 

@@ -28,6 +28,8 @@ DICTIONARY_WEIGHT = re.compile(r"['\"]weight['\"]\s*:\s*([^,}\s]+)")
 WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 #: What lists of numbered nodes consist of.
 PLAIN = b"0123456789.eE,; \t\n"
+#: Names that programs write where a value is missing.
+MISSING = ("nan", "NaN", "NAN", "inf", "-inf", "Inf", "NA", "N/A", "null", "NULL", "None")
 Numbers = NDArray[np.int64]
 
 
@@ -87,6 +89,8 @@ def read_edges(
         notes.append(f"{lines} from {comments[0]} on begin with # or % and are skipped; quote names that begin so.")
     if edges.weights is not None:
         notes += columns.weights_note()
+    if missing := next((name for name in MISSING if name in edges.nodes), None):
+        notes.append(f"A node is called {missing}; if that stands for a missing name, leave its lines out.")
     A, more = adjacency(len(edges.nodes), edges.ends[:, 0], edges.ends[:, 1], edges.weights)
     return GraphFile(edges.nodes, A, (*notes, *more))
 

@@ -99,4 +99,6 @@ def _compiler() -> Any:
 
 def is_interactive() -> bool:
     """Whether somebody waits: at a terminal, or at the prompt of an interpreter or a notebook."""
-    return hasattr(sys, "ps1") or "IPython" in sys.modules or bool(sys.stderr is not None and sys.stderr.isatty())
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)  # a program may import IPython and run nowhere near it
+    prompted = hasattr(sys, "ps1") or (shell is not None and shell() is not None)
+    return prompted or bool(sys.stderr is not None and sys.stderr.isatty())

@@ -1,6 +1,7 @@
 """How loops are compiled, and where compiled code is kept. Loaded with numba, which takes half a second, at the first call.
 
-The first compilation is announced once to whoever sits at a terminal or a notebook, through the logger "cvxnmf".
+The first compilation is announced once through the logger "cvxnmf": as a warning, which is shown, to whoever sits at a terminal
+or a notebook, and elsewhere as information, which a log has that asks for it, and pipes have not.
 
 Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
 installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
@@ -22,13 +23,16 @@ from numba.core import event
 
 from cvxnmf.linalg.compiled import is_interactive
 
+#: Nothing is compiled for callers in C.
+_FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
+
 
 class _Announcement(event.Listener):
     """Tells once, when a loop of this package is not in the cache, why nothing seems to happen."""
 
     def on_start(self, event: Any) -> None:
         """A compilation begins."""
-        if is_interactive() and event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
+        if event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
             announce()
 
     def on_end(self, event: Any) -> None:
@@ -38,7 +42,8 @@ class _Announcement(event.Listener):
 @cache
 def announce() -> None:
     """Say that compilation has begun, once."""
-    logging.getLogger("cvxnmf").warning("Compiling once, up to half a minute; later calls and processes find the result.")
+    sentence = "Compiling once, up to half a minute; later calls and processes find the result."
+    logging.getLogger("cvxnmf").log(logging.WARNING if is_interactive() else logging.INFO, sentence)
 
 
 event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
@@ -46,7 +51,7 @@ event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call
 
 def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     """The function as numba's dispatcher, which compiles for the types of its arguments, or finds what it compiled before."""
-    return cast(Callable[..., Any], njit(cache=_has_cache(), **options)(function))
+    return cast(Callable[..., Any], njit(cache=_has_cache(), **options, **_FOR_PYTHON)(function))
 
 
 @cache

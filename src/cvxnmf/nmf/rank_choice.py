@@ -351,15 +351,16 @@ def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatAr
     if len(ranks) == 1:
         return ranks[0], f"{ranks[0]} is the only number that was tried; {alike}."
     least = mean[place] or np.finfo(np.float64).tiny
+    tried = f"{ranks[place]} component{'' if ranks[place] == 1 else 's'}"
     below = "" if place == 0 else f", with {ranks[place - 1]} it is {mean[place - 1] / least - 1:.1%} higher"
     if place < equal:
         lowest = f"lower by {1 - mean[best] / least:.1%} with {ranks[best]}, which is little beside what the last of them gained"
-        start = f"With {ranks[place]} components the error of hidden entries is only {lowest}"
+        start = f"With {tried} the error of hidden entries is only {lowest}"
     elif place < best:
         lowest = f"with {ranks[best]}, where it is lowest, up to the spread between masks"
-        start = f"With {ranks[place]} components the error of hidden entries is as low as {lowest}"
+        start = f"With {tried} the error of hidden entries is as low as {lowest}"
     else:
-        start = f"The error of hidden entries is lowest with {ranks[place]} components"
+        start = f"The error of hidden entries is lowest with {tried}"
     sentence = f"{start}{below}; {alike}."
     if place == len(ranks) - 1:
         sentence += " It is the largest number that was tried: try more."

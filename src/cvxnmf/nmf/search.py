@@ -115,7 +115,7 @@ class Search:
 
     def levels(self, certificate: Certificate) -> tuple[Level, ...]:
         """What is proved on which level, if there are several."""
-        last = Level(self.data.shape[0], f"nonnegative factors with {self.k} columns", certificate)
+        last = Level(self.data.shape[0], f"nonnegative factors with {self.k} column{'' if self.k == 1 else 's'}", certificate)
         return (*self.start_levels, last) if self.start_levels else ()
 
     def _starts(self) -> Iterator[Callable[[], Factors]]:

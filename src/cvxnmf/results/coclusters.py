@@ -73,9 +73,18 @@ class CoClusters:
 
     def __repr__(self) -> str:
         """Return one line, without computing a proof."""
+        from cvxnmf.display.formatting import count
+
         at_hand = vars(self)["solution"]
         proof = "proof when asked for" if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}"
-        return f"<CoClusters: {len(self.rows)} rows and {len(self.columns)} columns, {self.n_clusters} clusters, {proof}>"
+        sides = f"{count(len(self.rows), 'row')} and {count(len(self.columns), 'column')}"
+        return f"<CoClusters: {sides}, {count(self.n_clusters, 'cluster')}, {proof}>"
+
+    def _repr_html_(self) -> str:
+        from cvxnmf.display import cards
+
+        at_hand = vars(self)["solution"]
+        return cards.cocluster_card(self, None if callable(at_hand) else at_hand.certificate)
 
 
 def _members(names: tuple[Any, ...], labels: NDArray[np.intp], count: int) -> list[set[Any]]:

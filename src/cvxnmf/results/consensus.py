@@ -41,7 +41,9 @@ class Consensus:
     values: tuple[float, ...]
 
     def __repr__(self) -> str:
+        from cvxnmf.display.formatting import count
+
         return (
-            f"<Consensus: {self.result.n_components} components of {len(self.values)} starts, "
+            f"<Consensus: {count(self.result.n_components, 'component')} of {count(len(self.values), 'start')}, "
             f"silhouette {self.silhouette:.2f}, {self.kept:.0%} kept>"
         )

@@ -78,9 +78,11 @@ class CPFactor:
             object.__setattr__(self, "V", self.U)
 
     def __repr__(self) -> str:
+        from cvxnmf.display.formatting import count
+
         n, columns = self.U.shape
         return (
-            f"<CPFactor: {n} rows, {columns} columns, relative error {self.max_relative_error:.1e} at most, "
+            f"<CPFactor: {count(n, 'row')}, {count(columns, 'column')}, relative error {self.max_relative_error:.1e} at most, "
             f"{self.frobenius_error:.1e} in norm>"
         )
 
@@ -191,8 +193,11 @@ class Factorization:
 
     def _size(self) -> str:
         """The size of the data, and the number of components, in words."""
-        sides = f"{len(self.U)} nodes" if self.V is self.U else f"{len(self.U)} rows and {len(self.V)} columns"
-        return f"{sides}, {self.n_components} component{'' if self.n_components == 1 else 's'}"
+        from cvxnmf.display.formatting import count
+
+        pair = f"{count(len(self.U), 'row')} and {count(len(self.V), 'column')}"
+        sides = count(len(self.U), "node") if self.V is self.U else pair
+        return f"{sides}, {count(self.n_components, 'component')}"
 
     @property
     def named(self) -> bool:
@@ -214,7 +219,7 @@ class Factorization:
         Parameters
         ----------
         n : int
-            How many of each; those whose entry is zero are left out.
+            How many of each; those whose entry is below a thousandth of the largest are left out.
         by : {"weight", "distinct"}
             "weight": the largest entries of a column of U or V. "distinct": the largest entries times the component's share
             of what the row or column has in all of them, so that what is strong everywhere comes later.

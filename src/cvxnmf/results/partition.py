@@ -160,7 +160,7 @@ class Partition:
         """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors."""
         n = len(self.nodes)
         of = "models of this form" if self.n_groups is None else "models of this form whose nodes share positions in groups"
-        factors = f"nonnegative factors with {self.n_clusters} columns"
+        factors = f"nonnegative factors with {self.n_clusters} column{'' if self.n_clusters == 1 else 's'}"
         return Level(self.n_groups or n, of, self.certificate), Level(n, factors, self.rank_certificate)
 
     @cached_property
@@ -260,7 +260,15 @@ class Partition:
         proof = later if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
         quality = f"modularity {self.modularity:.3f}, performance {self.performance:.3f}"
         lengths = f"{self._length_and_next()}, " if self.alternatives else ""
-        return f"<Partition: {len(self.nodes)} nodes, {self.n_clusters} clusters, {lengths}{quality}, {proof}>"
+        return f"<Partition: {', '.join(self._sizes())}, {lengths}{quality}, {proof}>"
+
+    def _sizes(self) -> tuple[str, str]:
+        """The numbers of nodes, those without neighbours told, and of clusters in words."""
+        from cvxnmf.display.formatting import count
+
+        alone = 0 if self.in_blocks else int((self.A.count_nonzero(axis=1) == 0).sum())
+        nodes = count(len(self.nodes), "node") + (f" ({alone:,} without neighbours)" if alone else "")
+        return nodes, count(self.n_clusters, "cluster")
 
     def _length_and_next(self) -> str:
         """The description length, and that of the best candidate with another number of clusters."""
@@ -271,10 +279,10 @@ class Partition:
     def __str__(self) -> str:
         """Return a summary of a few lines."""
         sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
-        clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
+        nodes, clusters = self._sizes()
         lengths = f"  {self.comparison}\n" if self.comparison else ""
         return (
-            f"Partition of {len(self.nodes)} nodes{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
+            f"Partition of {nodes}{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
             f"{lengths}{f'  {IN_BLOCKS}' if self.in_blocks else self._model_lines()}{self._label_lines()}"

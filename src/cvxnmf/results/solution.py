@@ -95,17 +95,21 @@ class Solution:
 
     def _size(self) -> str:
         """The size of the problem in words."""
+        from cvxnmf.display.formatting import count
+
         n = len(self.v)
         if isinstance(self.point, PairedPoint):
-            return f"{self.point.n_rows} rows and {n - self.point.n_rows} columns"
-        return f"{n} nodes"
+            return f"{count(self.point.n_rows, 'row')} and {count(n - self.point.n_rows, 'column')}"
+        return count(n, "node")
 
     def __repr__(self) -> str:
         gap = self.certificate.relative_gap
         return f"<Solution: {self._size()}, rank {self.rank}, value {self.value:.6g}, gap {gap:.1e}, {self.status.name}>"
 
     def __str__(self) -> str:
-        steps = "1 step" if self.n_iter == 1 else f"{self.n_iter} steps"
+        from cvxnmf.display.formatting import count
+
+        steps = count(self.n_iter, "step")
         return (
             f"Solution of {self._size()}, rank {self.rank}\n{self.certificate}\n  {steps} in {self.seconds:.2f} s; {self.status}"
         )

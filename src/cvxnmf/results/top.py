@@ -10,6 +10,9 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 
+#: An entry of a factor up to this share of the largest of its component is not among the strongest, however few there are.
+NEGLIGIBLE = 1e-3
+
 
 class Item(NamedTuple):
     """A row or a column of the data, by name or number, and its entry in the factor."""
@@ -123,7 +126,7 @@ def checked_terms(n: Any, by: Any) -> tuple[int, str]:
 
 
 def top_of(U: FloatArray, V: FloatArray, names: tuple[Sequence[Any] | None, Sequence[Any] | None], n: int, by: str) -> Top:
-    """The n strongest lines of each column of both factors; zeros are left out. V is U for symmetric factors."""
+    """The n strongest lines of each column of both factors, without those that have next to nothing of it; V may be U."""
     weights = np.linalg.norm(U, axis=0) * np.linalg.norm(V, axis=0)
     shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
     rows = _strongest(U, names[0], n, by)
@@ -139,12 +142,12 @@ def _strongest(factor: FloatArray, names: Sequence[Any] | None, n: int, by: str)
         lengths = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(np.float64).tiny)
         scaled = factor / lengths
         score = factor * scaled / np.maximum(scaled.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    order = np.argsort(-score, axis=0, kind="stable")[:n]
+    order, largest = np.argsort(-score, axis=0, kind="stable")[:n], factor.max(axis=0, initial=0.0)
     return [
         tuple(
             Item(place if names is None else names[place], float(factor[place, column]))
             for place in order[:, column].tolist()
-            if factor[place, column] > 0
+            if factor[place, column] > NEGLIGIBLE * largest[column]
         )
         for column in range(factor.shape[1])
     ]

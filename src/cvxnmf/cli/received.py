@@ -1,0 +1,53 @@
+"""A certificate that somebody sent, checked against the data: the part of ``cvxnmf verify`` that computes nothing else."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cvxnmf.cli import options as arguments
+from cvxnmf.cli import output
+from cvxnmf.cli.exit_codes import exit_code
+
+if TYPE_CHECKING:
+    from cvxnmf.certificates import Certificate
+
+
+def certificate_in(path: str) -> Certificate | None:
+    """Return the certificate that a file holds, None if it is another file."""
+    from cvxnmf.certificates import Certificate, CertificateError
+
+    if not path.lower().endswith(".npz"):
+        return None
+    try:
+        return Certificate.load(path)
+    except (CertificateError, OSError):
+        return None
+
+
+def check(certificate: Certificate, options: argparse.Namespace) -> int:
+    """Prove the bound anew from the data and the witness, and print what is proved; what does not hold is an error."""
+    bound = certificate.check(_data(certificate, options))
+    if options.json:
+        output.print_json({"holds": True, "checked_bound": bound} | output.certificate_facts(certificate))
+    else:
+        print(f"The certificate holds for {options.data}: its bound was proved anew from the data and the witness.")
+        output.print_certificate(certificate)
+    return exit_code(certificate.relative_gap, options.tol_gap)
+
+
+def _data(certificate: Certificate, options: argparse.Namespace) -> Any:
+    """Read what the certificate is about: of factors a matrix, of clusters and their models a graph, or else the other one.
+
+    Both may fit a file of numbers, such as an edge list, so that what the certificate is about comes first.
+    """
+    readers: list[Callable[[], Any]] = [
+        lambda: arguments.graph_from(options, options.data, options.quiet).A,
+        lambda: arguments.matrix_from(options, options.data, options.format).A,
+    ]
+    first, second = readers[::-1] if certificate.scope == "rank-k" else readers
+    try:
+        return first()
+    except ValueError:
+        return second()
