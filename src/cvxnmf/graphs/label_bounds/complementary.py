@@ -33,9 +33,9 @@ from cvxnmf.linalg.compiled import compile_with
 #: Triangles, stars and 2-partitions that are added at once; growths of a 2-partition that are tried.
 MOST_TRIANGLES, MOST_STARS, MOST_TWO_PARTITIONS, TRIES = 4000, 1500, 500, 300
 #: Steps between new cuts: each one sweep of coordinate descent, every second one after a step on the matrix.
-STEPS = 6
-#: Rounds before and between cuts other than triangles, between looks for a better partition, and between looks at the progress.
-FIRST_STARS, BETWEEN_STARS, BETWEEN_LOOKS, BETWEEN_CHECKS = 6, 1, 10, 15
+STEPS = 8
+#: Rounds before cuts other than triangles, between looks for a better partition, and between looks at the progress.
+FIRST_STARS, BETWEEN_LOOKS, BETWEEN_CHECKS = 3, 10, 15
 #: How far co-memberships are moved along the direction, at most, to look for cuts that it violates.
 MOVED = 0.45
 #: Pairs in cuts, triples of nodes, pairs of nodes around stars, and cubes of nodes in decompositions that count as a unit.
@@ -93,14 +93,11 @@ class ComplementaryCuts:
         self.margin = self.excess = np.inf
         kept = self._without_slack(cut_rows(self.cuts), self.cuts)
         cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T)
-        self._take_rows(*cut_rows(cuts))
-        self._rest(m, T)
-        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
-
-    def _take_rows(self, i: Integers, j: Integers, coefficients: Integers, counts: Integers) -> None:
-        """The pairs of all cuts."""
+        i, j, coefficients, counts = cut_rows(cuts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
+        self._rest(m, T)
+        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
 
     def _rest(self, m: FloatArray, T: FloatArray) -> None:
         """Without momentum."""
@@ -109,7 +106,7 @@ class ComplementaryCuts:
     def _taken(self, m: FloatArray) -> FloatArray:
         """What multipliers take from the reduced weights, times the sign of the pair."""
         amounts = self.coefficients * np.repeat(m, np.diff(self.starts))
-        return np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n)
+        return np.asarray(np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n), dtype=np.float64)
 
     def _centred(self, M: FloatArray) -> FloatArray:
         """A symmetric matrix projected on those that are 0 times the indicators."""
@@ -146,6 +143,12 @@ class ComplementaryCuts:
                 self._look_near(improve)
             self._cut(count)
             self._descend()
+
+    def shift(self, amount: float) -> None:
+        """Make all weights favour the partition less, in units."""
+        self.L = self.L - amount * self.signs
+        self.point, self.margin = self.point._replace(F=self.point.F - amount * np.abs(self.signs)), np.inf
+        self._excess()
 
     def _excess(self) -> float:
         """The sum of what pairs miss of the sign they should have; the margin follows its mean."""
@@ -184,7 +187,7 @@ class ComplementaryCuts:
         chosen = np.argsort(-amounts, kind="stable")[:MOST_TRIANGLES]
         found = [make_cuts(nodes[chosen].ravel(), np.tile(np.array([1, -1, -1]), len(chosen)), np.full(len(chosen), 3))]
         self.budget.spend(1.0 + self.n * float(np.sum(np.diff(first) ** 2)) / TRIPLES_PER_UNIT)
-        if count >= FIRST_STARS and count % BETWEEN_STARS == 0:
+        if count >= FIRST_STARS:
             X = np.clip(self.same + MOVED / largest * D, 0.0, 1.0)
             np.fill_diagonal(X, 1.0)
             found.append(separation.few_stars(X, MOST_STARS, count, (0.02, 0.98), 0.01))
