@@ -27,9 +27,8 @@ TRIES = 3000
 ROUNDS_BELOW, STALLED = 60, 4
 #: Bounds this close to the best partition count as equal where data are not whole numbers.
 CLOSE = 1e-9
-#: A bound before branching that is this close, as a share, is worth more work; so are this many units more while every round of
-#: cuts takes a third of the gap.
-PROMISING, MORE = 0.005, 1500.0
+#: A bound before branching that is this close, as a share, is worth more work.
+PROMISING = 0.005
 #: Once few triangles are violated, a bound for more than so many nodes that is this far, as a share, after so many rounds is left
 #: to other methods.
 FAR, SMALL, EARLY = 0.01, 40, 8
@@ -87,13 +86,12 @@ class Search:
         self.value = self.pair_sum(self.labels)
         self.fixed: dict[tuple[int, int], bool] = {}
         self.first: Case | None = None
-        self.turn, self.few_triangles, self.given_up, self.only_while_fast = 0, False, False, False
+        self.turn, self.few_triangles, self.given_up = 0, False, False
         self.excluded: Labels | None = None
         self.weighing: ComplementaryCuts | None = None
 
-    def run(self, only_while_fast: bool = False) -> ProvedByCuts:
-        """Search until the bound meets the best partition or the budget is spent, its reserve if it is close or falls fast."""
-        self.only_while_fast = only_while_fast
+    def run(self) -> ProvedByCuts:
+        """Search until the bound meets the best partition or the budget is spent, its reserve too if it is close."""
         return self.collect_proof(self._explore())
 
     def so_far(self) -> ProvedByCuts:
@@ -196,7 +194,7 @@ class Search:
             case = Case(self._bound(self.program.active_cuts()), self.program.active_cuts())
             progress = best.bound - case.bound
             best = min(best, case, key=lambda one: one.bound)
-            self._note(best, depth, progress)
+            self._note(best, depth)
             if round_number % 8 == 0:
                 self._round()
             if self._closes(best.bound) or self.budget.exhausted:
@@ -214,14 +212,11 @@ class Search:
         X = self.program.X
         return best, bool(np.any((X > 1e-6) & (X < 1 - 1e-6)))
 
-    def _note(self, best: Case, depth: int, progress: Fraction) -> None:
+    def _note(self, best: Case, depth: int) -> None:
         """Count the work, keep the first case for an interrupt, and report."""
         self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
         self.program.work = 0.0
-        if self.only_while_fast:
-            if 2 * progress >= best.bound - self.value and self.budget.left < MORE:
-                self.budget.draw_reserve(MORE)
-        elif self.first is not None and self._within(PROMISING, self.first):
+        if self.first is not None and self._within(PROMISING, self.first):
             self.budget.draw_reserve()
         if not depth:
             self.first = best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 
@@ -36,10 +35,9 @@ class Budget:
         """Count work that was done."""
         self.spent += units
 
-    def draw_reserve(self, units: float = math.inf) -> None:
-        """Let the reserve be spent as well, or so many units of it."""
-        drawn = min(units, self._reserve)
-        self.units, self._reserve = self.units + drawn, self._reserve - drawn
+    def draw_reserve(self) -> None:
+        """Let the reserve be spent as well."""
+        self.units, self._reserve = self.units + self._reserve, 0.0
 
     def report(self, bound: float) -> None:
         """Tell of a bound."""

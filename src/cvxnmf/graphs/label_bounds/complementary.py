@@ -32,10 +32,12 @@ from cvxnmf.linalg.compiled import compile_with
 
 #: Triangles, stars and 2-partitions that are added at once; growths of a 2-partition that are tried.
 MOST_TRIANGLES, MOST_STARS, MOST_TWO_PARTITIONS, TRIES = 4000, 1500, 500, 300
-#: Sweeps of coordinate descent in every step, and steps between new cuts.
-SWEEPS, STEPS = 4, 5
-#: Rounds before and between cuts other than triangles, between looks for a better partition, and between looks at the progress.
-FIRST_STARS, BETWEEN_STARS, BETWEEN_LOOKS, BETWEEN_CHECKS = 6, 3, 10, 15
+#: Steps between new cuts: each one sweep of coordinate descent, every second one after a step on the matrix.
+STEPS = 8
+#: Rounds before cuts other than triangles, between looks for a better partition, and between looks at the progress.
+FIRST_STARS, BETWEEN_LOOKS, BETWEEN_CHECKS = 3, 10, 15
+#: Below this excess the margin is so many times the mean of what is missed, which leads to an end in fewer steps.
+END, NEAR_END = 0.05, 3.0
 #: How far co-memberships are moved along the direction, at most, to look for cuts that it violates.
 MOVED = 0.45
 #: Pairs in cuts, triples of nodes, pairs of nodes around stars, and cubes of nodes in decompositions that count as a unit.
@@ -87,29 +89,26 @@ class ComplementaryCuts:
         """Take a partition, keep the cuts without slack at it and what is left of the matrix."""
         self.labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         self.same = self.labels[:, None] == self.labels[None, :]
-        self.signs = np.where(self.same, 1.0, -1.0)
+        self.signs = np.triu(np.where(self.same, 1.0, -1.0), 1)
         self.indicators = np.eye(int(self.labels.max()) + 1)[self.labels]
         self.indicators /= np.linalg.norm(self.indicators, axis=0)
         self.margin = self.excess = np.inf
-        kept = self._without_slack(self.cuts)
-        self._begin(self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T))
-
-    def _begin(self, cuts: Cuts, m: FloatArray, T: FloatArray, moved: tuple[FloatArray, FloatArray] | None = None) -> None:
-        """Take cuts with multipliers, and the last change of these and of T, none if there is to be no momentum."""
+        kept = self._without_slack(cut_rows(self.cuts), self.cuts)
+        cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T)
         i, j, coefficients, counts = cut_rows(cuts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
-        if moved is None:
-            self.pace, moved = 1.0, (np.zeros_like(m), np.zeros_like(T))
-        self.moved = _Point(*moved, self._reduced(*moved))
-        F = self.signs * self.L + self._reduced(m, T)
-        self.cuts, self.point = cuts, _Point(m, T, F)  # at once: an interrupt asks for what is proved
+        self._rest(m, T)
+        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
 
-    def _reduced(self, m: FloatArray, T: FloatArray) -> FloatArray:
-        """What multipliers and a matrix change in the reduced weights, times the sign of the pair."""
+    def _rest(self, m: FloatArray, T: FloatArray) -> None:
+        """Without momentum."""
+        self.pace, self.moved = 1.0, _Point(np.zeros_like(m), np.zeros_like(T), np.zeros_like(T))
+
+    def _taken(self, m: FloatArray) -> FloatArray:
+        """What multipliers take from the reduced weights, times the sign of the pair."""
         amounts = self.coefficients * np.repeat(m, np.diff(self.starts))
-        taken = np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n)
-        return np.asarray(np.triu(self.signs * T, 1) - taken)
+        return np.asarray(np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n), dtype=np.float64)
 
     def _centred(self, M: FloatArray) -> FloatArray:
         """A symmetric matrix projected on those that are 0 times the indicators."""
@@ -118,8 +117,8 @@ class ComplementaryCuts:
         centred = left - (left @ Z) @ Z.T
         return np.asarray((centred + centred.T) / 2)
 
-    def _without_slack(self, cuts: Cuts) -> Any:
-        i, j, coefficients, counts = cut_rows(cuts)
+    def _without_slack(self, rows: tuple[Any, Any, Any, Any], cuts: Cuts) -> Any:
+        i, j, coefficients, counts = rows
         if not len(counts):
             return np.zeros(0, dtype=bool)
         activities = np.add.reduceat(coefficients * self.same[i, j], np.concatenate([[0], np.cumsum(counts)[:-1]]))
@@ -147,11 +146,18 @@ class ComplementaryCuts:
             self._cut(count)
             self._descend()
 
+    def shift(self, amount: float) -> None:
+        """Make all weights favour the partition less, in units."""
+        self.L = self.L - amount * self.signs
+        self.point, self.margin = self.point._replace(F=self.point.F - amount * np.abs(self.signs)), np.inf
+        self._excess()
+
     def _excess(self) -> float:
-        """The sum of what pairs miss of the sign they should have; the margin follows its mean."""
+        """The sum of what pairs miss of the sign they should have; the margin follows its mean, or a multiple near the end."""
         missed = np.maximum(0.0, -self.point.F)
         self.excess = float(missed.sum())
-        self.margin = min(self.margin, self.excess / max(1, int(np.count_nonzero(missed))))
+        share = NEAR_END if self.excess < END else 1.0
+        self.margin = min(self.margin, share * self.excess / max(1, int(np.count_nonzero(missed))))
         return self.excess
 
     def _is_hopeful(self, excess: float, before: float, spent: float) -> bool:
@@ -184,41 +190,58 @@ class ComplementaryCuts:
         chosen = np.argsort(-amounts, kind="stable")[:MOST_TRIANGLES]
         found = [make_cuts(nodes[chosen].ravel(), np.tile(np.array([1, -1, -1]), len(chosen)), np.full(len(chosen), 3))]
         self.budget.spend(1.0 + self.n * float(np.sum(np.diff(first) ** 2)) / TRIPLES_PER_UNIT)
-        if count >= FIRST_STARS and count % BETWEEN_STARS == 0:
+        if count >= FIRST_STARS:
             X = np.clip(self.same + MOVED / largest * D, 0.0, 1.0)
             np.fill_diagonal(X, 1.0)
             found.append(separation.few_stars(X, MOST_STARS, count, (0.02, 0.98), 0.01))
             found.append(separation.two_partitions(X, MOST_TWO_PARTITIONS, TRIES, count))
             self.budget.spend(self.n**2 / AROUND_PER_UNIT)
-        new = join_cuts([cuts.select(self._without_slack(cuts)) for cuts in found])
-        kept, none = self.point.m > 0, np.zeros(len(new.multipliers))
+        self._exchange(join_cuts(found))
+
+    def _exchange(self, found: Cuts) -> None:
+        """Forget cuts without multiplier, and add new ones as far as they have no slack."""
+        rows = cut_rows(found)
+        fresh = self._without_slack(rows, found)
+        i, j, coefficients, counts = rows
+        inside, kept = np.repeat(fresh, counts), self.point.m > 0
+        held, i, j = np.repeat(kept, np.diff(self.starts)), i[inside], j[inside]
+        lengths = np.concatenate([np.diff(self.starts)[kept], counts[fresh]])
+        self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.pairs = np.concatenate([self.pairs[held], i * self.n + j])
+        self.coefficients = np.concatenate([self.coefficients[held], coefficients[inside] * self.signs[i, j]])
+        none = np.zeros(int(fresh.sum()))
         m, change = (np.concatenate([part.m[kept], none]) for part in (self.point, self.moved))
-        self._begin(join_cuts([self.cuts.select(kept), new]), m, self.point.T, (change, self.moved.T))
+        self.moved = self.moved._replace(m=change, F=self.signs * self.moved.T - self._taken(change))
+        self.cuts, self.point = join_cuts([self.cuts.select(kept), found.select(fresh)]), self.point._replace(m=m)
 
     def _descend(self) -> None:
         """Steps with Nesterov's momentum, which starts anew where it would lead uphill."""
-        rows = self.starts, self.pairs, self.coefficients
-        for _ in range(STEPS):
+        rows, here = (self.starts, self.pairs, self.coefficients), self.point
+        for step in range(STEPS):
             faster = (1.0 + np.sqrt(1.0 + 4.0 * self.pace * self.pace)) / 2.0
-            share, here = (self.pace - 1.0) / faster, self.point
-            m, F = _extrapolate(here.m, here.F, self.moved.m, self.moved.F, share, *rows)
-            T, F = self._project(here.T + share * self.moved.T, F)
-            _sweep(F.ravel(), self.margin, m, *rows, SWEEPS)
+            share, moved = (self.pace - 1.0) / faster, self.moved
+            m, F = _extrapolate(here.m, here.F, moved.m, moved.F, share, *rows)
+            T = here.T + share * moved.T
+            if step % 2:
+                T, F = self._project(T, F)
+            _sweep(F.ravel(), self.margin, m, *rows)
             if _loss(F, self.margin) > _loss(here.F, self.margin):
-                self.pace, self.moved = 1.0, _Point(*(np.zeros_like(part) for part in here))
+                self._rest(m, T)
+                here = self.point  # semidefinite, unlike what lies between
             else:
                 self.pace, self.moved = faster, _Point(m - here.m, T - here.T, F - here.F)
-                self.point = _Point(m, T, F)
-        self.budget.spend(STEPS * (SWEEPS * len(self.pairs) / PAIRS_PER_UNIT + self.n**3 / CUBES_PER_UNIT))
+                here = _Point(m, T, F)
+                self.point = here if step % 2 else self.point
+        self.budget.spend(STEPS * (len(self.pairs) / PAIRS_PER_UNIT + self.n**3 / 2 / CUBES_PER_UNIT))
 
     def _project(self, T: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A gradient step on the matrix, projected on semidefinite ones; the matrix and ``s_ij R_ij``."""
-        upper = np.triu(self.signs * np.maximum(0.0, self.margin - F), 1)
+        upper = self.signs * np.maximum(0.0, self.margin - F)
         stepped = self._centred(T + upper + upper.T)
         values, vectors = sl.eigh(stepped, driver="evd", check_finite=False)
         half = vectors[:, values < 0.0] * np.sqrt(-values[values < 0.0])
         stepped += half @ half.T
-        return stepped, F + np.triu(self.signs * (stepped - T), 1)
+        return stepped, F + self.signs * (stepped - T)
 
     @property
     def R(self) -> FloatArray:
@@ -254,23 +277,22 @@ def _triangles(D: Any, labels: Any, first: Any, order: Any) -> Any:
 
 
 @compile_with(nogil=True, error_model="numpy")
-def _sweep(F: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients: Any, sweeps: int) -> None:
+def _sweep(F: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients: Any) -> None:
     """Newton steps on one multiplier after another, for the pairs that are violated when its turn comes."""
-    for _ in range(sweeps):
-        for t in range(len(m)):
-            slope, curvature = 0.0, 0.0
+    for t in range(len(m)):
+        slope, curvature = 0.0, 0.0
+        for q in range(starts[t], starts[t + 1]):
+            violation = margin - F[pairs[q]]
+            if violation > 0.0:
+                slope += violation * coefficients[q]
+                curvature += coefficients[q] * coefficients[q]
+        if slope == 0.0:
+            continue
+        step = max(-slope / curvature, -m[t])
+        if step != 0.0:
+            m[t] += step
             for q in range(starts[t], starts[t + 1]):
-                violation = margin - F[pairs[q]]
-                if violation > 0.0:
-                    slope += violation * coefficients[q]
-                    curvature += coefficients[q] * coefficients[q]
-            if slope == 0.0:
-                continue
-            step = max(-slope / curvature, -m[t])
-            if step != 0.0:
-                m[t] += step
-                for q in range(starts[t], starts[t + 1]):
-                    F[pairs[q]] -= coefficients[q] * step
+                F[pairs[q]] -= coefficients[q] * step
 
 
 @compile_with(nogil=True)

@@ -112,7 +112,8 @@ def _select(amounts: Any, sides: Any, most: int) -> Cuts:
     """The most violated of the cuts that rows of signs describe, without repetitions."""
     if not len(amounts):
         return no_cuts()
-    _, first = np.unique(sides, axis=0, return_index=True)
+    keys = np.random.default_rng(0).integers(2**62, size=sides.shape[1])  # rows of one sum are taken to be the same
+    _, first = np.unique(sides.astype(np.int64) @ keys, return_index=True)
     chosen = np.sort(first[np.argsort(-amounts[first], kind="stable")[:most]])
     rows, nodes = np.nonzero(sides[chosen])
     return make_cuts(nodes, sides[chosen][rows, nodes], np.bincount(rows, minlength=len(chosen)))

@@ -1,8 +1,9 @@
 """Whether an optimal partition is the only one.
 
-Every optimum keeps two nodes together, or apart, if the opposite would cost more than the bound leaves: by the reduced weight of
-the pair, or by a search with the pair decided the other way. If that holds for pairs that span every cluster and for one pair
-between any two clusters, there is no other optimum.
+Every optimum keeps nodes together, or apart, if the opposite would cost more than the bound leaves: a set of nodes together if
+every cut through it has reduced weights of a larger sum, two such sets apart if those between them have, or two nodes by a search
+with the pair decided the other way. If that holds for pairs that span every cluster and for one pair between any two clusters,
+there is no other optimum.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from cvxnmf.certificates.pair_objectives import PairObjective
 from cvxnmf.graphs.label_bounds.branching import Case, Search
 from cvxnmf.graphs.label_bounds.budget import Budget
 from cvxnmf.graphs.multilevel import Labels
+from cvxnmf.linalg.compiled import compile_with
 
-#: Units of work for the searches, for an effort of 1.
-UNITS = 20_000.0
+#: Units of work for the searches, and before them for the semidefinite matrix, for an effort of 1.
+UNITS, FURTHER = 20_000.0, 4_000.0
 #: A share of the least difference of two qualities that covers the rounding of a semidefinite matrix.
 ROUNDING = 0.05
 
@@ -57,9 +59,20 @@ class _Exclusion:
         search.budget = Budget(effort * UNITS)
         self.quality = search.pair_sum(optimum)
         search.labels, search.excluded, search.value = optimum, optimum, self.quality - search.contraction.whole.step() // 2
+        self._weigh_further(effort)
         weights, excess = _reduced_weights(search, search.first or search.trivial(), self.quality)
         self.weights = np.abs(weights)
-        self.sure = (self.weights > excess) & ((weights > 0) == _same_cluster(optimum))
+        self.sure = _sure_pairs(weights, excess, optimum)
+
+    def _weigh_further(self, effort: float) -> None:
+        """Weigh cuts until they prove the optimum although every other partition is preferred a little for every pair."""
+        weighing = self.search.weighing
+        if weighing is not None:
+            least = ROUNDING * self.search.contraction.whole.step()
+            weighing.budget = Budget(effort * FURTHER)
+            weighing.shift(least / weighing.unit)
+            weighing.run(least, lambda labels: weighing.labels, lambda excess: None)
+            weighing.shift(-least / weighing.unit)
 
     def run(self) -> Uniqueness:
         """Decide pair after pair; what is proved of one pair is used for the next ones."""
@@ -109,6 +122,54 @@ def _reduced_weights(search: Search, root: Case, quality: int) -> tuple[Any, flo
     i, j, change = root.cuts.pairs()
     np.add.at(R, (i, j), change)
     return grain * search.program.L + R + R.T, excess
+
+
+def _sure_pairs(weights: Any, excess: float, optimum: Labels) -> NDArray[np.bool_]:
+    """Pairs that every optimum has together, or apart, as this one has them."""
+    inside, sure = np.where(_same_cluster(optimum), np.maximum(weights, 0), 0), np.zeros(weights.shape, dtype=bool)
+    open_sets, sets = [np.flatnonzero(optimum == cluster) for cluster in np.unique(optimum)], np.zeros(len(optimum), dtype=int)
+    while open_sets:
+        nodes = open_sets.pop()
+        side = small_cut(np.ascontiguousarray(inside[np.ix_(nodes, nodes)], dtype=np.float64), float(excess))
+        if side.any():
+            open_sets += [nodes[side], nodes[~side]]
+        else:
+            sets[nodes] = nodes[0]
+            sure[np.ix_(nodes, nodes)] = True
+    numbers = np.unique(sets, return_inverse=True)[1]
+    members = np.eye(int(numbers.max()) + 1)[numbers]
+    apart = members.T @ np.where(_same_cluster(optimum), 0.0, np.maximum(-weights, 0)) @ members > excess
+    return sure | apart[np.ix_(numbers, numbers)]
+
+
+@compile_with(nogil=True)
+def small_cut(W: Any, limit: float) -> Any:
+    """One side of a cut of at most a limit, all False if there is none (Stoer and Wagner); W is overwritten."""
+    count = len(W)
+    group, left = np.arange(count), np.arange(count)
+    while len(left) > 1:
+        joined, last, before = np.zeros(len(left)), 0, 0
+        used = np.zeros(len(left), np.bool_)
+        for _ in range(len(left)):
+            best = -1
+            for q in range(len(left)):
+                if not used[q] and (best < 0 or joined[q] > joined[best]):
+                    best = q
+            used[best] = True
+            before, last = last, best
+            for q in range(len(left)):
+                if not used[q]:
+                    joined[q] += W[left[best], left[q]]
+        a, b = left[before], left[last]
+        if joined[last] <= limit:
+            return group == b
+        for q in range(count):
+            W[a, q] += W[b, q]
+            W[q, a] = W[a, q]
+            if group[q] == b:
+                group[q] = a
+        left = left[left != b]
+    return np.zeros(count, np.bool_)
 
 
 def _same_cluster(labels: Any) -> NDArray[np.bool_]:

@@ -32,10 +32,9 @@ LINEAR, SEMIDEFINITE = 700, 2000
 #: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
 #: and in addition once its bound is close. What is left goes to the next bound.
 UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
-#: The linear program is left after so many units, or more if its bound falls fast, for cuts without slack at the best partition,
-#: which may take a share of all. It is taken up again if their bound is this close, as a share of the best quality, or the graph
-#: has no more than so many nodes.
-LINEAR_FIRST, LINEAR_FAST, COMPLEMENTARY_SHARE, NEAR, SMALL = 1000.0, 6000.0, 0.9, 0.01, 40
+#: The linear program is left after so many units for cuts without slack at the best partition, which may take a share of all.
+#: It is taken up again if their bound is this close, as a share of the best quality, or the graph has no more than so many nodes.
+LINEAR_FIRST, COMPLEMENTARY_SHARE, NEAR, SMALL = 1000.0, 0.9, 0.01, 40
 #: Ascents from partitions that were partly dissolved before cuts are weighed, at most; the share of work that they may take, and
 #: nodes in one of them that count as a unit.
 DISSOLVED, DISSOLVED_SHARE, NODES_PER_UNIT = 500, 0.1, 250.0
@@ -240,9 +239,10 @@ class LabelBounds:
     def by_cuts(self) -> None:
         """Linear program with cuts, cuts and a matrix without slack at the best partition, and branching."""
         self.stage = "linear program"
-        search = self.search = Search(self.objective, self.better, self.statement.n_clusters, self._first_budget())
+        first = self.budget(min(LINEAR_SHARE, LINEAR_FIRST / max(self.effort * UNITS, 1.0)))
+        search = self.search = Search(self.objective, self.better, self.statement.n_clusters, first)
         self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
-        self._take_cuts(search.run(only_while_fast=True))
+        self._take_cuts(search.run())
         if not self.closed:
             self.by_complementary()
         if not self.closed and (self.objective.n <= SMALL or self._is_near()):
@@ -265,12 +265,6 @@ class LabelBounds:
         found = labels_after_dissolving(self.objective, self.better, self.statement.n_clusters, tries)
         self.better = max(self.better, found, key=self.objective.value)
         budget.spend(tries * units)
-
-    def _first_budget(self) -> Budget:
-        """What the linear program may spend at first."""
-        everything = max(self.effort * UNITS, 1.0)
-        share = min(LINEAR_SHARE, LINEAR_FIRST / everything)
-        return self.budget(share, min(LINEAR_SHARE, LINEAR_FAST / everything) - share)
 
     def _is_near(self) -> bool:
         """Whether the bound is close enough for the linear program to meet the best partition."""
