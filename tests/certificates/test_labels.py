@@ -215,3 +215,9 @@ def test_no_more_is_spared_than_was_added_for_rounding(way):
 def test_data_that_are_no_real_numbers_are_refused(certificate, change):
     with pytest.raises(CertificateError, match="square matrix"):
         certificate.check(change(A.toarray()))
+
+
+def test_a_graph_without_edges_has_a_rounded_bound_too():
+    A = np.zeros((3, 3))
+    certificate = cvxnmf.verify_labels(A, [0, 1, 2], objective="cpm", resolution=np.pi / 10)
+    assert certificate.value <= certificate.check(A) == certificate.bound <= certificate.value + 1e-9
