@@ -102,7 +102,7 @@ def test_tails_from_gram_matrices(count):
 @pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
 def test_the_product_of_the_margins(shape):
     A = np.ones(shape) + 2 * np.eye(*shape)
-    bound = rank.independence_bound(A, 1, {})
+    bound = divergence.independence_bound(A, 1, {})
     entropies = [A, A.sum(axis=1), A.sum(axis=0), A.sum()]
     value = sum(sign * np.sum(x * np.log(x)) for x, sign in zip(entropies, (1, -1, -1, 1), strict=True))
     size = sum(np.sum(x * (np.log(x) + 1)) for x in entropies)
@@ -110,16 +110,16 @@ def test_the_product_of_the_margins(shape):
     assert bound.rounding == pytest.approx((64 + sum(shape)) * UNIT * size, rel=1e-9, abs=0.0)
     assert bound.spare == 0.0
     with pytest.raises(cvxnmf.CertificateError, match="rank one"):
-        rank.independence_bound(A, 2, {})
+        divergence.independence_bound(A, 2, {})
     with pytest.raises(cvxnmf.CertificateError, match="finite number"):
-        rank.independence_bound(0 * A, 1, {})
+        divergence.independence_bound(0 * A, 1, {})
     with pytest.raises(cvxnmf.CertificateError, match="finite number"), np.errstate(over="ignore"):
-        rank.independence_bound(np.full(shape, 1e308), 1, {})
+        divergence.independence_bound(np.full(shape, 1e308), 1, {})
 
 
 def test_logarithms_below_one_count_by_their_size():
     A = np.full((2, 2), 0.25)
-    bound = rank.independence_bound(A, 1, {})
+    bound = divergence.independence_bound(A, 1, {})
     size = 1 + np.log(4) + 2 * (1 + np.log(2)) + 1
     assert bound.rounding == pytest.approx(68 * UNIT * size, rel=1e-9, abs=0.0)
 

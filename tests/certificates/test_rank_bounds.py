@@ -26,7 +26,7 @@ class TestForgeries:
         self.refused({"rows": np.ones(3), "columns": np.ones(5)}, "do not match")
         self.refused({}, "not understood", n_components=0)
         self.refused({}, "not understood", loss="l1")
-        self.refused({}, "squared error only", loss="kl")
+        self.refused({}, "kind 'dual' cannot be checked", loss="kl")
         self.refused({}, "rank one only", kind="independence", loss="kl")
         self.refused({}, "sparse", kind="lanczos")
         self.refused({}, "square matrix", symmetric=True)

@@ -12,6 +12,8 @@ from cvxnmf.certificates.rounding import is_finite, is_mirrored
 from cvxnmf.certificates.row_chunks import is_dask
 from cvxnmf.certificates.statement import Array, CertificateError, Witness
 
+NO_SQUARE = "The data must be a square matrix of finite nonnegative numbers; of a graph it is partition(graph).A."
+
 
 def observed_matrix(A: Any, symmetric: bool) -> Any:
     """The data, dense or in compressed rows, NaN where entries are missing; made symmetric to the last bit."""
@@ -36,9 +38,7 @@ def square_matrix(A: Any) -> Array:
     """The data as a dense symmetric matrix."""
     dense = data_matrix(A)
     if dense.shape[0] != dense.shape[1]:
-        raise CertificateError(
-            "The data must be a square matrix of finite nonnegative numbers; of a graph it is partition(graph).A."
-        )
+        raise CertificateError(NO_SQUARE)
     return dense if is_mirrored(dense) else (dense + dense.T) / 2
 
 
@@ -46,9 +46,7 @@ def sparse_graph(A: Any) -> Any:
     """The data as a symmetric matrix in compressed rows, on the nodes that carry any."""
     data = real_matrix(A)
     if data is None or data.shape[0] != data.shape[1]:
-        raise CertificateError(
-            "The data must be a square matrix of finite nonnegative numbers; of a graph it is partition(graph).A."
-        )
+        raise CertificateError(NO_SQUARE)
     data = sp.csr_array(data)
     if not (is_finite(data.data) and data.data.min(initial=0.0) >= 0 and data.data.any()):
         raise CertificateError("The data must be a matrix of finite nonnegative numbers.")
@@ -80,23 +78,21 @@ def _is_nonnegative(data: Any) -> bool:
     return not np.isinf(entries).any() and np.nanmin(entries, initial=0.0) >= 0
 
 
-def witness_array(witness: Witness, name: str) -> Any:
-    """An array of a witness: finite floating-point numbers."""
+def witness_array(witness: Witness, name: str) -> Array:
+    """An array of a witness as finite float64 numbers; longer ones are rounded, and a proof is about what they are then."""
     try:
         array = np.asarray(witness[name])
     except (KeyError, TypeError, ValueError):
         raise CertificateError(f"The certificate lacks its witness ({name}).") from None
     if array.dtype.kind != "f":
         raise CertificateError("The witness must hold arrays of real numbers.")
+    with np.errstate(all="ignore"):  # longer numbers may not fit
+        array = array.astype(np.float64, copy=False)
     if not is_finite(array):
         raise CertificateError("The witness is not finite.")
     return array
 
 
 def witness_arrays(witness: Witness, *names: str) -> list[Array]:
-    """The named arrays of a witness as finite float64 numbers."""
-    with np.errstate(all="ignore"):
-        arrays = [witness_array(witness, name).astype(np.float64, copy=False) for name in names]
-    if not all(is_finite(array) for array in arrays):  # longer numbers may not fit
-        raise CertificateError("The witness is not finite.")
-    return arrays
+    """The named arrays of a witness."""
+    return [witness_array(witness, name) for name in names]

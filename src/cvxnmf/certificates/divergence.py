@@ -6,7 +6,9 @@ the divergence; rows and columns without entries are left out. Let S be the sum 
 
     D_r^-1/2 X D_c^-1/2  =  u v' + T,     T of rank at most k - 1 and norm at most 1, orthogonal to u and v,
 
-since the left side is nonnegative and u, v its Perron vectors. Three bounds follow.
+since the left side is nonnegative and u, v its Perron vectors. Four bounds follow.
+
+*Independence.* Of rank one T is 0: the best model is ``rc' / S``, and its divergence is the bound.
 
 *Ky Fan.* For any ``y >= 0``, from ``a log(a/x) - a + x >= a log y + x - yx`` in every entry and ``G_ij = u_i v_j y_ij``,
 
@@ -24,6 +26,7 @@ k - 1 dimensions, summed; and for any Y with columns no longer than 1
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,12 +95,15 @@ def singular_bound(A: Array, y: Array, k: int, symmetric: bool = False) -> Bound
     G -= np.outer(u, u @ G)
     G -= np.outer(G @ v, v)
     error = 2 * (sum(A.shape) + PROJECTION_UNITS) * UNIT * norm
-    leading = _leading_sum(G, k - 1, symmetric, error)
-    log_y = log(y)
-    total = float(np.sum(A * log_y)) + data.total * (1.0 - mass - leading)
-    size = float(np.sum(A * np.abs(log_y))) + data.total * (2.0 + leading)
-    rounding = UNITS_PER_TERM * UNIT * size + (sum(A.shape) + PROJECTION_UNITS) * UNIT * data.total * mass
-    return Bound(total, rounding)
+    leading, log_y = _leading_sum(G, k - 1, symmetric, error), log(y)
+    return ky_fan_total(float(np.sum(A * log_y)), float(np.sum(A * np.abs(log_y))), data.total, mass, leading, A.shape)
+
+
+def ky_fan_total(logs: float, size: float, total: float, mass: float, leading: float, shape: tuple[int, ...]) -> Bound:
+    """``sum A log y + S - S u'Gv - S leading``, with `size` the sum of the absolute values behind the first sum."""
+    size += total * (2.0 + leading)
+    rounding = UNITS_PER_TERM * UNIT * size + (sum(shape) + PROJECTION_UNITS) * UNIT * total * mass
+    return Bound(logs + total * (1.0 - mass - leading), rounding)
 
 
 def _leading_sum(M: Array, count: int, symmetric: bool, error: float) -> float:
@@ -110,6 +116,11 @@ def _leading_sum(M: Array, count: int, symmetric: bool, error: float) -> float:
     else:
         thin = M if M.shape[0] >= M.shape[1] else M.T
         values = singular_value_bounds(thin.T @ thin, count, len(thin), float(np.linalg.norm(M)))
+    return sum_with_error(values, error)
+
+
+def sum_with_error(values: Array, error: float) -> float:
+    """An upper bound on the sum of numbers that may be larger by `error` each."""
     return float(np.sum(values + error)) * (1 + UNITS_PER_TERM * UNIT)
 
 
@@ -152,6 +163,19 @@ def _symmetric_sum(B: Array, Y: Array, count: int) -> float:
     if not skew < 0.5:
         raise CertificateError("The eigenvalues of the witness could not be computed.")
     return float(np.sum(largest_eigenvalues((half + half.T) / 2, count) * (1 + skew) + reach))
+
+
+def independence_bound(A: Array, k: int, witness: Witness) -> Bound:
+    """KL of rank one: ``KL(A || rc' / S) = sum A log A - sum r log r - sum c log c + S log S``."""
+    if k != 1:
+        raise CertificateError("A bound of this kind is known for KL of rank one only.")
+    rows, columns, total = A.sum(axis=1), A.sum(axis=0), float(A.sum())
+    if not 0 < total < math.inf:
+        raise CertificateError("The bound is not a finite number.")
+    entropies = [(A, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
+    bound = sum(sign * float(np.sum(x * log(x))) for x, sign in entropies)
+    size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in entropies)
+    return Bound(bound, (UNITS_PER_TERM + sum(A.shape)) * UNIT * size)
 
 
 def pinsker_bound(part: Array, k: int, witness: Witness) -> Bound:

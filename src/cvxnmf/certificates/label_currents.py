@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cvxnmf.certificates.label_routing import Edges, edges_of, routing_bound
-from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective
+from cvxnmf.certificates.pair_objectives import Integers, PairBound, PairObjective
 from cvxnmf.certificates.rounding import UNIT, is_finite
 from cvxnmf.certificates.statement import Array, CertificateError
 
@@ -63,7 +63,7 @@ class Region(NamedTuple):
     j: Integers
 
 
-def bound_by_currents(objective: PairObjective, currents: Currents, entries: int = CURRENT_ENTRIES) -> Bound:
+def bound_by_currents(objective: PairObjective, currents: Currents, entries: int = CURRENT_ENTRIES) -> PairBound:
     """The bound on the sum of L over ordered pairs in one cluster; so many entries of matrices of currents at a time."""
     edges = edges_of(objective)
     _check(objective, edges, currents)

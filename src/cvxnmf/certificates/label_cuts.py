@@ -65,6 +65,10 @@ class Cuts(NamedTuple):
         squares = _sums(self.signs**2, self.starts)
         return (squares - least_squares(sums, n_clusters)) // 2
 
+    def total_side(self, n_clusters: int | None) -> int:
+        """The right sides, weighted with the multipliers and summed."""
+        return sum(m * side for m, side in zip(self.multipliers.tolist(), self.right_sides(n_clusters).tolist(), strict=True))
+
     def pairs(self) -> tuple[Integers, Integers, Integers]:
         """The two nodes of every pair in every cut, and what it adds to R there: ``m b_i b_j``."""
         parts = []
@@ -151,8 +155,7 @@ def case_bound(
     together = np.fromiter(fixed.values(), dtype=bool, count=len(fixed))
     counted[place[len(i) :]] = np.where(together, reduced[place[len(i) :]], 0)
     elsewhere = positive_pairs(objective) - exact_sum(np.maximum(weights, 0))
-    sides = sum(m * side for m, side in zip(cuts.multipliers.tolist(), cuts.right_sides(n_clusters).tolist(), strict=True))
-    return Fraction(grain * elsewhere + exact_sum(counted) + sides, grain)
+    return Fraction(grain * elsewhere + exact_sum(counted) + cuts.total_side(n_clusters), grain)
 
 
 def positive_pairs(objective: PairObjective) -> int:

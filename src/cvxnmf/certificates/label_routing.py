@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from cvxnmf.certificates.pair_objectives import Bound, Integers, PairObjective, exact_sum
+from cvxnmf.certificates.pair_objectives import Integers, PairBound, PairObjective, exact_sum
 from cvxnmf.certificates.rounding import UNIT
 from cvxnmf.certificates.statement import Array, CertificateError
 
@@ -45,7 +45,7 @@ def edges_of(objective: PairObjective) -> Edges:
     return Edges(i, j, np.maximum(values, 0.0), np.maximum(-values, 0.0))
 
 
-def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, size: float, rounding: float) -> Bound:
+def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, size: float, rounding: float) -> PairBound:
     """The bound on the sum of L over ordered pairs in one cluster; `rounding` bounds relative errors of loads and routed.
 
     `size` is the sum of the absolute values that `routed` is a sum of. As rounding counts in units of twice the roundoff, half of
@@ -54,7 +54,7 @@ def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: f
     total = float(np.maximum(edges.capacity, (1 + rounding) * load).sum())
     allowed = rounding * (total + abs(routed)) + 64 * UNIT * size
     highest = exact_sum(objective.diagonal()) + 2 * Fraction(total - routed + allowed) * Fraction(objective.scale)
-    return Bound(highest, Fraction(allowed) * Fraction(objective.scale))
+    return PairBound(highest, Fraction(allowed) * Fraction(objective.scale))
 
 
 class Routing(NamedTuple):
@@ -75,7 +75,7 @@ class Routing(NamedTuple):
     share: float
 
 
-def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = TREE_ENTRIES) -> Bound:
+def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = TREE_ENTRIES) -> PairBound:
     """The bound on the sum of L over ordered pairs in one cluster; so many entries of arrays of distances at a time."""
     edges, rounds = edges_of(objective), len(routing.lengths)
     _check(objective, edges, routing)
@@ -84,7 +84,7 @@ def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = 
     height = max(1, entries // objective.n)
     for lengths in routing.lengths:
         for turn in np.unique(routing.turns):
-            trees = _Trees(objective.n, edges, lengths[turn].astype(np.float64))
+            trees = _Trees(objective.n, edges, lengths[turn])
             sources = np.flatnonzero(routing.turns == turn)
             for first in range(0, len(sources), height):
                 some = sources[first : first + height]

@@ -4,7 +4,9 @@ The co-membership matrix X of a partition is positive semidefinite and nonnegati
 positive semidefinite for at most k clusters. With ``R = L + sum m bb'`` off the diagonal from cuts (see `label_cuts`), any y
 and ``N >= 0`` for which ``S = Diag(y - L_ii) - R - N`` is positive semidefinite prove
 
-    sum_{i ~ j} L_ij <= sum y + 2 sum m side - 1'S1 / k.
+    sum_{i ~ j} L_ij <= sum y + 2 sum m side - 1'S1 / k,
+
+because ``<S, X> >= 1'S1 / k`` (0 for any number of clusters), ``<N, X> >= 0``, and cuts hold. S is a matrix of whole numbers.
 """
 
 from __future__ import annotations
@@ -33,8 +35,7 @@ def bound_by_semidefinite(
     S = semidefinite_matrix(objective, cuts, y, N, grain)
     if not is_psd(S.astype(np.float64), np.zeros(n)):
         raise CertificateError("The matrix of the certificate is not positive semidefinite.")
-    sides = sum(m * side for m, side in zip(cuts.multipliers.tolist(), cuts.right_sides(n_clusters).tolist(), strict=True))
-    total = Fraction(exact_sum(y) + 2 * sides)
+    total = Fraction(exact_sum(y) + 2 * cuts.total_side(n_clusters))
     if n_clusters is not None:
         total -= Fraction(exact_sum(S), n_clusters)
     return total / grain

@@ -1,4 +1,9 @@
-"""Statements about clusters of a graph: no partition of its nodes has a higher quality."""
+"""Statements about clusters of a graph: no partition of its nodes has a higher quality.
+
+The qualities are those of `pair_objectives`, sums of whole numbers L over pairs of nodes in one cluster. The theorems that bound
+the sum over all partitions are in `label_cuts`, `label_semidefinite`, `label_routing` and `label_currents`. Here their witnesses
+are read, and what they prove becomes a bound on the quality: lowered to the next sum that a partition can have, and rounded up.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from cvxnmf.certificates.label_currents import Currents, bound_by_currents
 from cvxnmf.certificates.label_cuts import Branch, Cuts, bound_by_cases, check_cuts
 from cvxnmf.certificates.label_routing import Routing, bound_by_routing
 from cvxnmf.certificates.label_semidefinite import bound_by_semidefinite
-from cvxnmf.certificates.pair_objectives import OBJECTIVES, Bound, Integers, PairObjective, pair_objective
+from cvxnmf.certificates.pair_objectives import OBJECTIVES, Integers, PairBound, PairObjective, pair_objective
 from cvxnmf.certificates.statement import CertificateError, Kind, Proof, Statement, Witness, is_count, is_weight
 
 #: Whole numbers in a witness stay below this: floating-point numbers hold them exactly.
@@ -69,7 +74,7 @@ def round_up(exact: Fraction) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def _prove_by(bound: Callable[[PairObjective, Witness, int | None], Bound]) -> Any:
+def _prove_by(bound: Callable[[PairObjective, Witness, int | None], PairBound]) -> Any:
     """The prover of a kind, given its bound on the sum over pairs for at most so many clusters."""
 
     def prove(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
@@ -101,7 +106,7 @@ def labels_of(witness: Witness, n: int, n_clusters: int | None) -> Integers:
 
 def _whole(witness: Witness, name: str) -> Integers:
     """An array of whole numbers, which files hold as floating-point ones."""
-    array = witness_array(witness, name).astype(np.float64)
+    array = witness_array(witness, name)
     if np.any((array % 1 != 0) | (np.abs(array) >= LARGEST_WHOLE)):
         raise CertificateError(f"The witness must hold whole numbers ({name}).")
     return np.asarray(array, dtype=np.int64)
@@ -124,28 +129,28 @@ def _cuts(witness: Witness, objective: PairObjective, grain: int, cases: int) ->
     return cuts
 
 
-def _by_cuts(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+def _by_cuts(objective: PairObjective, witness: Witness, k: int | None) -> PairBound:
     table, grain = _whole(witness, "branches"), _grain(witness)
     if table.ndim != 2 or table.shape[1] != 4:
         raise CertificateError("The cases of the certificate have wrong shapes.")
     cuts = _cuts(witness, objective, grain, len(table) + 1)
-    return Bound(bound_by_cases(objective, cuts, [Branch(*row) for row in table.tolist()], grain, k))
+    return PairBound(bound_by_cases(objective, cuts, [Branch(*row) for row in table.tolist()], grain, k))
 
 
-def _by_semidefinite(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+def _by_semidefinite(objective: PairObjective, witness: Witness, k: int | None) -> PairBound:
     grain = _grain(witness)
     cuts = _cuts(witness, objective, grain, 1)
-    return Bound(bound_by_semidefinite(objective, cuts, _whole(witness, "y"), _whole(witness, "N"), grain, k))
+    return PairBound(bound_by_semidefinite(objective, cuts, _whole(witness, "y"), _whole(witness, "N"), grain, k))
 
 
-def _by_routing(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+def _by_routing(objective: PairObjective, witness: Witness, k: int | None) -> PairBound:
     lengths, share = witness_array(witness, "lengths"), witness_array(witness, "share")
     if lengths.ndim != 3 or share.shape != ():
         raise CertificateError("The routing of the certificate has wrong shapes.")
     return bound_by_routing(objective, Routing(_whole(witness, "turns"), lengths, float(share)))
 
 
-def _by_currents(objective: PairObjective, witness: Witness, k: int | None) -> Bound:
+def _by_currents(objective: PairObjective, witness: Witness, k: int | None) -> PairBound:
     regions = _whole(witness, "regions")
     if np.any((regions < 0) | (regions >= objective.n)):
         raise CertificateError("The currents of the certificate name regions that do not exist.")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.certificates.data import data_matrix, witness_arrays
-from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, log, require_moderate_size
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, Loss, log, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, is_contraction, row_slices, row_sums, safe_proof
 from cvxnmf.certificates.statement import LARGEST, ZERO, Array, CertificateError, Kind, Proof, Statement, Witness, is_weight
 
@@ -91,6 +91,15 @@ def _prove_nuclear(A: Array, statement: NonsymmetricStatement, Z: Array) -> Proo
     if not is_contraction(W, 2 * statement.trace, error):
         raise CertificateError("The dual point is larger than the penalty allows.")
     del W
+    totals, rounding, shifted = _conjugate_sums(loss, A, Z, share, mass)
+    return safe_proof(math.fsum(totals), rounding, float(loss.magnitudes(A).sum()), shifted=shifted)
+
+
+def _conjugate_sums(loss: Loss, A: Array, Z: Array, share: float = 0.0, mass: float = 0.0) -> tuple[list[float], float, float]:
+    """``-phi*(Z - f)`` summed over row chunks, the rounding in it, and what it may change by if Z is put right.
+
+    Every entry of Z then loses at most the share, and the entries gain at most the mass in all.
+    """
     totals, rounding, shifted, steepest = [], 0.0, 0.0, 0.0
     for rows in row_slices(*A.shape):
         values, weight, slope = loss.conjugate(A[rows], Z[rows])
@@ -99,8 +108,7 @@ def _prove_nuclear(A: Array, statement: NonsymmetricStatement, Z: Array) -> Proo
         shifted += 2 * share * float((Z[rows] * (np.abs(slope) + 1.0)).sum())
         raised = loss.conjugate(A[rows].max(keepdims=True), Z[rows].max(keepdims=True) + mass).slope
         steepest = max(steepest, float(raised[0, 0]))
-    scale = float(loss.magnitudes(A).sum())
-    return safe_proof(math.fsum(totals), rounding, scale, shifted=shifted + mass * (steepest + 1.0))
+    return totals, rounding, shifted + mass * (steepest + 1.0)
 
 
 def _margin_correction(floor: Array, Z: Array) -> tuple[float, float]:
@@ -126,11 +134,7 @@ def _prove_paper(A: Array, statement: NonsymmetricStatement, T: Array, p: Array,
     error = 8 * UNIT * float(np.linalg.norm((T + A) / root))
     if not is_contraction(0.5 * (T - A) / root, 1.0, error):
         raise CertificateError("The dual point is not positive semidefinite.")
-    totals, rounding = [], 0.0
-    for rows in row_slices(*A.shape):
-        values, weight, _ = KL.conjugate(A[rows], T[rows])
-        totals.append(float(values.sum()))
-        rounding += UNITS_PER_TERM * UNIT * float(weight.sum())
+    totals, rounding, _ = _conjugate_sums(KL, A, T)
     for part in (p, q):
         logs = log(part / statement.trace)
         totals.append(float(np.sum(part - part * logs)))

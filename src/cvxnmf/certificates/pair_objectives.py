@@ -155,7 +155,7 @@ class PairObjective:
         return int(np.bincount(ends, minlength=1).max())
 
 
-class Bound(NamedTuple):
+class PairBound(NamedTuple):
     """A bound on the sum of L over ordered pairs in one cluster, and what it could spare of its allowances for rounding."""
 
     total: Fraction

@@ -1,19 +1,15 @@
 """Bounds for all nonnegative factorisations of a rank, whoever computed them (docs/mathematics.md).
 
-For squared error and any N >= 0, every X >= 0 of rank at most k has
-
-    ||A - X||^2  >=  ||A||^2 - 2 <A + N, X> + ||X||^2  >=  ||A||^2 - sum_{i <= k} sigma_i(A + N)^2,
-
-with the positive eigenvalues in place of the singular values if ``X = UU'``. N is the witness; N = 0 is the tail of the
-singular values of A. Where entries are missing, the bound is that of a fully observed part of the rows and columns, which is
-part of the witness, or of many (`rectangles`). For KL and rank one the best model is the product of the margins; bounds for a
-rank above one are in `divergence`.
+No ``X = UV'`` with nonnegative U and V of k columns has a loss on the observed entries of A below the bound. The theorems are
+those of `squared_error`, and of `leading` by iterations; of `divergence` for KL, and of `streamed_divergence` and
+`sparse_divergence` for large data; and of `rectangles` for both losses where entries are missing. The tables at the end say which
+is for which loss. Other theorems than that of rectangles need data without missing entries: they bound a fully observed part of
+the rows and columns that the witness names, whose loss is no larger than that of all observed entries.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import observed_matrix, witness_arrays
-from cvxnmf.certificates.divergence import ky_fan_bound, pinsker_bound, subspace_bound
+from cvxnmf.certificates.divergence import independence_bound, ky_fan_bound, pinsker_bound, subspace_bound
 from cvxnmf.certificates.leading import prove_lanczos
-from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, is_unbounded_loss, log, require_moderate_size
+from cvxnmf.certificates.losses import FACTOR_LOSSES, KL, LOSSES, SQUARED_ERROR, is_unbounded_loss, require_moderate_size
 from cvxnmf.certificates.rectangles import prove_rectangles
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, is_finite
 from cvxnmf.certificates.row_chunks import is_read_in_chunks, summarise
@@ -59,19 +55,8 @@ class RankStatement(Statement):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """For squared error a matrix N, or singular values of the data, rigorous or not; for KL the margins, or dual points."""
-        if self.is_unbounded:
-            return ZERO
-        return ZERO | {
-            "dual": Kind("a dual point", prove_dual),
-            "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
-            "lanczos": Kind("singular values found by iterations from random vectors", prove_lanczos),
-            "independence": Kind("the best model of rank one is the product of the margins", of_divergence(independence_bound)),
-            "ky-fan": Kind("the largest singular values of a dual point beside the margins", prove_ky_fan),
-            "subspace": Kind("distances of the columns from every subspace of this rank", of_divergence(subspace_bound)),
-            "pinsker": Kind("Pinsker's inequality and singular values", of_divergence(pinsker_bound)),
-            "rectangles": Kind("fully observed rectangles that overlap with weights", prove_rectangles),
-        }
+        """The kinds of bounds that are known for the loss; of other beta divergences only that they cannot be negative."""
+        return ZERO if self.is_unbounded else SQUARED_ERROR_KINDS if self.has_squared_error else KL_KINDS
 
     def explain(self, kind: str) -> str:
         """What a bound of this kind rests on, or why none better than 0 is known."""
@@ -148,8 +133,6 @@ def _observed_part(data: Any, witness: Witness, symmetric: bool) -> Array:
 
 def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The bound of the witness N."""
-    if not statement.has_squared_error:
-        raise CertificateError("A bound of this kind is known for squared error only.")
     data = statement.data(A)
     part = _observed_part(data, witness, statement.symmetric)
     N = witness_arrays(witness, "N")[0] if "N" in witness else None
@@ -190,8 +173,6 @@ def of_divergence(bound: Callable[[Array, int, Witness], Bound]) -> Callable[[An
     """The proof by a bound on the divergence of a fully observed part."""
 
     def prove(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-        if LOSSES[statement.loss] is not KL:
-            raise CertificateError("A bound of this kind is known for KL only.")
         part = _observed_part(statement.data(A), witness, statement.symmetric)
         require_moderate_size(part, KL)
         return bound(part, statement.n_components, witness).proof(statement.scale(A))
@@ -208,14 +189,23 @@ def prove_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     return (prove_sparse_ky_fan if sparse else of_divergence(dense))(A, statement, witness)
 
 
-def independence_bound(A: Array, k: int, witness: Witness) -> Bound:
-    """KL of rank one: ``KL(A || rc'/sum A)``."""
-    if k != 1:
-        raise CertificateError("A bound of this kind is known for KL of rank one only.")
-    rows, columns, total = A.sum(axis=1), A.sum(axis=0), float(A.sum())
-    if not 0 < total < math.inf:
-        raise CertificateError("The bound is not a finite number.")
-    entropies = [(A, 1.0), (rows, -1.0), (columns, -1.0), (np.array([total]), 1.0)]
-    bound = sum(sign * float(np.sum(x * log(x))) for x, sign in entropies)
-    size = sum(float(np.sum(x * (np.abs(log(x)) + 1.0))) for x, _ in entropies)
-    return Bound(bound, (UNITS_PER_TERM + sum(A.shape)) * UNIT * size)
+RECTANGLES = {"rectangles": Kind("fully observed rectangles that overlap with weights", prove_rectangles)}
+SQUARED_ERROR_KINDS = (
+    ZERO
+    | {
+        "dual": Kind("a dual point", prove_dual),
+        "tail": Kind("the singular values that no matrix of this rank can have", prove_tail),
+        "lanczos": Kind("singular values found by iterations from random vectors", prove_lanczos),
+    }
+    | RECTANGLES
+)
+KL_KINDS = (
+    ZERO
+    | {
+        "independence": Kind("the best model of rank one is the product of the margins", of_divergence(independence_bound)),
+        "ky-fan": Kind("the largest singular values of a dual point beside the margins", prove_ky_fan),
+        "subspace": Kind("distances of the columns from every subspace of this rank", of_divergence(subspace_bound)),
+        "pinsker": Kind("Pinsker's inequality and singular values", of_divergence(pinsker_bound)),
+    }
+    | RECTANGLES
+)

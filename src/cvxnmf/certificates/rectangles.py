@@ -13,7 +13,7 @@ side: N for squared error; for KL y (`ky-fan`) or Y (`subspace`), without which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,23 +36,16 @@ LEAST_WEIGHT = 1e-100
 POINTS = ("N", "y", "Y")
 
 
-class Summand(NamedTuple):
-    """The loss of a rectangle: rank, whether it is squared error, and its dual points."""
-
-    k: int
-    squared_error: bool
-    points: dict[str, Array]
-
-    def bound(self, A: Array, rows: Array, columns: Array) -> Bound:
-        """The bound of the data with weights of rows and columns, all positive."""
-        if self.squared_error:
-            scaled = A * np.sqrt(rows)[:, None] * np.sqrt(columns)
-            return dual_bound(scaled, self.points.get("N"), self.k, False, WEIGHT_UNITS * UNIT)
-        scaled = A * rows[:, None] * columns
-        require_moderate_size(scaled, KL)
-        if "y" in self.points:
-            return singular_bound(scaled, self.points["y"], self.k)
-        return (subspace_bound if "Y" in self.points else pinsker_bound)(scaled, self.k, self.points)
+def _rectangle_bound(A: Array, rows: Array, columns: Array, k: int, squared_error: bool, points: dict[str, Array]) -> Bound:
+    """The bound of a rectangle whose rows and columns have positive weights."""
+    if squared_error:
+        scaled = A * np.sqrt(rows)[:, None] * np.sqrt(columns)
+        return dual_bound(scaled, points.get("N"), k, False, WEIGHT_UNITS * UNIT)
+    scaled = A * rows[:, None] * columns
+    require_moderate_size(scaled, KL)
+    if "y" in points:
+        return singular_bound(scaled, points["y"], k)
+    return (subspace_bound if "Y" in points else pinsker_bound)(scaled, k, points)
 
 
 def prove_rectangles(A: Any, statement: RankStatement, witness: Witness) -> Proof:
@@ -80,8 +73,8 @@ def rectangles_bound(data: Array, weights_of_entries: Array, k: int, squared_err
         if not is_finite(part):
             raise CertificateError("The data have missing entries where the witness needs them.")
         if part.any():
-            summand = Summand(k, squared_error, {name: point[rows, first:last] for name, point in points.items()})
-            bound = summand.bound(part, of_rows[rows], of_columns[columns])
+            own_points = {name: point[rows, first:last] for name, point in points.items()}
+            bound = _rectangle_bound(part, of_rows[rows], of_columns[columns], k, squared_error, own_points)
             if bound.total > bound.rounding:
                 total, rounding, spare = total + bound.total, rounding + bound.rounding, spare + bound.spare
         first = last

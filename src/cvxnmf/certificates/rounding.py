@@ -55,7 +55,10 @@ def row_sums(M: Array) -> tuple[Array, Array]:
 
 
 class Bound(NamedTuple):
-    """A bound before rounding is taken off; `spare` is what can be spared beyond half of the rounding."""
+    """A bound before rounding is taken off: `rounding` bounds what rounding may have added to the total.
+
+    The proof stands if the bound is stated higher by half of the rounding, and by `spare`, the half of other allowances.
+    """
 
     total: float
     rounding: float
@@ -74,7 +77,7 @@ def safe_proof(
     """The bound ``total - rounding - shifted``, never below 0, or an error if that is not a number.
 
     `rounding` bounds the rounding in the total, in units of UNIT; `shifted` what putting the dual point right may have cost;
-    `spare` is what can be spared beyond half of the rounding.
+    `spare` is what may be stated beyond half of the rounding.
     """
     least = total - (rounding + shifted)
     if not abs(least) < math.inf:

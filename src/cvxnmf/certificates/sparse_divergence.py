@@ -1,6 +1,8 @@
-"""The Ky Fan bound of `divergence` for large sparse data: y is given on the entries of A and zero elsewhere.
+"""The Ky Fan bound of `divergence` for large sparse data: y is given on the entries of A and zero elsewhere, and so is G.
 
-Singular values of ``(I - uu') G (I - vv')`` are bounded by iterations, with a probability of at least 1 - 1e-12.
+    KL  >=  sum A log y + S - S u'Gv - S sum_{i < k} sigma_i((I - uu') G (I - vv')),     G_ij = u_i v_j y_ij,
+
+with the singular values bounded by iterations, with a probability of at least 1 - 1e-12 (see `krylov`).
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from cvxnmf.certificates.data import witness_arrays
 from cvxnmf.certificates.krylov import Product, leading_eigenvalues, random_source, spaces_in_turn
-from cvxnmf.certificates.leading import DEPTHS, ITERATED, WIDTH, best_settled, leading_vectors
-from cvxnmf.certificates.losses import KL, LOSSES, require_moderate_size
-from cvxnmf.certificates.rounding import safe_proof
+from cvxnmf.certificates.leading import DEPTHS, ITERATED, WIDTH, best_settled, leading_vectors, probable_proof
+from cvxnmf.certificates.losses import KL, require_moderate_size
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 def prove_sparse_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The bound of y, given on the entries of the data row by row."""
-    if LOSSES[statement.loss] is not KL:
-        raise CertificateError("A bound of this kind is known for KL only.")
     data = sp.csr_array(statement.data(A), copy=True)
     data.sum_duplicates()
     data.eliminate_zeros()
@@ -40,13 +39,9 @@ def prove_sparse_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> P
     source = random_source(np.array(data.shape), data.indptr.astype(np.int64), data.indices.astype(np.int64), data.data, y)
     logs, mass, scale = float(data.data @ np.log(y)), float(u @ (G @ v)), statement.scale(A)
     slack = ITERATED * (float(data.data @ np.abs(np.log(y))) + total * (1.0 + mass))
-
-    def proof_of(upper: float, found: float) -> Proof:
-        proof = safe_proof(logs + total * (1.0 - mass - upper), 0.0, scale, shifted=2 * slack, spare=slack, rigorous=False)
-        return proof._replace(probable=True, estimate=max(proof.bound, logs + total * (1.0 - mass - found)))
-
     sums = _leading_sums(G, u, v, statement.n_components - 1, statement.symmetric, source)
-    return best_settled(proof_of(upper, found) for upper, found in sums)
+    totals = ([logs + total * (1.0 - mass - leading) for leading in upper_and_found] for upper_and_found in sums)
+    return best_settled(probable_proof(bound, found, slack, scale) for bound, found in totals)
 
 
 def _leading_sums(G: Any, u: Array, v: Array, count: int, symmetric: bool, source: np.random.RandomState) -> Any:

@@ -4,7 +4,8 @@ For any N >= 0, every X >= 0 of rank at most k has
 
     ||A - X||^2  >=  ||A||^2 - 2 <A + N, X> + ||X||^2  >=  ||A||^2 - sum_{i <= k} sigma_i(A + N)^2,
 
-with the positive eigenvalues in place of the singular values if ``X = UU'``.
+with the positive eigenvalues in place of the singular values if ``X = UU'``: for ``<N, X> >= 0``, and among all X of rank k the
+best approximation of M has the largest ``2 <M, X> - ||X||^2``. N = 0 gives the tail of the singular values of A.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.certificates.data import witness_arrays
-from cvxnmf.certificates.divergence import PROJECTION_UNITS
-from cvxnmf.certificates.losses import KL, LOSSES, log, require_moderate_size
-from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, Bound, is_finite, row_slices, row_sums, singular_value_bounds
+from cvxnmf.certificates.divergence import PROJECTION_UNITS, ky_fan_total, sum_with_error
+from cvxnmf.certificates.losses import KL, log, require_moderate_size
+from cvxnmf.certificates.rounding import UNIT, Bound, is_finite, row_slices, row_sums, singular_value_bounds
 from cvxnmf.certificates.row_chunks import CHUNK_ENTRIES, is_read_in_chunks, row_chunks
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness
 
@@ -60,7 +60,7 @@ class Sums(NamedTuple):
 
 def prove_streamed_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
     """The bound of the rule that the witness gives."""
-    if LOSSES[statement.loss] is not KL or not statement.is_plain:
+    if not statement.is_plain:
         raise CertificateError("A bound of this kind is known for the KL of factors U and V only.")
     data = A if is_read_in_chunks(A) else statement.data(A)
     centre, directions = witness_arrays(witness, "centre", "directions")
@@ -120,15 +120,11 @@ def _bound(sums: Sums, v: Array, total: float, shape: tuple[int, int], k: int) -
     """
     energy = float(np.trace(sums.gram)) * (1 + 2 * sum(shape) * UNIT)
     norm, mass = math.sqrt(max(energy, 0.0)), float(sums.along @ v)
-    count = min(k - 1, len(v))
-    leading = 0.0
+    count, leading = min(k - 1, len(v)), 0.0
     if count > 0:
         M = sums.gram - np.outer(sums.along, sums.along)
         M -= np.outer(v, v @ M)
         M -= np.outer(M @ v, v)
         values = singular_value_bounds((M + M.T) / 2, count, 2 * (sum(shape) + PROJECTION_UNITS), norm)
-        error = 2 * (sum(shape) + PROJECTION_UNITS) * UNIT * norm
-        leading = float(np.sum(values + error)) * (1 + UNITS_PER_TERM * UNIT)
-    size = sums.size + total * (2.0 + leading)
-    rounding = UNITS_PER_TERM * UNIT * size + (sum(shape) + PROJECTION_UNITS) * UNIT * total * mass
-    return Bound(sums.logs + total * (1.0 - mass - leading), rounding)
+        leading = sum_with_error(values, 2 * (sum(shape) + PROJECTION_UNITS) * UNIT * norm)
+    return ky_fan_total(sums.logs, sums.size, total, mass, leading, shape)

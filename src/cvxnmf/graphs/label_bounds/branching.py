@@ -12,23 +12,23 @@ from scipy.sparse.csgraph import connected_components
 from cvxnmf.certificates.label_cuts import Branch, Cuts, case_bound
 from cvxnmf.certificates.pair_objectives import PairObjective, exact_sum
 from cvxnmf.graphs.label_bounds import separation
-from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
 from cvxnmf.graphs.label_bounds.complementary import ComplementaryCuts
 from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.linear_program import CutProgram
-from cvxnmf.graphs.label_bounds.separation import join_cuts, no_cuts
+from cvxnmf.graphs.label_bounds.separation import cuts_witness, join_cuts, no_cuts
 from cvxnmf.graphs.multilevel import Labels, improved_labels
 
 #: Cuts that are added at once, by kind.
 MOST_TRIANGLES, MOST_STARS, MOST_TWO_PARTITIONS = 3000, 800, 300
+#: The least violation of a triangle.
+TRIANGLE_VIOLATION = 1e-5
 #: Growths of a 2-partition that are tried at once.
 TRIES = 3000
 #: Rounds of cuts at a branch below the first, and rounds without progress that end one.
 ROUNDS_BELOW, STALLED = 60, 4
 #: Bounds this close to the best partition count as equal where data are not whole numbers.
 CLOSE = 1e-9
-#: A bound before branching that is this close, as a share, is worth more work.
-PROMISING = 0.005
 #: Once few triangles are violated, a bound for more than so many nodes that is this far, as a share, after so many rounds is left
 #: to other methods.
 FAR, SMALL, EARLY = 0.01, 40, 8
@@ -61,6 +61,10 @@ class ProvedByCuts(NamedTuple):
     labels: Labels
     closed: bool
 
+    def witness(self) -> LabelWitness:
+        """The proof as the trusted kernel takes it."""
+        return "cuts", cuts_witness(self.cuts, self.branches, self.grain)
+
 
 class Search:
     """Cutting planes and branching for one quality.
@@ -91,7 +95,7 @@ class Search:
         self.weighing: ComplementaryCuts | None = None
 
     def run(self) -> ProvedByCuts:
-        """Search until the bound meets the best partition or the budget is spent, its reserve too if it is close."""
+        """Search until the bound meets the best partition or the budget is spent."""
         return self.collect_proof(self._explore())
 
     def so_far(self) -> ProvedByCuts:
@@ -166,7 +170,7 @@ class Search:
         i, j = self._pair_to_branch_on()
         parts: dict[bool, Case | Split] = {}
         for together in (True, False) if self.program.X[i, j] > 0.5 else (False, True):
-            parts[together] = case if self._spent() else self.explore_with(i, j, together)
+            parts[together] = case if self.budget.exhausted else self.explore_with(i, j, together)
         return Split(i, j, parts[True], parts[False])
 
     def decide(self, i: int, j: int, together: bool) -> None:
@@ -181,9 +185,6 @@ class Search:
         self.program.decide(i, j, None)
         del self.fixed[i, j]
         return found
-
-    def _spent(self) -> bool:
-        return self.budget.exhausted
 
     def _cut_loop(self, depth: int) -> tuple[Case, bool]:
         """Solve and cut until nothing is violated or the bound stalls; the best bound, and whether pairs are left undecided."""
@@ -216,8 +217,6 @@ class Search:
         """Count the work, keep the first case for an interrupt, and report."""
         self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
         self.program.work = 0.0
-        if self.first is not None and self._within(PROMISING, self.first):
-            self.budget.draw_reserve()
         if not depth:
             self.first = best
             self.budget.report(float(self.alone + 2 * best.bound))
@@ -246,10 +245,10 @@ class Search:
     def _violated_cuts(self, everywhere: bool) -> Cuts:
         """Violated cuts: triangles, and the others once few triangles are left."""
         X, found = self.program.X, []
-        anywhere = everywhere or self.n_clusters is not None
-        found.append(separation.triangles(X, np.ones_like(X, dtype=bool) if anywhere else self.program.L > 0, MOST_TRIANGLES))
+        positive = None if everywhere or self.n_clusters is not None else self.program.L > 0
+        found.append(separation.triangles(X, MOST_TRIANGLES, TRIANGLE_VIOLATION, positive)[0])
         if self.n_clusters is not None:
-            found.append(separation.crowds(X, self.n_clusters))
+            found.append(separation.cliques(X, self.n_clusters))
         self.few_triangles = len(found[0].multipliers) < MOST_TRIANGLES // 4
         if self.few_triangles:
             found.append(separation.stars(X, MOST_STARS))

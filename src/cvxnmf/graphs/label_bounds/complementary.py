@@ -25,10 +25,11 @@ from cvxnmf.certificates.label_cuts import Cuts
 from cvxnmf.certificates.pair_objectives import Integers
 from cvxnmf.graphs.label_bounds import separation
 from cvxnmf.graphs.label_bounds.budget import Budget
-from cvxnmf.graphs.label_bounds.separation import cut_rows, join_cuts, make_cuts, no_cuts
+from cvxnmf.graphs.label_bounds.separation import Rows, cut_rows, join_cuts, no_cuts
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.momentum import Momentum
 
 #: Triangles, stars and 2-partitions that are added at once; growths of a 2-partition that are tried.
 MOST_TRIANGLES, MOST_STARS, MOST_TWO_PARTITIONS, TRIES = 4000, 1500, 500, 300
@@ -95,15 +96,14 @@ class ComplementaryCuts:
         self.margin = self.excess = np.inf
         kept = self._without_slack(cut_rows(self.cuts), self.cuts)
         cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T)
-        i, j, coefficients, counts = cut_rows(cuts)
-        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        i, j, coefficients, self.starts = cut_rows(cuts)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
         self._rest(m, T)
         self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
 
     def _rest(self, m: FloatArray, T: FloatArray) -> None:
         """Without momentum."""
-        self.pace, self.moved = 1.0, _Point(np.zeros_like(m), np.zeros_like(T), np.zeros_like(T))
+        self.momentum, self.moved = Momentum(), _Point(np.zeros_like(m), np.zeros_like(T), np.zeros_like(T))
 
     def _taken(self, m: FloatArray) -> FloatArray:
         """What multipliers take from the reduced weights, times the sign of the pair."""
@@ -117,11 +117,10 @@ class ComplementaryCuts:
         centred = left - (left @ Z) @ Z.T
         return np.asarray((centred + centred.T) / 2)
 
-    def _without_slack(self, rows: tuple[Any, Any, Any, Any], cuts: Cuts) -> Any:
-        i, j, coefficients, counts = rows
-        if not len(counts):
+    def _without_slack(self, rows: Rows, cuts: Cuts) -> Any:
+        if not len(rows.lengths):
             return np.zeros(0, dtype=bool)
-        activities = np.add.reduceat(coefficients * self.same[i, j], np.concatenate([[0], np.cumsum(counts)[:-1]]))
+        activities = np.add.reduceat(rows.coefficients * self.same[rows.i, rows.j], rows.starts[:-1])
         return activities == cuts.right_sides(self.n_clusters)
 
     def run(self, slack: float, improve: Callable[[Labels], Labels], report: Callable[[float], object]) -> None:
@@ -184,12 +183,8 @@ class ComplementaryCuts:
     def _cut(self, count: int) -> None:
         """Add cuts that the direction of the violations violates, and forget those without multiplier."""
         D, largest = self._direction()
-        order = np.argsort(self.labels, kind="stable")
-        first = np.concatenate([[0], np.cumsum(np.bincount(self.labels))])
-        amounts, nodes = _triangles(D, self.labels, first, order)
-        chosen = np.argsort(-amounts, kind="stable")[:MOST_TRIANGLES]
-        found = [make_cuts(nodes[chosen].ravel(), np.tile(np.array([1, -1, -1]), len(chosen)), np.full(len(chosen), 3))]
-        self.budget.spend(1.0 + self.n * float(np.sum(np.diff(first) ** 2)) / TRIPLES_PER_UNIT)
+        found = [separation.tight_triangles(D, self.labels, MOST_TRIANGLES)]
+        self.budget.spend(1.0 + self.n * float(np.sum(np.bincount(self.labels) ** 2)) / TRIPLES_PER_UNIT)
         if count >= FIRST_STARS:
             X = np.clip(self.same + MOVED / largest * D, 0.0, 1.0)
             np.fill_diagonal(X, 1.0)
@@ -202,13 +197,12 @@ class ComplementaryCuts:
         """Forget cuts without multiplier, and add new ones as far as they have no slack."""
         rows = cut_rows(found)
         fresh = self._without_slack(rows, found)
-        i, j, coefficients, counts = rows
-        inside, kept = np.repeat(fresh, counts), self.point.m > 0
-        held, i, j = np.repeat(kept, np.diff(self.starts)), i[inside], j[inside]
-        lengths = np.concatenate([np.diff(self.starts)[kept], counts[fresh]])
+        inside, kept = np.repeat(fresh, rows.lengths), self.point.m > 0
+        held, i, j = np.repeat(kept, np.diff(self.starts)), rows.i[inside], rows.j[inside]
+        lengths = np.concatenate([np.diff(self.starts)[kept], rows.lengths[fresh]])
         self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self.pairs = np.concatenate([self.pairs[held], i * self.n + j])
-        self.coefficients = np.concatenate([self.coefficients[held], coefficients[inside] * self.signs[i, j]])
+        self.coefficients = np.concatenate([self.coefficients[held], rows.coefficients[inside] * self.signs[i, j]])
         none = np.zeros(int(fresh.sum()))
         m, change = (np.concatenate([part.m[kept], none]) for part in (self.point, self.moved))
         self.moved = self.moved._replace(m=change, F=self.signs * self.moved.T - self._taken(change))
@@ -218,8 +212,7 @@ class ComplementaryCuts:
         """Steps with Nesterov's momentum, which starts anew where it would lead uphill."""
         rows, here = (self.starts, self.pairs, self.coefficients), self.point
         for step in range(STEPS):
-            faster = (1.0 + np.sqrt(1.0 + 4.0 * self.pace * self.pace)) / 2.0
-            share, moved = (self.pace - 1.0) / faster, self.moved
+            share, moved = self.momentum.extrapolation(), self.moved
             m, F = _extrapolate(here.m, here.F, moved.m, moved.F, share, *rows)
             T = here.T + share * moved.T
             if step % 2:
@@ -229,8 +222,7 @@ class ComplementaryCuts:
                 self._rest(m, T)
                 here = self.point  # semidefinite, unlike what lies between
             else:
-                self.pace, self.moved = faster, _Point(m - here.m, T - here.T, F - here.F)
-                here = _Point(m, T, F)
+                self.moved, here = _Point(m - here.m, T - here.T, F - here.F), _Point(m, T, F)
                 self.point = here if step % 2 else self.point
         self.budget.spend(STEPS * (len(self.pairs) / PAIRS_PER_UNIT + self.n**3 / 2 / CUBES_PER_UNIT))
 
@@ -252,28 +244,6 @@ class ComplementaryCuts:
         """The cuts with their multipliers in whole numbers of a grain."""
         whole = np.rint(self.point.m * self.unit * grain).astype(np.int64)
         return self.cuts._replace(multipliers=whole).select(whole > 0)
-
-
-@compile_with(nogil=True)
-def _triangles(D: Any, labels: Any, first: Any, order: Any) -> Any:
-    """For every pair (i, k) the centre j in one of their clusters with the largest ``D_ij + D_jk - D_ik``, if positive."""
-    n = len(D)
-    amounts, nodes, count = np.empty(n * (n - 1) // 2), np.empty((n * (n - 1) // 2, 3), np.int64), 0
-    for i in range(n):
-        for k in range(i + 1, n):
-            best, centre = D[i, k] + 1e-12, -1
-            for side in range(1 if labels[i] == labels[k] else 2):
-                cluster = labels[k] if side else labels[i]
-                for q in range(first[cluster], first[cluster + 1]):
-                    j = order[q]
-                    amount = D[i, j] + D[k, j]
-                    if amount > best and j != i and j != k:
-                        best, centre = amount, j
-            if centre >= 0:
-                amounts[count] = best - D[i, k]
-                nodes[count, 0], nodes[count, 1], nodes[count, 2] = centre, i, k
-                count += 1
-    return amounts[:count], nodes[:count]
 
 
 @compile_with(nogil=True, error_model="numpy")

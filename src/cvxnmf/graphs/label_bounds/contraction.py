@@ -19,22 +19,21 @@ import scipy.sparse as sp
 
 from cvxnmf.certificates.label_cuts import EVERY_CASE, Cuts
 from cvxnmf.certificates.pair_objectives import Integers, PairObjective
-from cvxnmf.graphs.label_bounds.separation import join_cuts, make_cuts
+from cvxnmf.graphs.label_bounds.separation import join_cuts, make_triangles
 from cvxnmf.graphs.multilevel import Labels
 
 
 class Merge(NamedTuple):
-    """A node, the one it joins, and its weights with the nodes that are left then, itself and the other one aside."""
+    """A node, the one it joins, and its weights with the nodes that are left then, itself and the other one aside.
+
+    `surplus` is what the triangles leave of the weight of the two.
+    """
 
     node: int
     joined: int
     others: Integers
     weights: Integers
-
-    @property
-    def rest(self) -> int:
-        """What the triangles take from the weight of the two."""
-        return int(np.abs(self.weights).sum())
+    surplus: int
 
 
 class Contraction:
@@ -53,7 +52,7 @@ class Contraction:
 
     def __init__(self, objective: PairObjective) -> None:
         self.whole = objective
-        self.merges, self.surplus = _merges(objective.dense()) if objective.exact else ([], [])
+        self.merges = _merges(objective.dense()) if objective.exact else []
         parents = np.arange(objective.n)
         for merge in reversed(self.merges):
             parents[merge.node] = parents[merge.joined]
@@ -77,8 +76,8 @@ class Contraction:
         """The diagonal y of a semidefinite proof for all nodes: both ends of a merge carry what is left of its weight."""
         everywhere = grain * self.whole.diagonal()
         everywhere[self.left] += y - grain * self.objective.diagonal()
-        for merge, surplus in zip(self.merges, self.surplus, strict=True):
-            everywhere[[merge.node, merge.joined]] += grain * surplus
+        for merge in self.merges:
+            everywhere[[merge.node, merge.joined]] += grain * merge.surplus
         return everywhere
 
     def expand_pairs(self, N: Integers) -> Integers:
@@ -89,27 +88,25 @@ class Contraction:
         return matrix[np.triu_indices(self.whole.n, 1)]
 
 
-def _merges(L: Integers) -> tuple[list[Merge], list[int]]:
-    """All merges, one after the other, until two nodes are left, and what remains of the weight of each; L is overwritten."""
+def _merges(L: Integers) -> list[Merge]:
+    """All merges, one after the other, until two nodes are left; L is overwritten."""
     np.fill_diagonal(L, 0)
     present, sums, largest = np.ones(len(L), dtype=bool), np.abs(L).sum(axis=1), L.max(axis=1, initial=0)
     merges: list[Merge] = []
-    surplus: list[int] = []
     while len(L) - len(merges) > 2 and np.any(ready := present & (2 * largest > sums)):
         node = int(np.argmax(ready))
         joined = int(np.argmax(L[node]))
         present[[node, joined]] = False
         others = np.flatnonzero(present)
-        merges.append(Merge(node, joined, others, L[node, others]))
-        surplus.append(int(L[node, joined]) - merges[-1].rest)
         before, added = L[joined, others], L[node, others]
+        merges.append(Merge(node, joined, others, added, int(L[node, joined]) - int(np.abs(added).sum())))
         L[joined, others] = L[others, joined] = before + added
         L[node], L[:, node], present[joined] = 0, 0, True
         sums[others] += np.abs(before + added) - np.abs(before) - np.abs(added)
         stale = np.append(others[np.maximum(before, added) == largest[others]], joined)
         largest[others] = np.maximum(largest[others], before + added)
         largest[stale], sums[joined] = L[stale].max(axis=1), int(np.abs(L[joined]).sum())
-    return merges, surplus
+    return merges
 
 
 def _triangles(merge: Merge, grain: int) -> Cuts:
@@ -117,8 +114,7 @@ def _triangles(merge: Merge, grain: int) -> Cuts:
     used = merge.weights != 0
     others, weights = merge.others[used], merge.weights[used]
     centres, ends = np.where(weights > 0, merge.node, merge.joined), np.where(weights > 0, merge.joined, merge.node)
-    nodes = np.column_stack([centres, ends, others]).ravel()
-    cuts = make_cuts(nodes, np.tile(np.array([1, -1, -1]), len(others)), np.full(len(others), 3))
+    cuts = make_triangles(np.column_stack([centres, ends, others]))
     return cuts._replace(multipliers=grain * np.abs(weights), cases=np.full(len(others), EVERY_CASE))
 
 

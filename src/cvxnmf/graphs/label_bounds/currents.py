@@ -25,7 +25,8 @@ from cvxnmf.certificates.label_currents import (
 )
 from cvxnmf.certificates.label_routing import edges_of
 from cvxnmf.certificates.pair_objectives import PairObjective
-from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
+from cvxnmf.graphs.label_bounds.routing import best_share
 from cvxnmf.graphs.multilevel import Labels, labels_at_resolution
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
@@ -42,8 +43,6 @@ FIRST_FLOW = 0.8
 MOST_OPERATIONS, MOST_NODES = 2e10, 3000
 #: Operations that count as a unit of work.
 OPERATIONS_PER_UNIT = 1e7
-#: Parts of all flows that are tried.
-SHARES = np.linspace(0.3, 1.0, 36)
 
 
 class _State(NamedTuple):
@@ -121,13 +120,11 @@ class CurrentSearch:
 
     def _keep_best(self, state: _State) -> None:
         """The currents, in such a share as gives the lowest bound."""
-        totals = [float(np.maximum(self.edges.capacity, part * state.load).sum()) - part * state.routed for part in SHARES]
-        place = int(np.argmin(totals))
-        bound = (self.alone + 2 * totals[place]) * float(self.objective.scale)
+        share, total = best_share(self.edges.capacity, state.load, state.routed)
+        bound = (self.alone + 2 * total) * float(self.objective.scale)
         if bound < self.bound:
-            part = float(SHARES[place])
             self.bound = bound
-            self.best = self.currents._replace(flows=part * self.currents.flows, own=part * self.currents.own)
+            self.best = self.currents._replace(flows=share * self.currents.flows, own=share * self.currents.own)
 
     def _step(self, state: _State) -> None:
         """Conductances by the square root of capacity over load; flows and own demands up where they cost less than 1."""
@@ -181,6 +178,10 @@ class CurrentBound:
         if self.search is None or search.bound < self.search.bound:
             self.search = search
         self.budget.report(self.search.bound)
+
+    def witnesses(self) -> list[LabelWitness]:
+        """The best currents, if there are any yet."""
+        return [] if self.search is None else [("currents", self.search.best._asdict())]
 
 
 @compile_with(nogil=True, error_model="numpy")

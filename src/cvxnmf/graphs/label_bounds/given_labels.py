@@ -22,9 +22,9 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
     if isinstance(labels, list | tuple) and labels and all(isinstance(group, set | frozenset) for group in labels):
         labels = _labels_of_communities(labels)
     if isinstance(labels, Mapping):
-        missing = next((node for node in nodes if node not in labels), None)
-        if any(node not in labels for node in nodes):
-            validation.refuse(f"labels has no entry for the node {missing!r}; give every node of the graph a cluster.")
+        missing = [node for node in nodes if node not in labels]
+        if missing:
+            validation.refuse(f"labels has no entry for the node {missing[0]!r}; give every node of the graph a cluster.")
         known = set(nodes)
         strangers = [name for name in labels if name not in known]
         if strangers:

@@ -70,12 +70,11 @@ class CutProgram:
 
     def add(self, cuts: Cuts) -> None:
         """Add cuts, and columns for their pairs that have none yet."""
-        i, j, coefficients, counts = cut_rows(cuts)
+        i, j, coefficients, starts = cut_rows(cuts)
         self._add_columns(i, j)
-        sides = cuts.right_sides(self.n_clusters).astype(np.float64)
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int32)
+        sides, first = cuts.right_sides(self.n_clusters).astype(np.float64), starts[:-1].astype(np.int32)
         indices, values = self.column[i, j], coefficients.astype(np.float64)
-        self.highs.addRows(len(sides), np.full(len(sides), -np.inf), sides, len(indices), starts, indices, values)
+        self.highs.addRows(len(sides), np.full(len(sides), -np.inf), sides, len(indices), first, indices, values)
         self.cuts = join_cuts([self.cuts, cuts])
 
     def _add_columns(self, i: Integers, j: Integers) -> None:

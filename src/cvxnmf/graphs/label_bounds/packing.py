@@ -10,30 +10,23 @@ no others; within these, short ones.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import itertools
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cvxnmf.certificates.label_cuts import Cuts
 from cvxnmf.certificates.pair_objectives import Integers, PairObjective
-from cvxnmf.graphs.label_bounds.budget import Budget
-from cvxnmf.graphs.label_bounds.separation import make_cuts
+from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
+from cvxnmf.graphs.label_bounds.routing import network_of
+from cvxnmf.graphs.label_bounds.separation import cuts_witness, make_triangles
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.compiled import compile_with
 
-#: Longest paths of the first search for every conflict, in turn, and of the second one.
-LENGTHS, LAST_LENGTHS = (2, 3, 4, 6, 10, 20), (2, 3, 4, 6, 10, 20)
+#: Longest paths of a search, in turn.
+LENGTHS = (2, 3, 4, 6, 10, 20)
 #: Visited edges that count as a unit of work.
 VISITS_PER_UNIT = 1e5
-
-
-class _Network(NamedTuple):
-    """Pairs of positive weight in compressed rows with their numbers."""
-
-    indptr: Integers
-    indices: Integers
-    numbers: Integers
 
 
 class CyclePacking:
@@ -54,7 +47,7 @@ class CyclePacking:
         off = objective.rows < objective.columns
         self.i, self.j, weights = objective.rows[off], objective.columns[off], objective.edges()[off]
         self.left = np.abs(weights)
-        self.network = _network(objective.n, self.i, self.j, weights > 0)
+        self.network = network_of(objective.n, self.i[weights > 0], self.j[weights > 0], np.flatnonzero(weights > 0))
         self.demands = np.flatnonzero(weights < 0)
         self.bound = float(objective.diagonal().sum()) + 2.0 * float(np.maximum(weights, 0).sum())
         self.paths: list[Integers] = []
@@ -63,19 +56,18 @@ class CyclePacking:
     def run(self, target: float) -> None:
         """Pack until the bound on the sum of L is at the target, no cycle is left or the budget is spent."""
         one_cluster = np.zeros_like(self.labels)
-        for labels, lengths in ((self.labels, LENGTHS), (one_cluster, LAST_LENGTHS)):
-            for length in lengths:
-                self._pack(labels, length)
-                self.budget.report(self.bound)
-                if self.budget.exhausted or self.bound <= target:
-                    return
+        for labels, length in itertools.product((self.labels, one_cluster), LENGTHS):
+            self._pack(labels, length)
+            self.budget.report(self.bound)
+            if self.budget.exhausted or self.bound <= target:
+                return
 
     def _pack(self, labels: Labels, length: int) -> None:
         """Cycles of one more edge than `length` at most, that cross from cluster to cluster once on each way at most."""
         open_ones = self.demands[self.left[self.demands] > 0]
         ends = self.i[open_ones], self.j[open_ones]
         visits = int(self.budget.left * VISITS_PER_UNIT)
-        nodes, starts, amounts, spent = _pack_paths(*ends, open_ones, *self.network, labels, self.left, length, visits)
+        nodes, starts, amounts, spent = _pack_paths(*ends, open_ones, self.network, labels, self.left, length, visits)
         self.budget.spend(1.0 + spent / VISITS_PER_UNIT)
         self.paths += np.split(nodes, starts[1:-1]) if len(amounts) else []
         self.amounts += amounts.tolist()
@@ -86,30 +78,16 @@ class CyclePacking:
         triples = [np.stack([path[1:-1], np.full(len(path) - 2, path[0]), path[2:]], axis=1) for path in self.paths]
         nodes = np.concatenate(triples) if triples else np.zeros((0, 3), dtype=np.int64)
         multipliers = np.repeat(np.array(self.amounts, dtype=np.int64), [len(one) for one in triples])
-        cuts = make_cuts(nodes.ravel(), np.tile(np.array([1, -1, -1]), len(nodes)), np.full(len(nodes), 3))
-        return cuts._replace(multipliers=multipliers)
+        return make_triangles(nodes)._replace(multipliers=multipliers)
 
-
-def _network(n: int, i: Integers, j: Integers, positive: Any) -> _Network:
-    numbers = np.flatnonzero(positive)
-    a, b = i[positive], j[positive]
-    entries = (np.tile(numbers + 1, 2), (np.concatenate([a, b]), np.concatenate([b, a])))
-    table = sp.csr_array(sp.coo_array(entries, shape=(n, n)))
-    return _Network(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.int64) - 1)
+    def witnesses(self) -> list[LabelWitness]:
+        """The cycles so far."""
+        return [("cuts", cuts_witness(self.cuts()))]
 
 
 @compile_with(nogil=True)
 def _pack_paths(
-    sources: Any,
-    targets: Any,
-    demands: Any,
-    indptr: Any,
-    indices: Any,
-    numbers: Any,
-    labels: Any,
-    left: Any,
-    length: int,
-    most_visits: int,
+    sources: Any, targets: Any, demands: Any, network: Any, labels: Any, left: Any, length: int, most_visits: int
 ) -> Any:
     """Paths with the weight that each takes from its pairs (from `left`, too), and the number of edges visited."""
     n = len(labels)
@@ -119,9 +97,7 @@ def _pack_paths(
     for d in range(len(demands)):
         while left[demands[d]] > 0 and visits < most_visits:
             stamp += 1
-            found, more = _find_path(
-                sources[d], targets[d], indptr, indices, numbers, labels, left, length, stamp, seen, parent, by, queue
-            )
+            found, more = _find_path(sources[d], targets[d], network, labels, left, length, stamp, (seen, parent, by, queue))
             visits += more
             if not found:
                 break
@@ -141,22 +117,9 @@ def _pack_paths(
 
 
 @compile_with(nogil=True)
-def _find_path(
-    source: int,
-    target: int,
-    indptr: Any,
-    indices: Any,
-    numbers: Any,
-    labels: Any,
-    left: Any,
-    length: int,
-    stamp: int,
-    seen: Any,
-    parent: Any,
-    by: Any,
-    queue: Any,
-) -> Any:
+def _find_path(source: int, target: int, network: Any, labels: Any, left: Any, length: int, stamp: int, search: Any) -> Any:
     """Breadth first, through the clusters of the two nodes only and without return to the first one."""
+    (indptr, indices, numbers), (seen, parent, by, queue) = network, search
     here, there = labels[source], labels[target]
     queue[0], first, last, visits = source, 0, 1, 0
     seen[source] = stamp

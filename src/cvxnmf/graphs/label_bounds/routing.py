@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.certificates.label_routing import Edges, Routing, edges_of
-from cvxnmf.certificates.pair_objectives import PairObjective
-from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.certificates.label_routing import Routing, edges_of
+from cvxnmf.certificates.pair_objectives import Integers, PairObjective
+from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
@@ -34,14 +34,26 @@ VISITS_PER_UNIT = 3e4
 SHARES = np.linspace(0.3, 1.0, 71)
 
 
-class _Network(NamedTuple):
-    """Edges of positive weight in compressed rows, with their numbers; entries of adjacent pairs of any weight."""
+class Network(NamedTuple):
+    """Neighbours of every node in compressed rows, and the numbers of the edges to them."""
 
-    indptr: Labels
-    indices: Labels
-    numbers: Labels
-    usable: Any
-    half_demands: FloatArray
+    indptr: Integers
+    indices: Integers
+    numbers: Integers
+
+
+def network_of(n: int, i: Integers, j: Integers, numbers: Integers) -> Network:
+    """The network of edges with these ends and numbers."""
+    ends = np.concatenate([i, j]), np.concatenate([j, i])
+    table = sp.csr_array(sp.coo_array((np.tile(numbers + 1, 2), ends), shape=(n, n)))  # no number is 0, which would not be kept
+    return Network(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.int64) - 1)
+
+
+def best_share(capacity: FloatArray, load: FloatArray, routed: float) -> tuple[float, float]:
+    """The share of a routing that gives the lowest ``sum max(capacity, share load) - share routed``, and this bound."""
+    totals = [float(np.maximum(capacity, share * load).sum()) - share * routed for share in SHARES]
+    place = int(np.argmin(totals))
+    return float(SHARES[place]), totals[place]
 
 
 class _Pass(NamedTuple):
@@ -67,7 +79,8 @@ class Router:
 
     def __init__(self, objective: PairObjective, labels: Labels, budget: Budget) -> None:
         self.objective, self.budget, self.edges = objective, budget, edges_of(objective)
-        self.network = _network(objective.n, self.edges)
+        self.network = network_of(objective.n, self.edges.i, self.edges.j, np.arange(len(self.edges.i)))
+        self.usable, self.half_demands = self.edges.capacity > 0, 0.5 * self.edges.demand
         self.sizes, self.beta = objective.sizes.astype(np.float64), float(objective.beta)
         self.alone = float(objective.diagonal().sum()) / objective.scale
         self.turns = np.arange(objective.n) % TURNS
@@ -93,8 +106,9 @@ class Router:
         for turn in range(TURNS):
             lengths[turn] = self.prices * self.apart
             part = np.zeros_like(load)
-            sources = np.flatnonzero(self.turns == turn)
-            amount, visits = _route(sources, *self.network, lengths[turn].astype(np.float64), self.sizes, self.beta, part)
+            paths = self.network, self.usable, lengths[turn].astype(np.float64)
+            demands = self.half_demands, self.sizes, self.beta
+            amount, visits = _route(np.flatnonzero(self.turns == turn), paths, demands, part)
             load += part
             routed += amount
             self.budget.spend(1.0 + visits / VISITS_PER_UNIT)
@@ -113,43 +127,31 @@ class Router:
         for count in (one for one in WINDOWS if one <= len(self.passes)):
             window = self.passes[-count:]
             load, routed = np.mean([one.load for one in window], axis=0), float(np.mean([one.routed for one in window]))
-            totals = [float(np.maximum(self.edges.capacity, share * load).sum()) - share * routed for share in SHARES]
-            place = int(np.argmin(totals))
-            bound = (self.alone + 2 * totals[place]) * float(self.objective.scale)
+            share, total = best_share(self.edges.capacity, load, routed)
+            bound = (self.alone + 2 * total) * float(self.objective.scale)
             if bound < self.bound:
-                self.bound = bound
-                self.best = Routing(self.turns, np.stack([one.lengths for one in window]), float(SHARES[place]))
+                self.bound, self.best = bound, Routing(self.turns, np.stack([one.lengths for one in window]), share)
         self.budget.report(self.bound)
 
-
-def _network(n: int, edges: Edges) -> _Network:
-    numbers = np.arange(len(edges.i)) + 1
-    entries = (np.tile(numbers, 2), (np.concatenate([edges.i, edges.j]), np.concatenate([edges.j, edges.i])))
-    table = sp.csr_array(sp.coo_array(entries, shape=(n, n)))
-    at = table.data.astype(np.int64) - 1
-    return _Network(table.indptr.astype(np.int64), table.indices.astype(np.int64), at, edges.capacity > 0, 0.5 * edges.demand)
+    def witnesses(self) -> list[LabelWitness]:
+        """The best routing, if there is one yet."""
+        return [] if self.best is None else [("routing", self.best._asdict())]
 
 
 @compile_with(nogil=True, error_model="numpy")
-def _route(
-    sources: Any,
-    indptr: Any,
-    indices: Any,
-    numbers: Any,
-    usable: Any,
-    half_demands: Any,
-    lengths: Any,
-    sizes: Any,
-    beta: float,
-    load: Any,
-) -> Any:
-    """Add to `load` what some nodes send of half their demands; the amount routed, and the number of edges visited."""
+def _route(sources: Any, paths: Any, demands: Any, load: Any) -> Any:
+    """Add to `load` what some nodes send of half their demands; the amount routed, and the number of edges visited.
+
+    `paths` are the network, the edges that may be used, and their lengths; `demands` half the demands of adjacent pairs, and the
+    sizes and their factor, whose products are those of all others.
+    """
+    (indptr, indices, numbers), (half_demands, sizes, beta) = paths[0], demands
     n = len(sizes)
     distance, parent, by, order = np.full(n, np.inf), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     settled, amounts = np.zeros(n, np.bool_), np.zeros(n)
     routed, visits = 0.0, 0
     for i in sources:
-        count, seen = _grow_tree(i, indptr, indices, numbers, usable, lengths, distance, parent, by, order, settled)
+        count, seen = _grow_tree(i, paths, (distance, parent, by, order, settled))
         visits += seen
         for q in range(1, count):
             amounts[order[q]] = 0.5 * beta * sizes[i] * sizes[order[q]]
@@ -170,20 +172,10 @@ def _route(
 
 
 @compile_with(nogil=True, error_model="numpy")
-def _grow_tree(
-    source: int,
-    indptr: Any,
-    indices: Any,
-    numbers: Any,
-    usable: Any,
-    lengths: Any,
-    distance: Any,
-    parent: Any,
-    by: Any,
-    order: Any,
-    settled: Any,
-) -> Any:
+def _grow_tree(source: int, paths: Any, tree: Any) -> Any:
     """Shortest paths from a node that are shorter than 1: how many nodes they reach, in their order, and edges visited."""
+    (indptr, indices, numbers), usable, lengths = paths
+    distance, parent, by, order, settled = tree
     count, visits, heap = 0, 0, [(0.0, source)]
     distance[source] = 0.0
     while len(heap) > 0:

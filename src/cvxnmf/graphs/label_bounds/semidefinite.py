@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,11 +26,11 @@ from cvxnmf.certificates.label_semidefinite import semidefinite_matrix
 from cvxnmf.certificates.pair_objectives import Integers, PairObjective
 from cvxnmf.certificates.rounding import is_psd
 from cvxnmf.graphs.label_bounds import separation
-from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
 from cvxnmf.graphs.label_bounds.complementary import ComplementaryCuts
 from cvxnmf.graphs.label_bounds.contraction import Contraction
 from cvxnmf.graphs.label_bounds.negative_part import NegativePart
-from cvxnmf.graphs.label_bounds.separation import cut_rows, join_cuts, no_cuts
+from cvxnmf.graphs.label_bounds.separation import cut_arrays, cut_rows, join_cuts, no_cuts
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
@@ -54,15 +54,6 @@ SWEEPS = 2
 OPERATIONS_PER_UNIT, PAIRS_PER_UNIT = 1.5e7, 3e4
 #: Bits of the largest pair weight in the whole numbers of a witness.
 BITS = 34
-
-
-class ProvedBySemidefinite(NamedTuple):
-    """A bound by a positive semidefinite matrix, in whole numbers: see `certificates.label_semidefinite`."""
-
-    cuts: Cuts
-    y: Integers
-    N: Integers
-    grain: int
 
 
 @dataclass
@@ -213,14 +204,14 @@ class DoublyNonnegativeBound:
         """Add violated triangles, and stars once triangles are hardly violated; forget cuts without multiplier."""
         n = self.objective.n
         X = np.clip(self.restricted / self.outer, 0.0, 1.0)
-        triangles, worst = separation.fast_triangles(X, TRIANGLES_PER_NODE * n, VIOLATION)
+        triangles, worst = separation.triangles(X.astype(np.float32), TRIANGLES_PER_NODE * n, VIOLATION)
         found = [triangles]
         if worst < 0.15 or len(triangles.multipliers) < TRIANGLES_PER_NODE * n:
             found.append(separation.few_stars(X, STARS_PER_NODE * n, step))
         if worst < SETTLED and n <= SMALL:
             found.append(separation.two_partitions(X, STARS_PER_NODE * n, GROWTHS, step))
         if self.n_clusters is not None:
-            found.append(separation.crowds(X, self.n_clusters))
+            found.append(separation.cliques(X, self.n_clusters))
         self.budget.spend(n**3 / 2 / OPERATIONS_PER_UNIT)
         kept = (self.lam > 0) | (self.average.lam > 1e-9 if self.average is not None else False)
         if self.average is not None:
@@ -236,10 +227,10 @@ class DoublyNonnegativeBound:
         dual.linear -= float(dropped.sides @ dual.lam[~kept])
         dual.cuts, dual.lam = dual.cuts.select(kept), dual.lam[kept]
 
-    def collect_proof(self) -> ProvedBySemidefinite | None:
+    def witnesses(self) -> list[LabelWitness]:
         """The best dual point in whole numbers, its diagonal raised until the matrix is positive semidefinite for certain."""
         if self.best is None:
-            return None
+            return []
         best, objective = self.best, self.objective
         grain = 2 ** max(0, BITS - objective.largest_pair().bit_length())
         multipliers = np.rint(0.5 * best.lam * _ScaledRows(best.cuts, self.e, self.n_clusters).factors * self.unit * grain)
@@ -251,7 +242,7 @@ class DoublyNonnegativeBound:
         N = np.maximum(np.rint(without[upper] - (best.M * self.outer)[upper] * self.unit * grain), 0.0).astype(np.int64)
         return self._raise_diagonal(cuts, y, N, grain)
 
-    def _raise_diagonal(self, cuts: Cuts, y: Integers, N: Integers, grain: int) -> ProvedBySemidefinite | None:
+    def _raise_diagonal(self, cuts: Cuts, y: Integers, N: Integers, grain: int) -> list[LabelWitness]:
         """The proof for all nodes."""
         whole, contraction = self.contraction.whole, self.contraction
         cuts, N = contraction.expand_cuts(cuts, grain), contraction.expand_pairs(N)
@@ -261,20 +252,18 @@ class DoublyNonnegativeBound:
         for doubling in range(60):
             raised = y + np.ceil(sizes * 2.0**doubling).astype(np.int64)
             if is_psd(semidefinite_matrix(whole, cuts, raised, N, grain).astype(np.float64), np.zeros(whole.n)):
-                return ProvedBySemidefinite(cuts, raised, N, grain)
-        return None
+                return [("semidefinite", cut_arrays(cuts) | {"y": raised, "N": N, "grain": grain})]
+        return []
 
 
 class _ScaledRows:
     """Cuts in scaled coordinates, each multiplied by a factor that makes its largest coefficient 1."""
 
     def __init__(self, cuts: Cuts, e: FloatArray, n_clusters: int | None) -> None:
-        self.i, self.j, coefficients, counts = cut_rows(cuts)
-        self.n = len(e)
-        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.n, (self.i, self.j, coefficients, self.starts) = len(e), cut_rows(cuts)
         scaled = coefficients / (e[self.i] * e[self.j])
-        self.factors = 1.0 / np.maximum.reduceat(np.abs(scaled), self.starts[:-1]) if len(counts) else np.zeros(0)
-        self.coefficients = scaled * np.repeat(self.factors, counts)
+        self.factors = 1.0 / np.maximum.reduceat(np.abs(scaled), self.starts[:-1]) if len(scaled) else np.zeros(0)
+        self.coefficients = scaled * np.repeat(self.factors, np.diff(self.starts))
         self.sides = self.factors * cuts.right_sides(n_clusters)
 
     def matrix(self, lam: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Cuts that a fractional co-membership matrix violates, found greedily: triangles, stars, 2-partitions, and too many clusters.
+"""Cuts that a fractional co-membership matrix violates, found greedily: triangles, stars, 2-partitions, cliques.
 
 All are of the one family of `certificates.label_cuts`: a vector b of signs on a few nodes, ``-sum_{i<j} b_i b_j x_ij <=
 side(b)``.
@@ -6,11 +6,13 @@ side(b)``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cvxnmf.certificates.label_cuts import Cuts
+from cvxnmf.certificates.pair_objectives import Integers
+from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
 
@@ -20,40 +22,37 @@ VIOLATION = 1e-3
 MOST_NODES = 15
 
 
-def triangles(X: FloatArray, positive: Any, most: int, violation: float = 1e-5) -> Cuts:
-    """The most violated triangles ``x_ij + x_jk - x_ik <= 1``, one for every pair (i, k).
+def triangles(X: FloatArray, most: int, violation: float, positive: Any = None) -> tuple[Cuts, float]:
+    """The most violated triangles ``x_ij + x_jk - x_ik <= 1``, one for every pair (i, k), and the largest violation.
 
     Parameters
     ----------
     X : ndarray of shape (n, n)
-        Co-memberships from 0 to 1.
-    positive : ndarray of bool, shape (n, n)
-        Pairs of which a triangle needs one as a short side; if all others are 0 or 1 by themselves, these triangles are enough.
+        Co-memberships from 0 to 1; the search is faster in single precision.
     most : int
         How many to return.
     violation : float
         The least violation.
+    positive : ndarray of bool, shape (n, n), optional
+        Pairs of which a triangle needs one as a short side; if all others are 0 or 1 by themselves, these triangles are enough.
     """
-    amounts, nodes = _triangles(X, positive, violation)
-    order = np.argsort(-amounts, kind="stable")[:most]
-    signs = np.tile(np.array([1, -1, -1]), len(order))
-    return make_cuts(nodes[order].ravel(), signs, np.full(len(order), 3))
+    X = X.copy()
+    np.fill_diagonal(X, -9.0)  # a node is no centre of its own pairs
+    amounts, nodes = _triangles(X, np.ones(X.shape, dtype=bool) if positive is None else positive, violation)
+    return make_triangles(nodes[np.argsort(-amounts, kind="stable")[:most]]), float(amounts.max(initial=0.0))
+
+
+def tight_triangles(D: FloatArray, labels: Labels, most: int) -> Cuts:
+    """Triangles without slack at a partition that a direction D of co-memberships violates most: the centre is with an end."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(labels))])
+    amounts, nodes = _tight_triangles(D, labels, first, np.argsort(labels, kind="stable"))
+    return make_triangles(nodes[np.argsort(-amounts, kind="stable")[:most]])
 
 
 def stars(X: FloatArray, most: int) -> Cuts:
     """The most violated stars: a centre i and a set T with ``sum_T x_it - sum_{s<t in T} x_st <= 1``."""
     amounts, sides = _stars(X, VIOLATION, 1.0 - VIOLATION, VIOLATION, len(X), len(X), 0)
     return _select(amounts, sides, most)
-
-
-def fast_triangles(X: FloatArray, most: int, violation: float) -> tuple[Cuts, float]:
-    """Like :func:`triangles`, for all pairs and in single precision; also the largest violation."""
-    single = X.astype(np.float32)
-    np.fill_diagonal(single, -9.0)
-    amounts, nodes = _fast_triangles(single, np.float32(violation))
-    order = np.argsort(-amounts, kind="stable")[:most]
-    signs = np.tile(np.array([1, -1, -1]), len(order))
-    return make_cuts(nodes[order].ravel(), signs, np.full(len(order), 3)), float(amounts.max(initial=0.0))
 
 
 def few_stars(X: FloatArray, most: int, turn: int, between: tuple[float, float] = (0.05, 2.0), violation: float = 0.03) -> Cuts:
@@ -71,11 +70,11 @@ def two_partitions(X: FloatArray, most: int, tries: int, turn: int) -> Cuts:
     return _select(amounts, sides, most)
 
 
-def crowds(X: FloatArray, n_clusters: int) -> Cuts:
-    """Sets of ``n_clusters + 1`` nodes of which no two seem to share a cluster."""
+def cliques(X: FloatArray, n_clusters: int) -> Cuts:
+    """Violated clique inequalities: of ``n_clusters + 1`` nodes two share a cluster, ``sum_{i<j} x_ij >= 1``."""
     if len(X) <= n_clusters:
         return no_cuts()
-    sets = _crowds(X, n_clusters + 1, VIOLATION)
+    sets = _cliques(X, n_clusters + 1, VIOLATION)
     ordered = np.unique(np.sort(sets, axis=1), axis=0)
     return make_cuts(ordered.ravel(), np.ones(ordered.size, dtype=np.int64), np.full(len(ordered), n_clusters + 1))
 
@@ -85,6 +84,11 @@ def make_cuts(nodes: Any, signs: Any, lengths: Any) -> Cuts:
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     zeros = np.zeros(len(lengths), dtype=np.int64)
     return Cuts(starts, np.asarray(nodes, dtype=np.int64), np.asarray(signs, dtype=np.int64), zeros, zeros)
+
+
+def make_triangles(nodes: Any) -> Cuts:
+    """Triangles ``x_ij + x_jk - x_ik <= 1`` from rows ``(j, i, k)``, with multipliers 0."""
+    return make_cuts(nodes.ravel(), np.tile(np.array([1, -1, -1]), len(nodes)), np.full(len(nodes), 3))
 
 
 def no_cuts() -> Cuts:
@@ -99,13 +103,39 @@ def join_cuts(parts: list[Cuts]) -> Cuts:
     return Cuts(starts, *(np.concatenate([getattr(part, name) for part in parts]) for name in Cuts._fields[1:]))
 
 
-def cut_rows(cuts: Cuts) -> tuple[Any, Any, Any, Any]:
-    """Pairs of all cuts, cut after cut, with their coefficients ``-b_i b_j``, and how many there are in each."""
+class Rows(NamedTuple):
+    """Cuts as rows of a sparse matrix: pairs of nodes, coefficients ``-b_i b_j``, and where rows start and the last one ends."""
+
+    i: Integers
+    j: Integers
+    coefficients: Integers
+    starts: Integers
+
+    @property
+    def lengths(self) -> Integers:
+        """How many pairs every row has."""
+        return np.diff(self.starts)
+
+
+def cut_rows(cuts: Cuts) -> Rows:
+    """The rows of all cuts."""
     lengths = np.diff(cuts.starts)
     i, j, products = cuts._replace(multipliers=np.ones_like(lengths)).pairs()
     groups = [np.repeat(np.flatnonzero(lengths == length), length * (length - 1) // 2) for length in np.unique(lengths)]
     order = np.argsort(np.concatenate(groups), kind="stable") if groups else np.zeros(0, dtype=np.intp)
-    return i[order], j[order], -products[order], lengths * (lengths - 1) // 2
+    starts = np.concatenate([[0], np.cumsum(lengths * (lengths - 1) // 2)]).astype(np.int64)
+    return Rows(i[order], j[order], -products[order], starts)
+
+
+def cuts_witness(cuts: Cuts, branches: Any = (), grain: int = 1) -> dict[str, Any]:
+    """The arrays of a witness of kind "cuts", whose multipliers are whole numbers of a grain."""
+    table = np.array(branches, dtype=np.float64).reshape(-1, 4)
+    return cut_arrays(cuts) | {"branches": table, "grain": grain}
+
+
+def cut_arrays(cuts: Cuts) -> dict[str, Any]:
+    """Cuts as arrays of a witness."""
+    return {f"cut_{name}": array for name, array in cuts._asdict().items()}
 
 
 def _select(amounts: Any, sides: Any, most: int) -> Cuts:
@@ -119,47 +149,56 @@ def _select(amounts: Any, sides: Any, most: int) -> Cuts:
     return make_cuts(nodes, sides[chosen][rows, nodes], np.bincount(rows, minlength=len(chosen)))
 
 
-@compile_with(nogil=True)
+@compile_with(nogil=True, fastmath=True)
 def _triangles(X: Any, positive: Any, violation: float) -> Any:
+    """For every pair (i, k) the centre j of the most violated triangle; the diagonal of X must be far below 0.
+
+    The largest sum is found first without its place, which runs on whole vectors and rules out most pairs.
+    """
     n = len(X)
     amounts, nodes, count = np.empty(n * (n - 1) // 2), np.empty((n * (n - 1) // 2, 3), np.int64), 0
     for i in range(n):
         for k in range(i + 1, n):
-            limit = 1.0 + X[i, k]
-            if limit > 2.0 - violation:
+            best, centre = 1.0 + X[i, k] + violation, -1
+            if best > 2.0:
                 continue
-            best, centre = violation, -1
+            largest = X[i, i]
             for j in range(n):
-                amount = X[i, j] + X[k, j] - limit
-                if amount > best and j != i and j != k and (positive[i, j] or positive[k, j]):
-                    best, centre = amount, j
+                largest = max(largest, X[i, j] + X[k, j])
+            if largest <= best:
+                continue
+            for j in range(n):
+                if X[i, j] + X[k, j] > best and (positive[i, j] or positive[k, j]):
+                    best, centre = X[i, j] + X[k, j], j
             if centre >= 0:
-                amounts[count] = best
+                amounts[count] = best - 1.0 - X[i, k]
                 nodes[count, 0], nodes[count, 1], nodes[count, 2] = centre, i, k
                 count += 1
     return amounts[:count], nodes[:count]
 
 
-@compile_with(nogil=True, fastmath=True)
-def _fast_triangles(X: Any, violation: Any) -> Any:
-    """One violated triangle per pair: the largest sum first without its place, which runs on whole vectors."""
-    n = len(X)
-    amounts, nodes, count = np.empty(n * (n - 1) // 2, np.float32), np.empty((n * (n - 1) // 2, 3), np.int64), 0
+@compile_with(nogil=True)
+def _tight_triangles(D: Any, labels: Any, first: Any, order: Any) -> Any:
+    """For every pair (i, k) the centre j in one of their clusters with the largest ``D_ij + D_jk - D_ik``, if positive.
+
+    The nodes of cluster c are ``order[first[c]:first[c + 1]]``.
+    """
+    n = len(D)
+    amounts, nodes, count = np.empty(n * (n - 1) // 2), np.empty((n * (n - 1) // 2, 3), np.int64), 0
     for i in range(n):
         for k in range(i + 1, n):
-            limit = np.float32(1.0) + X[i, k] + violation
-            if limit > np.float32(1.95):
-                continue
-            largest = np.float32(0.0)
-            for j in range(n):
-                largest = max(largest, X[i, j] + X[k, j])
-            if largest > limit:
-                for j in range(n):
-                    if X[i, j] + X[k, j] == largest:
-                        amounts[count] = largest - limit + violation
-                        nodes[count, 0], nodes[count, 1], nodes[count, 2] = j, i, k
-                        count += 1
-                        break
+            best, centre = D[i, k] + 1e-12, -1
+            for side in range(1 if labels[i] == labels[k] else 2):
+                cluster = labels[k] if side else labels[i]
+                for q in range(first[cluster], first[cluster + 1]):
+                    j = order[q]
+                    amount = D[i, j] + D[k, j]
+                    if amount > best and j != i and j != k:
+                        best, centre = amount, j
+            if centre >= 0:
+                amounts[count] = best - D[i, k]
+                nodes[count, 0], nodes[count, 1], nodes[count, 2] = centre, i, k
+                count += 1
     return amounts[:count], nodes[:count]
 
 
@@ -245,7 +284,8 @@ def _stacked(amounts: Any, sides: Any) -> Any:
 
 
 @compile_with(nogil=True)
-def _crowds(X: Any, size: int, violation: float) -> Any:
+def _cliques(X: Any, size: int, violation: float) -> Any:
+    """From every node a set of so many nodes, grown by the one of least co-membership with it, if it has less than 1 in all."""
     n = len(X)
     found, count = np.empty((n, size), np.int64), 0
     for first in range(n):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ from cvxnmf.certificates import Certificate, CertificateError, LabelStatement
 from cvxnmf.certificates.pair_objectives import OBJECTIVES, PairObjective
 from cvxnmf.graphs.adapters import named_graph
 from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
-from cvxnmf.graphs.label_bounds.budget import Budget
+from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
 from cvxnmf.graphs.label_bounds.currents import CurrentBound
 from cvxnmf.graphs.label_bounds.given_labels import read_labels
 from cvxnmf.graphs.label_bounds.packing import CyclePacking
 from cvxnmf.graphs.label_bounds.routing import Router
 from cvxnmf.graphs.label_bounds.semidefinite import DoublyNonnegativeBound
+from cvxnmf.graphs.label_bounds.separation import cuts_witness, no_cuts
 from cvxnmf.graphs.multilevel import Labels, best_labels, improved_labels, labels_after_dissolving
 from cvxnmf.nmf.progress import shown
 from cvxnmf.results import Iterate
@@ -29,9 +30,9 @@ from cvxnmf.typing import GraphLike, LabelsLike
 
 #: Up to so many nodes the linear program, and the semidefinite one, are tried.
 LINEAR, SEMIDEFINITE = 700, 2000
-#: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
-#: and in addition once its bound is close. What is left goes to the next bound.
-UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
+#: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take before and
+#: with branching. What is left goes to the next bound.
+UNITS, LINEAR_SHARE, BRANCHING_SHARE = 90_000.0, 0.15, 0.6
 #: The linear program is left after so many units for cuts without slack at the best partition, which may take a share of all.
 #: It is taken up again if their bound is this close, as a share of the best quality, or the graph has no more than so many nodes.
 LINEAR_FIRST, COMPLEMENTARY_SHARE, NEAR, SMALL = 1000.0, 0.9, 0.01, 40
@@ -155,11 +156,11 @@ class LabelBounds:
         self.objective: PairObjective = statement.objective_of(A)
         self.value = float(self.objective.value(labels))
         self.started, self.count, self.stage, self.lowest = time.perf_counter(), 0, "", np.inf
-        self.found = self._certificate("cuts", _no_cuts_witness())
+        self.found = self._certificate("cuts", cuts_witness(no_cuts()))
         self.better = labels
         self.budgets: list[Budget] = []
         self.search: Search | None = None
-        self.at_work: Callable[[], Iterator[tuple[str, dict[str, Any]]]] = lambda: iter(())
+        self.witnesses_at_work: Callable[[], list[LabelWitness]] = list
 
     def _certificate(self, kind: str, witness: dict[str, Any]) -> Certificate:
         """The certificate of a witness, which the trusted kernel checks."""
@@ -168,7 +169,7 @@ class LabelBounds:
 
     def take(self) -> Certificate:
         """Take over what the bound at work has proved, if it is lower."""
-        for kind, witness in self.at_work():
+        for kind, witness in self.witnesses_at_work():
             certificate = self._certificate(kind, witness)
             if certificate.bound < self.found.bound:
                 self.found = certificate
@@ -187,12 +188,10 @@ class LabelBounds:
             seconds = time.perf_counter() - self.started
             self.callback(Iterate(self.count, seconds, self.value, max(self.lowest, self.value), 0, self.stage))
 
-    def budget(self, share: float, reserve: float = 0.0) -> Budget:
-        """A share of the work that may be spent, and one in reserve, as far as the bounds before have left it."""
+    def budget(self, share: float) -> Budget:
+        """A share of the work that may be spent, as far as the bounds before have left it."""
         everything = self.effort * UNITS
-        left = max(0.0, everything - self.spent)
-        units = min(share * everything, left)
-        self.budgets.append(Budget(units, self.report, min(reserve * everything, left - units)))
+        self.budgets.append(Budget(min(share * everything, max(0.0, everything - self.spent)), self.report))
         return self.budgets[-1]
 
     @property
@@ -241,12 +240,12 @@ class LabelBounds:
         self.stage = "linear program"
         first = self.budget(min(LINEAR_SHARE, LINEAR_FIRST / max(self.effort * UNITS, 1.0)))
         search = self.search = Search(self.objective, self.better, self.statement.n_clusters, first)
-        self.at_work = lambda: iter([("cuts", _cuts_witness(search.so_far()))])
+        self.witnesses_at_work = lambda: [search.so_far().witness()]
         self._take_cuts(search.run())
         if not self.closed:
             self.by_complementary()
         if not self.closed and (self.objective.n <= SMALL or self._is_near()):
-            self.stage, search.budget = "branching", self.budget(LINEAR_SHARE, LINEAR_RESERVE)
+            self.stage, search.budget = "branching", self.budget(BRANCHING_SHARE)
             self._take_cuts(search.run())
 
     def by_complementary(self) -> None:
@@ -254,7 +253,7 @@ class LabelBounds:
         self.stage, budget = "complementary cuts", self.budget(COMPLEMENTARY_SHARE)
         search = self.search = self.search or Search(self.objective, self.better, self.statement.n_clusters, Budget(0.0))
         self._dissolve(budget)
-        self.at_work = lambda: self._semidefinite_witness(self._splitting(Budget(0.0)))
+        self.witnesses_at_work = lambda: self._splitting(Budget(0.0)).witnesses()
         self.better = search.weigh_complementary_cuts(self.better, budget)
         self.take()
 
@@ -272,14 +271,13 @@ class LabelBounds:
 
     def _take_cuts(self, proved: ProvedByCuts) -> None:
         self.better = proved.labels
-        certificate = self._certificate("cuts", _cuts_witness(proved))
-        self.found = min(self.found, certificate, key=lambda one: one.bound)
+        self.found = min(self.found, self._certificate(*proved.witness()), key=lambda one: one.bound)
 
     def by_semidefinite(self) -> None:
         """Doubly nonnegative program with cuts."""
         self.stage = "semidefinite program"
         splitting = self._splitting(self.budget(1.0 - LINEAR_SHARE))
-        self.at_work = lambda: self._semidefinite_witness(splitting)
+        self.witnesses_at_work = splitting.witnesses
         splitting.run(self.target, self.offer)
         self.take()
 
@@ -290,12 +288,6 @@ class LabelBounds:
             splitting.begin_with(self.search.weighing)
         return splitting
 
-    def _semidefinite_witness(self, splitting: DoublyNonnegativeBound) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The proof of the semidefinite program, if there is one yet."""
-        proved = splitting.collect_proof()
-        if proved is not None:
-            yield "semidefinite", _cut_arrays(proved.cuts) | {"y": proved.y, "N": proved.N, "grain": proved.grain}
-
     def offer(self, labels: Labels) -> None:
         """Ascend from a partition, and take over where that ends if it is the best one met so far."""
         self.better = max(
@@ -304,27 +296,21 @@ class LabelBounds:
 
     def by_packing(self) -> None:
         """Cycles that no partition satisfies, where only entries have weights."""
-        self.stage = "cycles"
         self.offer(self.labels)
-        packing = CyclePacking(self.objective, self.better, self.budget(1.0))
-        self.at_work = lambda: iter([("cuts", _no_cuts_witness() | _cut_arrays(packing.cuts()))])
-        packing.run(self.target())
-        self.take()
+        self._run_to_target("cycles", CyclePacking(self.objective, self.better, self.budget(1.0)))
 
     def by_currents(self) -> None:
         """Demands sent as currents through regions."""
-        self.stage = "currents"
-        currents = CurrentBound(self.objective, self.better, self.budget(1.0))
-        self.at_work = lambda: iter([("currents", currents.search.best._asdict())] if currents.search is not None else [])
-        currents.run(self.target())
-        self.take()
+        self._run_to_target("currents", CurrentBound(self.objective, self.better, self.budget(1.0)))
 
     def by_routing(self) -> None:
         """Demands routed along edges."""
-        self.stage = "routing"
-        router = Router(self.objective, self.better, self.budget(1.0))
-        self.at_work = lambda: iter([("routing", router.best._asdict())] if router.best is not None else [])
-        router.run(self.target())
+        self._run_to_target("routing", Router(self.objective, self.better, self.budget(1.0)))
+
+    def _run_to_target(self, stage: str, bound: CyclePacking | CurrentBound | Router) -> None:
+        """Run a bound until it leaves no room for a better partition or its budget is spent."""
+        self.stage, self.witnesses_at_work = stage, bound.witnesses
+        bound.run(self.target())
         self.take()
 
 
@@ -343,22 +329,6 @@ def prove_labels(
     if improve:
         bounds.change_labels()
     return ProvedLabels(bounds.found, bounds.better, bounds.search)
-
-
-def _cuts_witness(proved: ProvedByCuts) -> dict[str, Any]:
-    branches = np.array(proved.branches, dtype=np.float64).reshape(-1, 4)
-    return _cut_arrays(proved.cuts) | {"branches": branches, "grain": proved.grain}
-
-
-def _cut_arrays(cuts: Any) -> dict[str, Any]:
-    return {f"cut_{name}": array for name, array in cuts._asdict().items()}
-
-
-def _no_cuts_witness() -> dict[str, Any]:
-    """The bound that pairs of positive weight give by themselves."""
-    empty = np.zeros(0)
-    arrays = {f"cut_{name}": empty for name in ("nodes", "signs", "multipliers", "cases")}
-    return arrays | {"cut_starts": np.zeros(1), "branches": np.zeros((0, 4)), "grain": 1}
 
 
 def _as_float(array: Any) -> Any:
