@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -16,7 +15,7 @@ from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.geometry import Geometry
 from cvxnmf.convex.losses import Loss
-from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.base import Methods
 from cvxnmf.convex.methods.gradient import ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import SINGLE_THREAD_BELOW
@@ -56,8 +55,8 @@ class Component(ABC, Generic[P]):
 
     @property
     @abstractmethod
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
-        """Methods that can solve it by their names, the best first; each is made of the component and a point."""
+    def methods(self) -> Methods:
+        """Methods that can solve it by their names, the best first."""
 
     @abstractmethod
     def value(self, point: P) -> float:

@@ -13,7 +13,7 @@ Under a lower limit on X the gradient is first lowered by the limit's multiplier
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,18 +26,8 @@ from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.distances import laplacian_pencil
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
 from cvxnmf.convex.losses import LimitedSquaredError, Loss
-from cvxnmf.convex.methods import (
-    Accelerated,
-    AugmentedDescent,
-    DefiniteAdaptive,
-    Factored,
-    FreeDiagonalAdaptive,
-    LimitedAdaptive,
-    LossSplitting,
-    Method,
-    ProjectedGradient,
-    SymmetricAdaptive,
-)
+from cvxnmf.convex.methods import Accelerated, AugmentedDescent, Factored, LossSplitting, Methods, ProjectedGradient
+from cvxnmf.convex.methods.schedules import definite_schedule, free_diagonal_schedule, limited_schedule, symmetric_schedule
 from cvxnmf.linalg.arrays import FloatArray, add_effects
 from cvxnmf.linalg.symmetry import make_symmetric
 from cvxnmf.results import AnyPoint, FactorPoint, Point
@@ -59,14 +49,14 @@ class SymmetricComponent(DenseComponent[Cone]):
         return np.ix_(self.nodes, self.nodes)
 
     @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+    def methods(self) -> Methods:
         """On the psd cone, where solutions have a high rank, factors do not pay."""
-        plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
-        plain["projected-gradient"] = ProjectedGradient
-        ignores, splitting = self.loss.ignore_diagonal, {"splitting": LossSplitting}
-        if self.cone.free_effects:
-            return {"adaptive": FreeDiagonalAdaptive} | plain | splitting if ignores else {"adaptive": SymmetricAdaptive} | plain
-        return {"adaptive": LossSplitting if ignores else DefiniteAdaptive} | plain | splitting
+        plain = {"accelerated": Accelerated, "factored": Factored, "projected-gradient": ProjectedGradient}
+        if self.cone.free_effects and not self.loss.ignore_diagonal:
+            return {"adaptive": symmetric_schedule, **plain}
+        definite = LossSplitting if self.loss.ignore_diagonal else definite_schedule
+        adaptive = free_diagonal_schedule if self.cone.free_effects else definite
+        return {"adaptive": adaptive, **plain, "splitting": LossSplitting}
 
     @property
     def splitting_weight(self) -> float:
@@ -102,12 +92,12 @@ class LimitedComponent(SymmetricComponent):
     certifies_start = False  # the multiplier of the limit is not known, and to estimate it takes long
 
     @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+    def methods(self) -> Methods:
         """Descents over distances need free effects."""
         if not self.cone.free_effects:
             return {"splitting": LossSplitting}
-        methods: dict[str, Callable[[Any, Any], Method]] = {"factored": AugmentedDescent, "splitting": LossSplitting}
-        return {"adaptive": LimitedAdaptive} | methods if self.loss.ignore_diagonal else methods
+        methods: Methods = {"factored": AugmentedDescent, "splitting": LossSplitting}
+        return {"adaptive": limited_schedule, **methods} if self.loss.ignore_diagonal else methods
 
     def with_loss(self, loss: Loss) -> SymmetricComponent:
         """The component without its limit, under another loss."""
