@@ -78,10 +78,6 @@ class Component(ABC, Generic[P]):
         """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
         return Certified(point, value, self.dual_point(point, candidate))
 
-    def last_dual(self, point: P) -> Dual | None:
-        """A dual point that costs more than a method's own, for the best point when the iterations are used up; or None."""
-        return None
-
     def best_dual(self, point: AnyPoint) -> Dual | None:
         """The best dual point for a point that is all that is known."""
         return self.dual_point(point)

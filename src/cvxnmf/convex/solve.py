@@ -178,8 +178,6 @@ class _Run:
         """Keep what the search found, in tidy factors unless somebody waits."""
         assert self.search is not None
         del self.search.method, self.search.schedule  # their arrays are not needed any more, the room is
-        if status is Status.MAX_ITER:
-            self.search.keep(self.search.component.last_dual(self.search.point))
         self.points.append(self.search.tidy_point() if tidy else self.search.point)
         self.duals.append(self.search.dual)
         self.statuses.append(status)
