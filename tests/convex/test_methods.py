@@ -1,5 +1,7 @@
 """What the methods find on their way: residuals as dual points, descents over distances, splitting of rectangles."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,9 +11,10 @@ import cvxnmf
 from builders import count_table, random_counts, random_graph
 from cvxnmf.convex import distances
 from cvxnmf.convex.losses import LimitedSquaredError
-from cvxnmf.convex.methods import Accelerated, DualAscent, Factored, FreeDiagonalAdaptive, LossSplitting, SymmetricAdaptive
+from cvxnmf.convex.methods import Accelerated, DualAscent, Factored, LossSplitting
 from cvxnmf.convex.methods.augmented import AugmentedSquaredError
 from cvxnmf.convex.methods.laplacian import LaplacianDescent
+from cvxnmf.convex.methods.schedules import FIRST_JUDGED, free_diagonal_schedule, symmetric_schedule
 from cvxnmf.results import MatrixPoint, Point
 
 KARATE = nx.to_numpy_array(nx.karate_club_graph(), weight=None)
@@ -78,12 +81,11 @@ def test_descents_over_distances_find_the_optimum(loss):
 
 def test_sparse_graphs_leave_accelerated_steps_behind():
     (component,) = cvxnmf.symmetric(KARATE).components
-    method = SymmetricAdaptive(component, component.start())
     kinds = []
-    for _ in range(SymmetricAdaptive.trial + 2):
-        kinds.append(type(method.at_work).__name__)
+    for method in itertools.islice(symmetric_schedule(component, component.start()), FIRST_JUDGED + 2):
+        kinds.append(type(method).__name__)
         method.step()
-    assert kinds == ["Accelerated"] * SymmetricAdaptive.trial + ["Factored", "LaplacianDescent"]
+    assert kinds == ["Accelerated"] * FIRST_JUDGED + ["Factored", "LaplacianDescent"]
 
 
 @pytest.mark.parametrize("graph", [nx.karate_club_graph(), nx.les_miserables_graph(), nx.path_graph(30)], ids=len)
@@ -135,21 +137,20 @@ def test_alternating_directions_find_the_optimum_of_other_methods_without_a_diag
 def test_a_low_rank_without_a_diagonal_is_left_to_descents_over_factors():
     A = cvxnmf.block_graph(60, 0.1, 0.9)[0].astype(float)
     (component,) = cvxnmf.symmetric(A, trace=20.0, diagonal="ignore").components
-    method = FreeDiagonalAdaptive(component, component.start())
-    method.step()
-    assert isinstance(method.at_work, Factored)
+    schedule = free_diagonal_schedule(component, component.start())
+    next(schedule).step()
+    assert isinstance(next(schedule), Factored)
     (component,) = cvxnmf.symmetric(A, trace=0.1, diagonal="ignore").components
-    method = FreeDiagonalAdaptive(component, component.start())
-    method.step()
-    assert isinstance(method.at_work, LossSplitting)
+    schedule = free_diagonal_schedule(component, component.start())
+    next(schedule).step()
+    assert isinstance(next(schedule), LossSplitting)
 
 
 def test_dense_data_with_a_small_trace_are_left_to_accelerated_steps():
     (component,) = cvxnmf.symmetric(cvxnmf.block_graph(60, 0.3, 0.7)[0].astype(float), trace=0.2).components
-    method = SymmetricAdaptive(component, component.start())
-    for _ in range(12):
+    for method in itertools.islice(symmetric_schedule(component, component.start()), 12):
         method.step()
-    assert isinstance(method.at_work, Accelerated)
+    assert isinstance(method, Accelerated)
     assert method.expected_bound > 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -16,7 +15,7 @@ from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.convex.geometry import Geometry
 from cvxnmf.convex.losses import Loss
-from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.base import Methods
 from cvxnmf.convex.methods.gradient import ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import SINGLE_THREAD_BELOW
@@ -56,8 +55,8 @@ class Component(ABC, Generic[P]):
 
     @property
     @abstractmethod
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
-        """Methods that can solve it by their names, the best first; each is made of the component and a point."""
+    def methods(self) -> Methods:
+        """Methods that can solve it by their names, the best first."""
 
     @abstractmethod
     def value(self, point: P) -> float:
@@ -78,10 +77,6 @@ class Component(ABC, Generic[P]):
     def certify(self, point: P, value: float, candidate: FloatArray | None = None) -> Certified:
         """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
         return Certified(point, value, self.dual_point(point, candidate))
-
-    def last_dual(self, point: P) -> Dual | None:
-        """A dual point that costs more than a method's own, for the best point when the iterations are used up; or None."""
-        return None
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
         """The best dual point for a point that is all that is known."""

@@ -168,32 +168,6 @@ class Cone(Geometry[Point]):
         degrees = A.sum(axis=1)
         return np.asarray(np.log(degrees) - 0.5 * np.log(degrees.sum()))
 
-    def project_complementary(self, Y: FloatArray, span: FloatArray) -> FloatArray:
-        """Project Y, in the dual metric, on the dual matrices that annihilate X.
-
-        `span` is an orthonormal basis of the scaled directions that X charges, see :meth:`charged`.
-        """
-        B = self.unscaled_copy(Y)
-        B -= span @ (span.T @ B)
-        B -= (B @ span) @ span.T
-        values, vectors = eigenpairs_above(B, 0.0)
-        half = vectors * np.sqrt(values)[None, :]
-        half *= self.s[:, None]
-        del B, vectors
-        return np.asarray(half @ half.T)
-
-    def charged_directions(self, X: FloatArray, least: float) -> FloatArray:
-        """Orthonormal basis of the scaled directions on which a complementary dual matrix vanishes.
-
-        Directions with less than this share of the largest one's weight are taken for rounding.
-        """
-        SW = self.s[:, None] * self.project(X).W
-        keep = np.sum(SW * SW, axis=0)
-        SW = SW[:, keep > least * keep.max(initial=0.0)]
-        if self.free_effects:
-            SW = np.column_stack([SW, self.s])
-        return np.linalg.qr(SW)[0]
-
     def canonical_factors(self, point: Point) -> Point:
         """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
         v, W = self._centre(point)

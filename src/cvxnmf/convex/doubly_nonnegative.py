@@ -18,7 +18,8 @@ from cvxnmf import validation
 from cvxnmf.certificates import DoublyNonnegativeStatement
 from cvxnmf.convex.component import Certified, Component
 from cvxnmf.convex.dual import Dual, Witness, prove_least_shift
-from cvxnmf.convex.methods import DualAscent, ProjectionAdaptive, ProjectionSplitting
+from cvxnmf.convex.methods import DualAscent, ProjectionSplitting
+from cvxnmf.convex.methods.schedules import projection_schedule
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import smaller_definite_part, smallest_eigenvalue
@@ -45,7 +46,7 @@ class ProjectionComponent(Component[MatrixPoint]):
     statement: DoublyNonnegativeStatement
 
     entries = ...
-    methods = {"adaptive": ProjectionAdaptive, "splitting": ProjectionSplitting, "accelerated": DualAscent}
+    methods = {"adaptive": projection_schedule, "splitting": ProjectionSplitting, "accelerated": DualAscent}
 
     @property
     def B(self) -> FloatArray:

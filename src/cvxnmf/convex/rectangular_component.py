@@ -7,7 +7,6 @@ balanced first, so that the margins of ``g + f`` are those of f; what is left of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +17,8 @@ from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
 from cvxnmf.convex.losses import PairedKullbackLeibler
-from cvxnmf.convex.methods import (
-    Accelerated,
-    Factored,
-    LossSplitting,
-    Method,
-    PairedAdaptive,
-    ProjectedGradient,
-    RectangularAdaptive,
-)
+from cvxnmf.convex.methods import Accelerated, Factored, LossSplitting, Methods, ProjectedGradient
+from cvxnmf.convex.methods.schedules import paired_schedule, rectangular_schedule
 from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, spectral_norm
@@ -36,7 +28,7 @@ from cvxnmf.results import AnyPoint
 #: Relative error of one operation.
 ROUNDOFF = float(np.finfo(np.float64).eps)
 #: Methods of every rectangular problem beside its own.
-PLAIN_METHODS: Mapping[str, Callable[[Any, Any], Method]] = {
+PLAIN_METHODS: Methods = {
     "accelerated": Accelerated,
     "factored": Factored,
     "projected-gradient": ProjectedGradient,
@@ -49,7 +41,7 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
     rows: Index
     columns: Index
-    methods = {"adaptive": RectangularAdaptive, "splitting": LossSplitting, **PLAIN_METHODS}
+    methods = {"adaptive": rectangular_schedule, "splitting": LossSplitting, **PLAIN_METHODS}
 
     @property
     def entries(self) -> Any:
@@ -92,7 +84,7 @@ class PairedComponent(DenseComponent[PSD]):
 
     loss: PairedKullbackLeibler
     entries = ...
-    methods = {"adaptive": PairedAdaptive, **PLAIN_METHODS}
+    methods = {"adaptive": paired_schedule, **PLAIN_METHODS}
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""

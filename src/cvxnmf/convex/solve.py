@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -163,8 +163,7 @@ class _Run:
 
     def solve_component(self, component: Component[Any], given: Any, multiplier: FloatArray | None) -> None:
         """Run the method on one component until its gap is certified."""
-        self.search = None
-        self.search = _Search(component, component.methods[self.method](component, component.start(given)), self.tol)
+        self.search = _Search(component, iter(component.methods[self.method](component, component.start(given))), self.tol)
         if multiplier is not None:
             self.search.method.take_multiplier(multiplier)
         stopped = Status.INTERRUPTED in self.statuses
@@ -178,9 +177,7 @@ class _Run:
     def _finish(self, status: Status, tidy: bool = True) -> None:
         """Keep what the search found, in tidy factors unless somebody waits."""
         assert self.search is not None
-        del self.search.method  # what it holds is not needed any more, its room is
-        if status is Status.MAX_ITER:
-            self.search.keep(self.search.component.last_dual(self.search.point))
+        del self.search.method, self.search.schedule  # their arrays are not needed any more, the room is
         self.points.append(self.search.tidy_point() if tidy else self.search.point)
         self.duals.append(self.search.dual)
         self.statuses.append(status)
@@ -207,7 +204,7 @@ class _Run:
             if iteration == self.max_iter:
                 return Status.MAX_ITER
             iteration += 1
-            search.method.step()
+            search.step()
             if not search.accept():
                 return Status.NONFINITE
             if search.method.gives_up:
@@ -254,10 +251,11 @@ class _Run:
 class _Search:
     """The state of one component: the method at work, the best point and the best proved bound."""
 
-    def __init__(self, component: Component[Any], method: Method, tol: float) -> None:
-        self.component, self.method, self.tol = component, method, tol
-        method.aim = tol
-        self.point, self.value = method.point, method.value
+    def __init__(self, component: Component[Any], schedule: Iterator[Method], tol: float) -> None:
+        self.component, self.schedule, self.tol = component, schedule, tol
+        self.method = next(schedule)
+        self.method.aim = tol
+        self.point, self.value = self.method.point, self.method.value
         self.dual: Dual | None = None
         self.idle, self.gap_before, self.distance_then = 0, np.inf, np.nan
 
@@ -284,6 +282,12 @@ class _Search:
         then, here = self.distance_then, self.relative_gap
         is_near = 0.0 < then < np.inf and here > 0.0 and self.method.distance <= then * (gap / here) ** (2.0 / 3.0)
         return bool(self.expected_gap <= gap or is_near)
+
+    def step(self) -> None:
+        """One step of the method at work; the schedule says which one takes the next."""
+        self.method.step()
+        self.method = next(self.schedule)
+        self.method.aim = self.tol
 
     @property
     def stalled(self) -> bool:

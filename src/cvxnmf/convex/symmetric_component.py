@@ -13,7 +13,7 @@ Under a lower limit on X the gradient is first lowered by the limit's multiplier
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,27 +26,16 @@ from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.distances import laplacian_pencil
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
 from cvxnmf.convex.losses import LimitedSquaredError, Loss
-from cvxnmf.convex.methods import (
-    Accelerated,
-    AugmentedDescent,
-    DefiniteAdaptive,
-    Factored,
-    FreeDiagonalAdaptive,
-    LimitedAdaptive,
-    LossSplitting,
-    Method,
-    ProjectedGradient,
-    SymmetricAdaptive,
-)
+from cvxnmf.convex.methods import Accelerated, AugmentedDescent, Factored, LossSplitting, Methods, ProjectedGradient
+from cvxnmf.convex.methods.schedules import definite_schedule, free_diagonal_schedule, limited_schedule, symmetric_schedule
 from cvxnmf.linalg.arrays import FloatArray, add_effects
 from cvxnmf.linalg.symmetry import make_symmetric
 from cvxnmf.results import AnyPoint, FactorPoint, Point
 
 Family = Callable[[float], FloatArray]
-#: An entry of X closer than this to its lower limit counts as touching it.
-TOUCHING = 1e-3
-#: Directions of X with less than one of these shares of the largest one's weight may be there by rounding, or by its limit.
-LEAST_CHARGED = (1e-7, 1e-4)
+#: Where only X is known, alternating directions look for the multiplier of its lower limit: rounds at a time, and at most, and
+#: the relative gap of their own points that ends them.
+ROUNDS, MOST_ROUNDS, SMALL_GAP = 20, 100, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +48,14 @@ class SymmetricComponent(DenseComponent[Cone]):
         return np.ix_(self.nodes, self.nodes)
 
     @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+    def methods(self) -> Methods:
         """On the psd cone, where solutions have a high rank, factors do not pay."""
-        plain: dict[str, Callable[[Any, Any], Method]] = {"accelerated": Accelerated, "factored": Factored}
-        plain["projected-gradient"] = ProjectedGradient
-        ignores, splitting = self.loss.ignore_diagonal, {"splitting": LossSplitting}
-        if self.cone.free_effects:
-            return {"adaptive": FreeDiagonalAdaptive} | plain | splitting if ignores else {"adaptive": SymmetricAdaptive} | plain
-        return {"adaptive": LossSplitting if ignores else DefiniteAdaptive} | plain | splitting
+        plain = {"accelerated": Accelerated, "factored": Factored, "projected-gradient": ProjectedGradient}
+        if self.cone.free_effects and not self.loss.ignore_diagonal:
+            return {"adaptive": symmetric_schedule, **plain}
+        definite = LossSplitting if self.loss.ignore_diagonal else definite_schedule
+        adaptive = free_diagonal_schedule if self.cone.free_effects else definite
+        return {"adaptive": adaptive, **plain, "splitting": LossSplitting}
 
     @property
     def splitting_weight(self) -> float:
@@ -102,12 +91,12 @@ class LimitedComponent(SymmetricComponent):
     certifies_start = False  # the multiplier of the limit is not known, and to estimate it takes long
 
     @property
-    def methods(self) -> Mapping[str, Callable[[Any, Any], Method]]:
+    def methods(self) -> Methods:
         """Descents over distances need free effects."""
         if not self.cone.free_effects:
             return {"splitting": LossSplitting}
-        methods: dict[str, Callable[[Any, Any], Method]] = {"factored": AugmentedDescent, "splitting": LossSplitting}
-        return {"adaptive": LimitedAdaptive} | methods if self.loss.ignore_diagonal else methods
+        methods: Methods = {"factored": AugmentedDescent, "splitting": LossSplitting}
+        return {"adaptive": limited_schedule, **methods} if self.loss.ignore_diagonal else methods
 
     def with_loss(self, loss: Loss) -> SymmetricComponent:
         """The component without its limit, under another loss."""
@@ -120,25 +109,23 @@ class LimitedComponent(SymmetricComponent):
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
         """Shift the candidate, the slope of the loss less the limit's multiplier, into the dual cone.
 
-        A multiplier that is not given is estimated from X.
+        Without a candidate, alternating directions from the point look for one, until it proves their own points nearly optimal.
         """
         if candidate is not None:
             return self._prove_shifted(candidate)
-        found = [self._prove_shifted(self._lowered_gradient(point.dense(), least)) for least in LEAST_CHARGED]
-        return max((dual for dual in found if dual is not None), key=lambda dual: dual.bound, default=None)
-
-    def _lowered_gradient(self, X: FloatArray, least_charged: float) -> FloatArray:
-        """The gradient at X, which is overwritten, lowered to the multiplier of the dual cone where A > 0."""
-        multiplier = constraint_multiplier(self, X, least_charged)
-        g = self.loss.value_and_gradient(X, out=X)[1]
-        return g if multiplier is None else np.minimum(multiplier, g, out=g, where=self.loss.A > 0)
+        method, best = LossSplitting(self, self.cone.project(point.dense())), None
+        with contextlib.suppress(sl.LinAlgError):  # from an absurd point it overflows
+            for _ in range(MOST_ROUNDS // ROUNDS):
+                for _ in range(ROUNDS):
+                    method.step()
+                dual = self._prove_shifted(method.dual_candidate())
+                best = dual if best is None or (dual is not None and dual.bound > best.bound) else best
+                if best is None or method.value - best.bound <= SMALL_GAP * method.value:
+                    break
+        return best
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
         """A projected step does not know the limit."""
-        return self.dual_point(point)
-
-    def last_dual(self, point: FactorPoint) -> Dual | None:
-        """A dual point for the multiplier that X itself suggests, which may be better than the method's."""
         return self.dual_point(point)
 
     def tidy(self, point: FactorPoint, limit: float) -> FactorPoint:
@@ -250,23 +237,16 @@ def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_round
     diagonal = floor.sum(axis=1)
     g += floor
     del floor
-    blend = _Blend(g, diagonal)
-    return ratio / (1.0 + ratio), blend.raise_to
+    own, share = np.diag(g).copy(), 1.0
 
+    def family(shift: float) -> FloatArray:
+        nonlocal g, share
+        before, share = share, max(0.0, 1.0 - shift)
+        g *= share / before if before else 1.0  # in place, for shifts that grow
+        g.flat[:: len(g) + 1] = share * own + (1.0 - share) * diagonal
+        return g
 
-class _Blend:
-    """``(1 - shift) Z + shift Diag(d)`` for shifts that grow, always in the place of Z."""
-
-    def __init__(self, Z: FloatArray, diagonal: FloatArray) -> None:
-        self.Z, self.own, self.other, self.share = Z, np.diag(Z).copy(), diagonal, 1.0
-
-    def raise_to(self, shift: float) -> FloatArray:
-        """The blend with this shift."""
-        share = max(0.0, 1.0 - shift)
-        self.Z *= share / self.share if self.share else 1.0
-        self.Z.flat[:: len(self.Z) + 1] = share * self.own + (1.0 - share) * self.other
-        self.share = share
-        return self.Z
+    return ratio / (1.0 + ratio), family
 
 
 def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
@@ -275,26 +255,3 @@ def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
         return max(0.0, -float(laplacian_pencil(component, g, 1)[0][0]))
     except sl.LinAlgError:
         return 0.0
-
-
-def constraint_multiplier(
-    component: LimitedComponent, X: FloatArray, least_charged: float = LEAST_CHARGED[0], rounds: int = 100
-) -> FloatArray | None:
-    """Estimate the multiplier W of the dual cone at X under ``X >= lower``.
-
-    ``W = g - M``, ``M >= 0`` only where X touches its limit, and ``Y = W + trace N`` in the dual cone with
-    ``<X, Y> = 0``: alternating projections between the two sets.
-    """
-    cone, trace = component.cone, component.trace
-    gradient = cone.add_penalty(component.loss.value_and_gradient(X)[1], trace)
-    if not (-ABSURD < gradient.min() and gradient.max() < ABSURD):
-        return None
-    touching = X < component.loss.lower() + TOUCHING
-    span = cone.charged_directions(X, least_charged)
-    inside = cone.project_complementary(gradient, span)
-    for _ in range(rounds - 1):
-        Y = np.minimum(inside, gradient, out=inside, where=touching)
-        np.copyto(Y, gradient, where=~touching)
-        inside = cone.project_complementary(Y, span)
-    inside -= cone.add_penalty(np.zeros_like(gradient), trace)
-    return inside

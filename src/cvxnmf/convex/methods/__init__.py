@@ -11,17 +11,8 @@ Which of them can solve a component, the component knows.
 
 from __future__ import annotations
 
-from cvxnmf.convex.methods.adaptive import (
-    DefiniteAdaptive,
-    FreeDiagonalAdaptive,
-    LimitedAdaptive,
-    PairedAdaptive,
-    ProjectionAdaptive,
-    RectangularAdaptive,
-    SymmetricAdaptive,
-)
 from cvxnmf.convex.methods.augmented import AugmentedDescent
-from cvxnmf.convex.methods.base import Method
+from cvxnmf.convex.methods.base import Method, Methods
 from cvxnmf.convex.methods.dual_ascent import DualAscent
 from cvxnmf.convex.methods.factored import Factored, MatrixFreeDescent
 from cvxnmf.convex.methods.gradient import Accelerated, ProjectedGradient
@@ -31,20 +22,14 @@ __all__ = [
     "METHODS",
     "Accelerated",
     "AugmentedDescent",
-    "DefiniteAdaptive",
     "DualAscent",
     "Factored",
-    "FreeDiagonalAdaptive",
-    "LimitedAdaptive",
     "LossSplitting",
     "MatrixFreeDescent",
     "Method",
-    "PairedAdaptive",
+    "Methods",
     "ProjectedGradient",
-    "ProjectionAdaptive",
     "ProjectionSplitting",
-    "RectangularAdaptive",
-    "SymmetricAdaptive",
 ]
 
 #: Names that a user may give.

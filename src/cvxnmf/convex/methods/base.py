@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,10 @@ class Method(ABC):
     aim: float = 0.0  # the relative gap that the loop wants
     patience: int = 5  # certificates in a row that may bring nothing before the loop gives up
     gives_up: bool = False  # whether another method is known to be faster from here
+
+    def __iter__(self) -> Iterator[Method]:
+        """The schedule of a single method: this one for every step."""
+        return itertools.repeat(self)
 
     @abstractmethod
     def step(self) -> None:
@@ -50,3 +56,7 @@ class Method(ABC):
     def expected_bound(self) -> float:
         """What the dual candidate proves, as far as the method knows without a check; minus infinity if it does not know."""
         return -np.inf
+
+
+#: Methods and schedules by the names a user gives, the best first; each is made of a component and a point.
+Methods = Mapping[str, Callable[[Any, Any], Iterable[Method]]]

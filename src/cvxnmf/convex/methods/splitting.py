@@ -57,7 +57,7 @@ class LossSplitting(Method):
         vectors = 2 * MEMORY_ARRAYS * size / len(self.loss.A)  # of single precision
         return Anderson(max(2, int(vectors / 2)), self.scales, self.plain_steps)
 
-    def dual_candidate(self) -> FloatArray | None:
+    def dual_candidate(self) -> FloatArray:
         """``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual.
 
         As the residual of a projection it is in the dual cone; the multiplier, in the domain, leaves the cone by more.
@@ -164,7 +164,7 @@ class ProjectionSplitting(Method):
         self.R = np.maximum(component.B, 0.0)  # nearer than a restored point
         self.point, self.value = point, component.value(point)
 
-    def dual_candidate(self) -> FloatArray | None:
+    def dual_candidate(self) -> FloatArray:
         """The multiplier N of ``X >= 0``."""
         N = np.minimum(self.R, 0.0)
         N *= -self.rho
