@@ -173,7 +173,7 @@ def _facts(result: Factorization, options: argparse.Namespace) -> dict[str, Any]
 
 def _top_facts(result: Factorization, n: int) -> list[dict[str, Any]]:
     """Return the strongest rows and columns of every component for machines."""
-    from cvxnmf.io.json_names import names_as_json
+    from cvxnmf.io.parts import names_as_json
 
     def items(side: Any) -> list[dict[str, Any]]:
         names = names_as_json(item.name for item in side)
