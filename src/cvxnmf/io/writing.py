@@ -57,7 +57,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
 def write_partition(partition: Partition, path: str) -> None:
     """Write the cluster of every node and, unless the graph is in blocks, its membership there.
 
-    The ending of the path tells the form: a table (.csv, .tsv, .txt, - for standard output), JSON, or all that `save` keeps (.npz).
+    The ending of the path tells the form: a table (.csv, .tsv, .txt; - for standard output), JSON, or what `save` writes (.npz).
     """
     ending = Path(path).suffix.lower()
     if ending == ".npz":
