@@ -24,7 +24,7 @@ def run_in_blocks(options: argparse.Namespace, title: str) -> int:
     from cvxnmf.chunked.graphs.text import Reading
     from cvxnmf.graphs.blocked.partition import partition_in_blocks
     from cvxnmf.io.source import FileError
-    from cvxnmf.io.writing import write_labels
+    from cvxnmf.io.writing import write_partition
 
     wanted = {"--report": options.report, "--certificate": options.certificate, "--start": options.start}
     wanted |= {"--prove": options.prove, "--paper": options.paper, "--trace": options.trace, "--tol": options.tol}
@@ -42,7 +42,7 @@ def run_in_blocks(options: argparse.Namespace, title: str) -> int:
     found = progress.run(options.file, lambda: partition_in_blocks(*asked, progress.on_iterate, reading))
     say((f"{len(found.nodes):,} nodes read from {found.origin}.", *reading.notes), options.file, options.quiet)
     if options.output:
-        write_labels(found, options.output)
+        write_partition(found, options.output)
     if options.json:
         output.print_json(_facts(found))
     elif options.output != "-":

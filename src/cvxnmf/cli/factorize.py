@@ -71,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
     arguments.refuse_two_prints(options)
     data, progress = _read(options), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
-    terms |= {"weights": arguments.weights_from(options)}
-    terms |= {"row_names": data.unique_rows, "column_names": data.unique_columns}
+    terms["weights"] = arguments.weights_from(options)
     terms |= {"memory_limit": options.memory_limit, "client": options.dask, "effort": options.effort, "certificate": "now"}
+    terms |= data.unique_names()
     try:
         choice = _choose(data, options, progress) if options.ranks else None
         k = options.components if choice is None else choice.n_components
@@ -86,10 +86,9 @@ def run(options: argparse.Namespace) -> int:
     choice = None if choice is None else choice.with_result(result)  # one loss and one bound in table, text and page
     written = _write(result, choice, options)
     if options.json:
-        output.print_json(_facts(result, options) | ({} if choice is None else _choice_facts(choice)))
+        output.print_json(_facts(result, choice, options))
     elif options.output != "-":
-        _print_choice(choice)
-        _print(result, options)
+        _print(result, choice, options)
     output.say_written(written, options.quiet)
     return exit_code(result.certificate.relative_gap, options.tol_gap)
 
@@ -111,23 +110,9 @@ def _choose(data: MatrixFile, options: argparse.Namespace, progress: Progress) -
     """Compare the numbers of components that were asked for."""
     from cvxnmf.nmf.rank_choice import choose_rank
 
-    names: dict[str, Any] = {"row_names": data.unique_rows, "column_names": data.unique_columns}
+    names = data.unique_names()
     work = lambda: choose_rank(data.A, options.ranks, options.loss, callback=progress.on_iterate, **names)  # noqa: E731
     return progress.run(options.file, work)
-
-
-def _choice_facts(choice: RankChoice) -> dict[str, Any]:
-    """Return a choice of rank for machines."""
-    return {"ranks": [row._asdict() for row in choice.table], "reason": choice.reason}
-
-
-def _print_choice(choice: RankChoice | None) -> None:
-    """Print what was measured for each number of components, and why one is taken."""
-    from cvxnmf.display.formatting import RANK_HEADING, rank_rows
-
-    if choice is not None:
-        terminal.show_table(RANK_HEADING, rank_rows(choice), left=())
-        print(f"{choice.reason}\n")
 
 
 def _write(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> list[str]:
@@ -155,8 +140,8 @@ def _keep_best(result: Any, options: argparse.Namespace) -> int:
     return INTERRUPTED
 
 
-def _facts(result: Factorization, options: argparse.Namespace) -> dict[str, Any]:
-    """Return a factorisation for machines."""
+def _facts(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> dict[str, Any]:
+    """Return a factorisation, and how its rank was chosen if it was, for machines."""
     return {
         "rows": len(result.U),
         "columns": len(result.V),
@@ -168,12 +153,13 @@ def _facts(result: Factorization, options: argparse.Namespace) -> dict[str, Any]
         "status": result.status.name,
         "message": result.message,
         **({"top": _top_facts(result, options.top)} if options.top else {}),
+        **({} if choice is None else {"ranks": [row._asdict() for row in choice.table], "reason": choice.reason}),
     }
 
 
 def _top_facts(result: Factorization, n: int) -> list[dict[str, Any]]:
     """Return the strongest rows and columns of every component for machines."""
-    from cvxnmf.io.json_names import names_as_json
+    from cvxnmf.io.parts import names_as_json
 
     def items(side: Any) -> list[dict[str, Any]]:
         names = names_as_json(item.name for item in side)
@@ -185,11 +171,14 @@ def _top_facts(result: Factorization, n: int) -> list[dict[str, Any]]:
     ]
 
 
-def _print(result: Factorization, options: argparse.Namespace) -> None:
-    """Print size, form and loss, what is proved, how it ended, and the strongest rows and columns of each component."""
+def _print(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> None:
+    """Print how the rank was chosen; size, form and loss; what is proved, how it ended; and what is strongest in components."""
     from cvxnmf.display.certificate_text import describe, loss_name
-    from cvxnmf.display.formatting import count
+    from cvxnmf.display.formatting import RANK_HEADING, count, rank_rows
 
+    if choice is not None:
+        terminal.show_table(RANK_HEADING, rank_rows(choice), left=())
+        print(f"{choice.reason}\n")
     rows, columns = len(result.U), len(result.V)
     form = "A = UU'" if result.V is result.U else "A = UV'"
     size = f"{rows:,} by {columns:,} matrix, {count(result.n_components, 'component')}"

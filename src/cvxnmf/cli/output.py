@@ -54,6 +54,7 @@ def partition_facts(partition: Partition) -> dict[str, Any]:
 
     from cvxnmf.io.writing import labels_as_json
 
+    rank, label = partition.rank_certificate_at_hand, partition.label_certificate_at_hand
     return {
         "nodes": len(partition.nodes),
         "edges": _n_edges(partition.A),
@@ -62,27 +63,26 @@ def partition_facts(partition: Partition) -> dict[str, Any]:
         "performance": partition.performance,
         "off_diagonal_performance": partition.off_diagonal_performance,
         **_model_facts(partition),
-        "rank_certificate": _facts_at_hand(partition.rank_certificate_at_hand),
-        "label_certificate": _facts_at_hand(partition.label_certificate_at_hand),
+        "rank_certificate": rank and certificate_facts(rank),
+        "label_certificate": label and certificate_facts(label),
         "several_optimal": partition.several_optimal,
         "alternatives": [{"clusters": k, "description_length": length} for k, length in partition.alternatives],
         **labels_as_json(partition),
     }
 
 
-def _facts_at_hand(certificate: Certificate | None) -> dict[str, Any] | None:
-    return None if certificate is None else certificate_facts(certificate)
-
-
 def _model_facts(partition: Partition) -> dict[str, Any]:
-    """Return the convex model for machines, if it was solved."""
-    names = ("status", "groups", "certificate", "trace", "iterations", "seconds")
+    """Return the convex model for machines; null where it was not solved."""
     if partition.certificate_at_hand is None:
-        return dict.fromkeys(names)
-    solution, certificate = partition.solution, partition.certificate
-    trace = certificate.statement.get("trace")
-    facts = (partition.status.name, partition.n_groups, certificate_facts(certificate), trace, solution.n_iter, solution.seconds)
-    return dict(zip(names, facts, strict=True))
+        return dict.fromkeys(("status", "groups", "certificate", "trace", "iterations", "seconds"))
+    return {
+        "status": partition.status.name,
+        "groups": partition.n_groups,
+        "certificate": certificate_facts(partition.certificate),
+        "trace": partition.certificate.statement.get("trace"),
+        "iterations": partition.solution.n_iter,
+        "seconds": partition.solution.seconds,
+    }
 
 
 def _n_edges(A: Any) -> int:

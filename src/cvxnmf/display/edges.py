@@ -24,7 +24,8 @@ class EdgeList:
 
     @classmethod
     def of(cls, partition: Partition) -> EdgeList:
-        """Read the edges out of the adjacency matrix."""
+        """Read the edges out of the adjacency matrix; a graph in blocks is refused."""
+        partition.require_memory()
         A = sp.csr_array(partition.A, dtype=np.float64, copy=True)
         A.sum_duplicates()
         A.eliminate_zeros()

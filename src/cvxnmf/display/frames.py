@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cvxnmf.chunked.graphs.series import CLUSTER, NODE, NODES_OF_A_PART, dask_frames
+from cvxnmf.display.edges import EdgeList
 
 if TYPE_CHECKING:
     from cvxnmf.results import Iterate, Partition, RankChoice, Top
@@ -66,41 +68,33 @@ def label_series(partition: Partition) -> Any:
 
 def _frame(columns: Mapping[str, Any], index: Sequence[Any] | None = None) -> Any:
     """Return a data frame with these columns."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("data frames need pandas; install it with: pip install pandas.") from None
-    return pandas.DataFrame(dict(columns), index=index)
+    return _package("pandas", "data frames").DataFrame(dict(columns), index=index)
 
 
 def networkx_graph(partition: Partition) -> Any:
     """Return the graph that was partitioned, its nodes with their clusters and memberships."""
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError("graphs of networkx need networkx; install it with: pip install networkx.") from None
-    graph = networkx.Graph()
-    rows = zip(partition.nodes, partition.labels.tolist(), partition.memberships.tolist(), strict=True)
+    graph, names = _package("networkx", "graphs of networkx").Graph(), partition.nodes
+    rows = zip(names, partition.labels.tolist(), partition.memberships.tolist(), strict=True)
     graph.add_nodes_from((node, {"cluster": cluster, "membership": shares[cluster]}) for node, cluster, shares in rows)
-    partition.require_memory()
-    matrix = partition.A.tocoo()
-    upper = matrix.row <= matrix.col
-    ends = zip(matrix.row[upper].tolist(), matrix.col[upper].tolist(), matrix.data[upper].tolist(), strict=True)
-    graph.add_weighted_edges_from((partition.nodes[i], partition.nodes[j], weight) for i, j, weight in ends)
+    edges = EdgeList.of(partition)
+    ends = zip(edges.first.tolist(), edges.second.tolist(), edges.weights.tolist(), strict=True)
+    graph.add_weighted_edges_from((names[i], names[j], weight) for i, j, weight in ends)
     return graph
 
 
 def igraph_clustering(partition: Partition) -> Any:
     """Return the clusters of the graph that was partitioned as igraph has them."""
+    igraph, edges, labels = _package("igraph", "graphs of igraph"), EdgeList.of(partition), partition.labels
+    graph = igraph.Graph(n=len(labels), edges=np.column_stack([edges.first, edges.second]).tolist())
+    graph.es["weight"] = edges.weights.tolist()
+    graph.vs["name"], graph.vs["cluster"] = list(partition.nodes), labels.tolist()
+    graph.vs["membership"] = partition.memberships[np.arange(len(labels)), labels].tolist()
+    return igraph.VertexClustering(graph, membership=labels.tolist())
+
+
+def _package(name: str, purpose: str) -> Any:
+    """Import a package that a plain installation does not have, or say how to install it."""
     try:
-        import igraph
+        return import_module(name)
     except ImportError:
-        raise ImportError("graphs of igraph need igraph; install it with: pip install igraph.") from None
-    partition.require_memory()
-    matrix = partition.A.tocoo()
-    upper = matrix.row <= matrix.col
-    graph = igraph.Graph(n=len(partition.nodes), edges=np.column_stack([matrix.row[upper], matrix.col[upper]]).tolist())
-    graph.es["weight"] = matrix.data[upper].tolist()
-    graph.vs["name"], graph.vs["cluster"] = list(partition.nodes), partition.labels.tolist()
-    graph.vs["membership"] = partition.memberships[np.arange(len(partition.nodes)), partition.labels].tolist()
-    return igraph.VertexClustering(graph, membership=partition.labels.tolist())
+        raise ImportError(f"{purpose} need {name}; install it with: pip install {name}.") from None

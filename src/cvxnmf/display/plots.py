@@ -191,8 +191,7 @@ def graph(partition: Partition) -> Figure:
     >>> A, _ = cvxnmf.block_graph(20, 0.2, 0.8)
     >>> figure = cvxnmf.plots.graph(cvxnmf.partition(A, 2))
     """
-    partition.require_memory()
-    spots, edges = spring_positions(partition.A, partition.labels), EdgeList.of(partition)
+    edges, spots = EdgeList.of(partition), spring_positions(partition.A, partition.labels)
     tall = float(np.ptp(spots[:, 1]) / max(np.ptp(spots[:, 0]), 1e-9))
     figure, (axes,) = charts.new_figure(7.2, float(np.clip(6.2 * tall, 3.0, 6.0)))
     from matplotlib.collections import LineCollection

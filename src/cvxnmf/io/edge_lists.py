@@ -34,11 +34,10 @@ Numbers = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """How the lines of an edge list are to be read: separator, columns, and the number of the line of the header, if any."""
+    """How the lines of an edge list are to be read: the separator of their cells, and what the columns are."""
 
     separator: str
     columns: EdgeColumns
-    header: int | None = None
 
 
 class Edges(NamedTuple):
@@ -76,7 +75,7 @@ def read_edges(
             "and target, or say --format edges if the first two are the ends of edges."
         )
     notes = columns.notes(first.numbers[0])
-    if layout.header is not None:
+    if columns.header:
         first = Piece(first.numbers[1:], first.lines[1:])
     edges = _parse_as_a_whole(source, layout, first.numbers[0], large)
     if edges is None:
@@ -116,7 +115,7 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
     columns = find_columns(rows, header, weights)
     if columns.header and len(rows) == 1:
         source.refuse("has a header and no edges; give a file with at least one edge.")
-    return Layout(cut, columns, piece.numbers[0] if columns.header else None)
+    return Layout(cut, columns)
 
 
 def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: int) -> Edges | None:

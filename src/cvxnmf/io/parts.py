@@ -1,10 +1,11 @@
-"""What a file holds of a result, and what is asked of it before it is believed."""
+"""The content of a file of a result: facts and arrays, and the checks that they pass before they are believed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class Parts(NamedTuple):
-    """What a file holds of a result: facts for JSON, and arrays by name."""
+    """A result in the form of its file: facts for JSON, and arrays by name."""
 
     facts: dict[str, Any]
     arrays: dict[str, Any]
@@ -25,7 +26,7 @@ class Parts(NamedTuple):
         return inner.facts
 
     def inside(self, name: str, facts: dict[str, Any]) -> Parts:
-        """The parts of a result with these facts that was included."""
+        """A result that was included: the given facts, and the arrays under ``name/``."""
         arrays = {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
         return Parts(facts, arrays)
 
@@ -50,6 +51,15 @@ class Parts(NamedTuple):
         require(plain and minimum <= value <= maximum, f"{name} is malformed")
         return float(value)
 
+    def names(self, name: str, size: int) -> tuple[Any, ...] | None:
+        """As many names as `size`, numbers or strings; None where the file has none."""
+        names = self.facts.get(name)
+        if names is None:
+            return None
+        plain = isinstance(names, list) and len(names) == size and all(isinstance(entry, str | int | float) for entry in names)
+        require(plain, "it does not hold one name each")
+        return tuple(names)
+
     def digest(self) -> str:
         """SHA-256 over everything."""
         seal = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
@@ -64,3 +74,9 @@ def require(condition: Any, otherwise: str) -> None:
     """Refuse what a result written by `save` cannot contain."""
     if not condition:
         raise ValueError(otherwise)
+
+
+def names_as_json(names: Iterable[Any]) -> list[str | int | float]:
+    """Names of nodes, rows or columns that JSON can keep: numbers and strings; others become strings."""
+    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
+    return [name if isinstance(name, str | int | float) else str(name) for name in plain]

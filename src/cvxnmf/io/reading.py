@@ -17,8 +17,7 @@ from cvxnmf.io import arrays, edge_lists, networks, results, tables
 from cvxnmf.io.adjacency import GraphFile, graph_of_matrix
 from cvxnmf.io.formats import ENDINGS, WORDS, recognise_format
 from cvxnmf.io.matrix_market import read_mtx
-from cvxnmf.io.parquet import text_of_parquet
-from cvxnmf.io.separated import data_pieces
+from cvxnmf.io.separated import data_pieces, text_of_parquet
 from cvxnmf.io.source import FileError, Source, read_source
 from cvxnmf.io.tables import MatrixFile
 
@@ -115,55 +114,49 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> LabelsFil
     Cells stand between commas, semicolons, tabs or blanks. A header names the columns; of more than two it must name that of the
     clusters, by "cluster", "label", "community" or the like.
     """
-    text = read_source(path).text()
+    source = read_source(path)
+    text = source.text()
     if text.lstrip().startswith("{"):
-        return LabelsFile(_labels_of_json(path, text, nodes))
+        return LabelsFile(_in_order(source, _clusters_from_json(source, text), nodes))
     lines = [line for line in text.splitlines() if line.strip()]
     cut = next((sign for sign in "\t;," if lines and sign in lines[0]), None)
-    cells = [next(csv.reader([line], delimiter=cut)) if cut else line.split() for line in lines]
-    heads = [name.strip().lower() for name in cells[0]] if cells else []
-    column = next((heads.index(name) for name in CLUSTER_HEADS if name in heads), None)
-    known = {str(node) for node in nodes}
-    above = len(cells) > 1 and len(heads) > 1 and cells[0][0].strip() not in known and cells[1][0].strip() in known
-    rows, notes = cells[1:] if column is not None or above else cells, list[str]()
-    if column is None and len(heads) > 2:
-        raise FileError(
-            f"{path} has {len(heads)} columns; call that of the clusters 'cluster' in a header, or leave out the others."
-        )
-    if above and column is None:
-        notes.append("Line 1 is taken as a header.")
-    place = min(1, len(heads) - 1) if column is None else column
-    if any(len(row) <= max(place, 0) for row in rows) or not rows:
-        raise FileError(f"{path} has lines without a cluster; each needs a node and its cluster, or a cluster alone.")
-    if len(heads) > 1:
-        return LabelsFile(_in_order(path, {row[0].strip(): row[place].strip() for row in rows}, nodes), tuple(notes))
+    rows = [[cell.strip() for cell in (next(csv.reader([line], delimiter=cut)) if cut else line.split())] for line in lines]
+    headings, known = [cell.lower() for cell in rows[0]] if rows else [], set(map(str, nodes))
+    column = next((headings.index(name) for name in CLUSTER_HEADS if name in headings), None)
+    unnamed = column is None and len(rows) > 1 and len(headings) > 1 and rows[0][0] not in known and rows[1][0] in known
+    if column is None and len(headings) > 2:
+        source.refuse(f"has {len(headings)} columns; call that of the clusters 'cluster' in a header, or leave out the others.")
+    rows, place = rows[1:] if column is not None or unnamed else rows, len(headings) - 1 if column is None else column
+    if any(len(row) <= place for row in rows) or not rows:
+        source.refuse("has lines without a cluster; each needs a node and its cluster, or a cluster alone.")
+    if len(headings) > 1:
+        notes = ("Line 1 is taken as a header.",) if unnamed else ()
+        return LabelsFile(_in_order(source, {row[0]: row[place] for row in rows}, nodes), notes)
     if len(rows) != len(nodes):
-        raise FileError(
-            f"{path} has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes."
-        )
+        source.refuse(f"has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes.")
     some = ", ".join(map(str, nodes[:3]))
-    return LabelsFile([row[0].strip() for row in rows], (f"Clusters are taken in the order of the nodes: {some}, …",))
+    return LabelsFile([row[0] for row in rows], (f"Clusters are taken in the order of the nodes: {some}, …",))
 
 
-def _labels_of_json(path: str | os.PathLike[str], text: str, nodes: Sequence[str]) -> list[str]:
+def _clusters_from_json(source: Source, text: str) -> dict[str, str]:
     """Clusters by the names of the nodes, as ``--output labels.json`` writes them or as a plain object."""
     try:
         facts = json.loads(text)
-        clusters = {str(node): str(cluster) for node, cluster in facts.get("labels", facts).items()}
+        return {str(node): str(cluster) for node, cluster in facts.get("labels", facts).items()}
     except (ValueError, AttributeError):
-        raise FileError(f'{path} is not JSON with a cluster for each node, such as {{"Ann": 0, "Bob": 1}}.') from None
-    return _in_order(path, clusters, nodes)
+        return source.refuse('is not JSON with a cluster for each node, such as {"Ann": 0, "Bob": 1}.')
 
 
-def _in_order(path: str | os.PathLike[str], clusters: dict[str, str], nodes: Sequence[str]) -> list[str]:
-    """The clusters of the nodes; refused if one has none, with a warning if there are others."""
+def _in_order(source: Source, clusters: dict[str, str], nodes: Sequence[str]) -> list[str]:
+    """The clusters in the order of the nodes; a node without one is refused, and clusters of strangers are warned of."""
     missing = next((str(node) for node in nodes if str(node) not in clusters), None)
     if missing is not None:
-        raise FileError(f"{path} has no cluster for the node {missing!r}; it needs a line for every node of the graph.")
+        source.refuse(f"has no cluster for the node {missing!r}; it needs a line for every node of the graph.")
     strangers = clusters.keys() - {str(node) for node in nodes}
     if strangers:
         many = f"{len(strangers):,} nodes" if len(strangers) > 1 else "a node"
-        warnings.warn(f"{path} names {many} that the graph does not have, {min(strangers)!r} for one; left out.", stacklevel=2)
+        words = f"{source.name} names {many} that the graph does not have, {min(strangers)!r} for one; left out."
+        warnings.warn(words, stacklevel=2)
     return [clusters[str(node)] for node in nodes]
 
 

@@ -25,8 +25,7 @@ from cvxnmf.graphs import quality
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.partition import factors_of, label_certificate_of
 from cvxnmf.io.arrays import read_members
-from cvxnmf.io.json_names import names_as_json, names_from_json
-from cvxnmf.io.parts import Parts, require
+from cvxnmf.io.parts import Parts, names_as_json, require
 from cvxnmf.io.source import FileError, Source
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import (
@@ -228,9 +227,7 @@ def _read_factorization(parts: Parts) -> Factorization:
     require(value >= _least_loss(U, V, certificate), "its factors are too small for its value")
     inner = [parts.inside(f"level{number}", facts) for number, facts in enumerate(parts.facts.get("levels", []))]
     levels = tuple(_level(level, certificate) for level in inner)
-    names: dict[str, Any] = {
-        side: names_from_json(parts.facts.get(side), len(X)) for side, X in zip(NAME_FIELDS, (U, V), strict=True)
-    }
+    names: dict[str, Any] = {side: parts.names(side, len(X)) for side, X in zip(NAME_FIELDS, (U, V), strict=True)}
     return Factorization(U=U, V=V, value=value, message=str(parts.facts["message"]), levels=levels, **names, **outcome)
 
 
@@ -295,34 +292,35 @@ def _write_label_proof(result: Partition) -> Parts:
 
 
 def _read_partition(parts: Parts) -> Partition:
-    A, nodes = _adjacency_matrix(parts), parts.facts["nodes"]
-    n = A.shape[0]
+    A = _adjacency_matrix(parts)
+    n, nodes = A.shape[0], parts.names("nodes", A.shape[0]) or ()
     memberships = parts.floats("memberships", 2)
-    labels = parts.integers("labels", 0, memberships.shape[1], n)
-    order = parts.integers("order", 0, n, n)
+    labels, order = parts.integers("labels", 0, memberships.shape[1], n), parts.integers("order", 0, n, n)
     require(len(memberships) == n and np.array_equal(np.sort(order), np.arange(n)), "its order is not one of the nodes")
     require((memberships >= 0).all() and np.allclose(memberships.sum(axis=1), 1.0), "its memberships are not shares")
     largest = memberships[np.arange(n), labels] >= memberships.max(axis=1) - 1e-9
     require(largest.all(), "its labels are not those of its memberships")
-    require(len(set(names_from_json(nodes, n) or ())) == n, "its nodes do not have one name each")
-    numbers: dict[str, Any] = _measures(parts, A, labels) | {"noise_edge": parts.number("noise_edge", 0, FINITE)}
+    require(len(set(nodes)) == n, "its nodes do not have one name each")
     solution = _read_solution(parts.inside("solution", parts.facts["solution"]))
     proof = solution.certificate
     same = len(solution.v) == n and math.isclose(proof.scale, proof.statement.scale(A), rel_tol=1e-9)
     require(same, "its solution is one of another graph")
     spectrum = parts.floats("spectrum", 1)
     require(len(spectrum) <= n and np.isfinite(spectrum).all(), "its spectrum is not one of the graph")
-    kept: dict[str, Any] = {"labels": labels, "memberships": memberships, "order": order, "spectrum": spectrum}
-    factors = partial(factors_of, A, memberships)
-    kept |= _read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels)
     code = _read_code(parts.inside("code", parts.facts["code"])) if "code" in parts.facts else None
-    kept |= numbers | {
-        "code": code,
-        "alternatives": _read_alternatives(parts, n),
-        "solution": solution,
-        "hierarchy": partial(hierarchy_of, A, labels, code),
-    }
-    found = Partition(nodes=tuple(nodes), A=A, **kept, factors=factors)
+    on_demand: dict[str, Any] = {"memberships": memberships, "order": order, "spectrum": spectrum, "solution": solution}
+    on_demand |= {"noise_edge": parts.number("noise_edge", 0, FINITE), "hierarchy": partial(hierarchy_of, A, labels, code)}
+    found = Partition(
+        nodes=nodes,
+        labels=labels,
+        A=A,
+        factors=partial(factors_of, A, memberships),
+        alternatives=_read_alternatives(parts, n),
+        code=code,
+        **on_demand,
+        **_measures(parts, A, labels),
+        **_read_label_proof(parts.inside("label_proof", parts.facts.get("label_proof", {})), A, labels),
+    )
     if "factorization" in parts.facts:
         factorization = _read_factorization(parts.inside("factorization", parts.facts["factorization"]))
         require(factorization.U.shape == memberships.shape, "its factors are those of another graph")
@@ -330,7 +328,7 @@ def _read_partition(parts: Parts) -> Partition:
     return found
 
 
-def _measures(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, float]:
+def _measures(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
     """The qualities that a file states, if they are those of the labels."""
     true = (quality.performance(A, labels), quality.performance(A, labels, diagonal=False), quality.modularity(A, labels))
     stated = {name: parts.number(name) for name in MEASURES}

@@ -1,4 +1,4 @@
-"""Text in columns: its separator, its data lines, and their cells.
+"""Text in columns: its separator, its data lines, and their cells. Parquet files become such text.
 
 Regular text is parsed by numpy as a whole; all other text line by line, so that a mistake is reported with its line.
 """
@@ -29,6 +29,22 @@ class Piece(NamedTuple):
 
     numbers: Sequence[int]
     lines: list[str]
+
+
+def text_of_parquet(source: Source) -> Source:
+    """The table of a parquet file as text between commas, with a header and, where its rows have names, a column of these."""
+    try:
+        import pandas
+        import pyarrow.parquet
+    except ImportError:
+        source.refuse("is a parquet file, which needs pandas and pyarrow; install them with: pip install pandas pyarrow.")
+    with source.parsed_as("a parquet file"):
+        described = pyarrow.parquet.read_metadata(io.BytesIO(source.data))
+        cells = described.num_rows * described.num_columns
+        source.must_announce_modestly(8 * cells, f"{described.num_rows:,} rows and {described.num_columns:,} columns")
+        frame = pandas.read_parquet(io.BytesIO(source.data))
+        text = frame.to_csv(index=not isinstance(frame.index, pandas.RangeIndex))
+    return Source(source.name, text.encode(), ".csv")
 
 
 def data_pieces(source: Source, comments: list[int] | None = None) -> Iterator[Piece]:

@@ -26,15 +26,9 @@ class MatrixFile(NamedTuple):
     columns: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def unique_rows(self) -> tuple[str, ...] | None:
-        """Names of the rows, with their numbers where some are alike."""
-        return _unique(self.rows)
-
-    @property
-    def unique_columns(self) -> tuple[str, ...] | None:
-        """Names of the columns, with their numbers where some are alike."""
-        return _unique(self.columns)
+    def unique_names(self) -> dict[str, Any]:
+        """Names as `row_names` and `column_names` of :func:`factorize`, all with their numbers where some are alike."""
+        return {"row_names": _unique(self.rows), "column_names": _unique(self.columns)}
 
 
 def _unique(names: tuple[str, ...] | None) -> tuple[str, ...] | None:

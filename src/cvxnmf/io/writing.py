@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,56 +55,38 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def write_partition(partition: Partition, path: str) -> None:
-    """Write node, cluster and membership (.csv, .tsv, .txt, - for standard output), as JSON, or all as `save` does (.npz)."""
+    """Write the cluster of every node and, unless the graph is in blocks, its membership there.
+
+    The ending of the path tells the form: a table (.csv, .tsv, .txt; - for standard output), JSON, or what `save` writes (.npz).
+    """
     ending = Path(path).suffix.lower()
-    if path == "-":
-        _rows_to(sys.stdout, ",", _partition_rows(partition))
-        return
-    with whole_file(path) as name:
-        if ending == ".npz":
-            results.save(partition, name)
-        elif ending == ".json":
-            Path(name).write_text(json.dumps(labels_as_json(partition), indent=1) + "\n", encoding="utf8")
-        else:
-            _write_rows(name, SEPARATORS[ending], _partition_rows(partition))
+    if ending == ".npz":
+        write_with(lambda name: results.save(partition, name), path)
+    elif ending == ".json":
+        indent = None if partition.in_blocks else 1  # labels of many nodes on one line, which is faster
+        text = json.dumps(labels_as_json(partition), indent=indent) + "\n"
+        write_with(lambda name: Path(name).write_text(text, encoding="utf8"), path)
+    else:
+        _write_rows(path, _partition_rows(partition))
 
 
-def write_labels(partition: Partition, path: str) -> None:
-    """Write node and cluster line by line (.csv, .tsv, .txt, - for standard output), or as JSON."""
-    pairs = zip(map(str, partition.nodes), _numbers(partition.labels), strict=True)
-    if path == "-":
-        _rows_to(sys.stdout, ",", itertools.chain([("node", "cluster")], pairs))
-        return
-    ending = Path(path).suffix.lower()
-    with whole_file(path) as name:
-        if ending == ".json":
-            Path(name).write_text(json.dumps({"n_clusters": partition.n_clusters, "labels": dict(pairs)}) + "\n", encoding="utf8")
-        else:
-            _write_rows(name, SEPARATORS[ending], itertools.chain([("node", "cluster")], pairs))
-
-
-def _numbers(labels: Any, at_once: int = 1 << 16) -> Iterator[int]:
-    """Labels as numbers of Python, some at a time."""
-    for first in range(0, len(labels), at_once):
-        yield from labels[first : first + at_once].tolist()
-
-
-def _partition_rows(partition: Partition) -> list[tuple[Any, ...]]:
-    """Node, cluster and membership, with a heading."""
-    shares = partition.memberships[np.arange(len(partition.labels)), partition.labels]
-    known = zip(partition.nodes, partition.labels.tolist(), shares.tolist(), strict=True)
-    return [("node", "cluster", "membership"), *((str(node), label, f"{share:.6g}") for node, label, share in known)]
+def _partition_rows(partition: Partition) -> Iterator[tuple[Any, ...]]:
+    """A heading, and a row for each node: its name, its cluster and, unless the graph is in blocks, its membership."""
+    nodes, labels = map(str, partition.nodes), partition.labels
+    if partition.in_blocks:
+        return itertools.chain([("node", "cluster")], zip(nodes, map(int, labels), strict=True))  # one by one: they may be many
+    shares = (f"{share:.6g}" for share in partition.memberships[np.arange(len(labels)), labels].tolist())
+    return itertools.chain([("node", "cluster", "membership")], zip(nodes, labels.tolist(), shares, strict=True))
 
 
 def labels_as_json(partition: Partition) -> dict[str, Any]:
-    """Labels and memberships by the names of the nodes."""
+    """Labels and, unless the graph is in blocks, memberships by the names of the nodes."""
     nodes = list(map(str, partition.nodes))
+    facts = {"n_clusters": partition.n_clusters, "labels": dict(zip(nodes, partition.labels.tolist(), strict=True))}
+    if partition.in_blocks:
+        return facts
     shares = [[float(f"{share:.6g}") for share in row] for row in partition.memberships.tolist()]
-    return {
-        "n_clusters": partition.n_clusters,
-        "labels": dict(zip(nodes, partition.labels.tolist(), strict=True)),
-        "memberships": dict(zip(nodes, shares, strict=True)),
-    }
+    return facts | {"memberships": dict(zip(nodes, shares, strict=True))}
 
 
 def factor_paths(path: str, symmetric: bool) -> list[str]:
@@ -118,22 +100,18 @@ def write_factors(result: Factorization, path: str) -> list[str]:
 
     To standard output, ``-``, go both factors, each line begun with U or V.
     """
-    ending = Path(path).suffix.lower()
-    if ending == ".npz":
-        with whole_file(path) as name:
-            results.save(result, name)
+    if path.lower().endswith(".npz"):
+        write_with(lambda name: results.save(result, name), path)
         return [path]
-    heading = ["", *(f"component {index}" for index in range(result.n_components))]
+    heading = [f"component {index}" for index in range(result.n_components)]
     sides = [("U", result.U, result.row_names), ("V", result.V, result.column_names)][: 1 if result.V is result.U else 2]
     if path == "-":
         lines = [[side, *line] for side, factor, names in sides for line in _factor_lines(factor, names or range(len(factor)))]
-        _rows_to(sys.stdout, ",", [["factor", "name", *heading[1:]], *lines])
+        _write_rows(path, [["factor", "name", *heading], *lines])
         return []
     paths = factor_paths(path, result.V is result.U)
     for target, (_, factor, names) in zip(paths, sides, strict=True):
-        with whole_file(target) as name:
-            rows = [heading if names is not None else heading[1:], *_factor_lines(factor, names)]
-            _write_rows(name, SEPARATORS[ending], rows)
+        _write_rows(target, [heading if names is None else ["", *heading], *_factor_lines(factor, names)])
     return paths
 
 
@@ -149,10 +127,10 @@ def write_with(write: Callable[[str], Any], path: str) -> None:
         write(name)
 
 
-def _write_rows(name: str, separator: str, rows: Iterable[Sequence[Any]]) -> None:
-    with open(name, "w", encoding="utf8", newline="") as file:
-        _rows_to(file, separator, rows)
-
-
-def _rows_to(file: TextIO, separator: str, rows: Iterable[Sequence[Any]]) -> None:
-    csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
+def _write_rows(path: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows as a table whose separator the ending of the path tells; to standard output with commas."""
+    if path == "-":
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        return
+    with whole_file(path) as name, open(name, "w", encoding="utf8", newline="") as file:
+        csv.writer(file, delimiter=SEPARATORS[Path(path).suffix.lower()], lineterminator="\n").writerows(rows)

@@ -83,7 +83,6 @@ def html(
     """
     require_packages()
     if isinstance(result, Partition):
-        result.require_memory()
         edges = EdgeList.of(result)
         template, data = "partition.html", payload.partition_data(result, edges)
         own_title, shown = partition_page.title(result), partition_page.context(result, edges, factors)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from cvxnmf.display import palette
-from cvxnmf.display.page.terms import TERMS
+from cvxnmf.display.page.payload import encodable
 
 #: The script in the order its parts build on one another.
 SCRIPTS = ("core", "theme", "plot", "matrix", "heat", "graph", "table", "pinned", "download", "pictures")
@@ -47,8 +47,8 @@ def _environment() -> Any:
     loader = PackageLoader("cvxnmf.display.page")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters["encodable"] = encodable
     names: dict[str, Any] = {"css_colour": palette.css_colour, "mark_path": palette.mark_path, "colours": palette.css_variables()}
-    names["terms"] = TERMS
     environment.globals.update(names)
     return environment
 

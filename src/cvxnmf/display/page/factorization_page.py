@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from cvxnmf.display.certificate_text import describe, loss_name
 from cvxnmf.display.formatting import count, lower_bound, number
 from cvxnmf.display.page import figures, payload
-from cvxnmf.display.page.step_table import step_rows
-from cvxnmf.results import ComponentTop, Factorization, RankChoice
-from cvxnmf.results.top import Item
+from cvxnmf.results import Factorization, RankChoice
 
 #: Components that the page shows, and rows and columns of each.
 COMPONENTS, ITEMS = 60, 8
-
-
-class Bar(NamedTuple):
-    """A row or a column of the data: its name, and its entry in percent of the largest of its component."""
-
-    name: str
-    percent: float
-
-
-class Card(NamedTuple):
-    """A component: its number, its share of the weight of all, and what is strongest in it."""
-
-    number: int
-    share: str
-    sides: list[tuple[str, list[Bar]]]
 
 
 def title(result: Factorization) -> str:
@@ -49,28 +31,17 @@ def context(result: Factorization, choice: RankChoice | None = None) -> dict[str
         "certificate": certificate,
         "components": result.n_components,
         "factors": [("U", len(result.U))] if symmetric else [("U", len(result.U)), ("V", len(result.V))],
-        "cards": [_card(part, symmetric) for part in result.top(ITEMS)[:COMPONENTS]],
+        "symmetric": symmetric,
+        "top": result.top(ITEMS)[:COMPONENTS],
         "top_note": _top_note(result),
         "downloads": bool(payload.kept_precision(result)),
         "factors_note": _factors_note(result),
         "ending": result.message,
         "gap_figure": figures.gap_figure(result.history, bound),
-        "steps": step_rows(result.history, bound) if len(result.history) > 1 else [],
+        "steps": figures.step_rows(result.history, bound) if len(result.history) > 1 else [],
         "rank_reason": "" if choice is None else choice.reason,
         "rank_figure": "" if choice is None else figures.rank_figure(choice),
     }
-
-
-def _card(part: ComponentTop, symmetric: bool) -> Card:
-    """Return a component with bars for its strongest columns and rows, or nodes."""
-    named = [("Nodes", part.rows)] if symmetric else [("Columns", part.columns), ("Rows", part.rows)]
-    return Card(part.component, f"{100 * part.share:.0f}%", [(heading, _bars(items)) for heading, items in named])
-
-
-def _bars(items: Sequence[Item]) -> list[Bar]:
-    """Return the names of items with bars for their weights, the largest of them full."""
-    largest = max((item.weight for item in items), default=1.0)
-    return [Bar(payload.encodable(item.name), 100.0 * item.weight / largest) for item in items]
 
 
 def _tiles(result: Factorization) -> list[tuple[str, str, str]]:

@@ -1,15 +1,17 @@
-"""Charts of matplotlib as SVG inside the page, in the colours of its theme."""
+"""Charts of matplotlib as SVG inside the page, in the colours of its theme, and the table beside the chart of the gap."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cvxnmf.display import charts, palette, plots
-from cvxnmf.display.formatting import count
+from cvxnmf.display.formatting import count, lower_bound, number
 from cvxnmf.results import Iterate, Partition, RankChoice
 
 if TYPE_CHECKING:
@@ -46,6 +48,19 @@ def gap_figure(history: Sequence[Iterate], final_bound: float) -> str:
     charts.draw_values(upper, steps, bounds)
     charts.draw_gaps(lower, steps, bounds)
     return inline_svg(figure, "gaps", "Value, proved bound and relative gap over the steps.")
+
+
+def step_rows(history: Sequence[Iterate], final_bound: float) -> list[list[str]]:
+    """Return step, value, bound, relative gap and seconds of the steps as text, of a few of them where they are many."""
+    steps, bounds = charts.drawable_steps(history, final_bound)
+    chosen: Iterable[int] = range(len(steps))
+    if len(steps) > charts.FEW:
+        chosen = np.unique(np.geomspace(1, len(steps), charts.FEW).astype(int)) - 1
+    rows = []
+    for step, bound in ((steps[place], bounds[place]) for place in chosen):
+        gap = number(charts.relative_gap(step.value, bound), 2)
+        rows.append([str(step.iteration), number(step.value, 8), lower_bound(bound, 8), gap, number(step.seconds, 2)])
+    return rows
 
 
 def spectrum_figure(partition: Partition, penalty: float, label: str) -> str:

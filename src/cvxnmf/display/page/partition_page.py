@@ -14,7 +14,6 @@ from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.formatting import count, number
 from cvxnmf.display.page import drawing, figures
 from cvxnmf.display.page.payload import COLUMNS, EDGES, GRID, lists_edges
-from cvxnmf.display.page.step_table import step_rows
 from cvxnmf.results import Partition
 
 
@@ -42,7 +41,7 @@ def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[s
         "memberships_lead": _memberships_lead(len(partition.nodes)),
         "ending": f"{count(solution.n_iter, 'step')} in {number(solution.seconds, 2)} s. {solution.status.sentence}",
         "gap_figure": figures.gap_figure(solution.history, bound),
-        "steps": step_rows(solution.history, bound) if 1 < len(solution.history) <= charts.FEW else [],
+        "steps": figures.step_rows(solution.history, bound) if 1 < len(solution.history) <= charts.FEW else [],
         "spectrum_figure": figures.spectrum_figure(partition, penalty, spectrum),
         "spectrum_note": spectrum,
         "columns": ["Node", "Cluster", "Share", "Degree", *(["Strength"] if edges.weighted else [])],
