@@ -1,4 +1,4 @@
-"""Nonnegative least squares by block principal pivoting (Kim & Park 2011), all rows at once."""
+"""Nonnegative least squares by block principal pivoting (Kim & Park 2011), row by row."""
 
 from __future__ import annotations
 
@@ -28,87 +28,101 @@ def nnls_rows(
     Entries are zero or solve a linear system; all with the wrong sign change sides at once, or only the last one where that
     does not help. Rows that cycle by rounding are left to an active-set method.
 
-    Q is positive definite, of shape (rows, k, k), or (1, k, k): one for all rows, whose factorisations are then shared by rows
-    with the same positive entries. `positive` is a first guess of these entries. `regularise` adds a tiny multiple of the
-    identity to each system, for a Q that may be singular. There are at most so many `pivots`, exchanges.
+    Q is positive definite, of shape (rows, k, k), or (1, k, k): one for all rows. `positive` is a first guess of the positive
+    entries. `regularise` adds a tiny multiple of the identity to each system, for a Q that may be singular. There are at most so
+    many `pivots`, exchanges.
     """
     count, k = P.shape
     ridge = max(1e-14 * float(np.trace(Q[0])) / k if regularise else 0.0, np.finfo(np.float64).tiny)
-    X, positive, left = np.zeros_like(P), positive.copy(), np.arange(count)
-    fewest, patience = np.full(count, k + 1), np.full(count, PATIENCE)
-    scale, P_size = np.einsum("rii->ri", Q).max(axis=1, keepdims=True), np.abs(P).max(axis=1, keepdims=True)
-    for number in range(pivots):
-        rows: Any = left if number else slice(None)
-        x, dual = _solve(Q if len(Q) == 1 else Q[rows], P[rows], positive[rows], ridge)
-        size = np.abs(x).max(axis=1, keepdims=True)
-        dual_size = np.maximum(P_size[rows], size * (scale if len(Q) == 1 else scale[rows]))
-        wrong = np.where(positive[rows], x < -ZERO * size, dual < -ZERO * dual_size)
-        X[rows] = np.maximum(x, 0.0)
-        going = wrong.any(axis=1)
-        left, wrong = left[going], wrong[going]
-        if not len(left):
-            return X
-        exchanged = wrong.sum(axis=1)
-        patience[left] = np.where(exchanged < fewest[left], PATIENCE, patience[left] - 1)
-        fewest[left] = np.minimum(fewest[left], exchanged)
-        last = np.arange(k) == (k - 1 - np.argmax(wrong[:, ::-1], axis=1))[:, None]
-        positive[left] ^= wrong & (last | (patience[left] >= 0)[:, None])
-    for row in left:  # a cycle by rounding
+    X, cycles = np.empty((count, k)), np.zeros(count, dtype=bool)
+    Q, P = (np.ascontiguousarray(array, dtype=np.float64) for array in (Q, P))
+    _pivot_rows(Q, P, np.ascontiguousarray(positive), ridge, pivots, X, cycles)
+    for row in np.flatnonzero(cycles):
         R = sl.cholesky(Q[0 if len(Q) == 1 else row] + max(ridge, ZERO) * np.eye(k))
         X[row], _ = so.nnls(R, sl.solve_triangular(R, P[row], trans="T"))
     return X
 
 
-def _solve(Q: FloatArray, P: FloatArray, positive: NDArray[np.bool_], ridge: float) -> tuple[FloatArray, FloatArray]:
-    """Primal and dual variables of all rows; with one Q for all, rows with the same positive entries share a factorisation."""
-    if len(Q) > 1:
-        order, bounds = np.arange(len(P)), np.arange(len(P) + 1)
-    else:
-        _, group = np.unique(np.packbits(positive, axis=1), axis=0, return_inverse=True)
-        order = np.argsort(group.ravel(), kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(group.ravel()))])
-    X = solve_groups(Q, P, positive, order, bounds, ridge)
-    product = X @ Q[0] if len(Q) == 1 else np.matmul(X[:, None, :], Q)[:, 0]
-    return X, np.where(positive, 0.0, product - P)
+@compiled
+def _pivot_rows(Q: Any, P: Any, positive: Any, ridge: float, pivots: int, X: Any, cycles: Any) -> None:
+    """:func:`nnls_rows` into X, but for rows that cycle, which are marked.
+
+    The Cholesky factor of a matrix that all rows share serves as long as the positive entries are the same.
+    """
+    m, k = P.shape
+    L, free, x, inside = np.empty((k, k)), np.empty(k, np.int64), np.empty(k), np.empty(k, np.bool_)
+    known, f = np.zeros(k, np.bool_), -1
+    for i in range(m):
+        q = Q[i if len(Q) > 1 else 0]
+        P_size, scale = 0.0, 0.0
+        for r in range(k):
+            P_size, scale, inside[r] = max(P_size, abs(P[i, r])), max(scale, q[r, r]), positive[i, r]
+        fewest, patience, wrong = k + 1, PATIENCE, 1
+        for _ in range(pivots):
+            same = f >= 0 and len(Q) == 1
+            for r in range(k):
+                same = same and inside[r] == known[r]
+                known[r] = inside[r]
+            if not same:
+                f = _factor(q, inside, ridge, L, free)
+            size = _solve(L, free, f, P[i], x)
+            wrong, last = 0, -1
+            for r in range(k):
+                if _has_wrong_sign(q[r], P[i, r], x, r, inside[r], size, max(P_size, size * scale)):
+                    wrong, last = wrong + 1, r
+            if wrong == 0:
+                break
+            patience = PATIENCE if wrong < fewest else patience - 1
+            fewest = min(fewest, wrong)
+            for r in range(k) if patience >= 0 else range(last, last + 1):
+                inside[r] ^= _has_wrong_sign(q[r], P[i, r], x, r, inside[r], size, max(P_size, size * scale))
+        cycles[i] = wrong > 0
+        for r in range(k):
+            X[i, r] = max(x[r], 0.0)
 
 
 @compiled
-def solve_groups(Q: Any, P: Any, positive: Any, order: Any, bounds: Any, ridge: float) -> Any:
-    """Rows x of X with ``x_F = Q_FF^-1 p_F``, zero elsewhere, F the positive entries of the row.
+def _has_wrong_sign(q: Any, p: float, x: Any, r: int, inside: bool, size: float, dual_size: float) -> bool:
+    """Whether a positive entry is negative, or the slope at one that is zero."""
+    if inside:
+        return bool(x[r] < -ZERO * size)
+    slope = -p
+    for s in range(len(x)):
+        slope += q[s] * x[s]
+    return bool(slope < -ZERO * dual_size)
 
-    Rows ``order[bounds[g]:bounds[g + 1]]`` share one set, whose Cholesky factor is computed once. Q is the same for all rows,
-    or one per row with groups of one row each.
-    """
-    m, k = P.shape
-    X = np.zeros((m, k))
-    L, free, y = np.empty((k, k)), np.empty(k, np.int64), np.empty(k)
-    for g in range(len(bounds) - 1):
-        leader, f = order[bounds[g]], 0
-        q = Q[leader if len(Q) > 1 else 0]
-        for r in range(k):
-            if positive[leader, r]:
-                free[f] = r
-                f += 1
-        for a in range(f):
-            for b in range(a + 1):
-                total = q[free[a], free[b]]
-                for c in range(b):
-                    total -= L[a, c] * L[b, c]
-                if a == b:
-                    L[a, a] = np.sqrt(max(total, 0.0) + ridge)
-                else:
-                    L[a, b] = total / L[b, b]
-        for e in range(bounds[g], bounds[g + 1]):
-            i = order[e]
-            for a in range(f):
-                total = P[i, free[a]]
-                for c in range(a):
-                    total -= L[a, c] * y[c]
-                y[a] = total / L[a, a]
-            for a in range(f - 1, -1, -1):
-                total = y[a]
-                for c in range(a + 1, f):
-                    total -= L[c, a] * y[c]
-                y[a] = total / L[a, a]
-                X[i, free[a]] = y[a]
-    return X
+
+@compiled
+def _factor(q: Any, inside: Any, ridge: float, L: Any, free: Any) -> int:
+    """Cholesky factor of the rows and columns of q that are inside, and how many these are."""
+    f = 0
+    for r in range(len(q)):
+        if not inside[r]:
+            continue
+        free[f] = r
+        for b in range(f + 1):
+            total = q[r, free[b]]
+            for c in range(b):
+                total -= L[f, c] * L[b, c]
+            L[f, b] = np.sqrt(max(total, 0.0) + ridge) if b == f else total / L[b, b]
+        f += 1
+    return f
+
+
+@compiled
+def _solve(L: Any, free: Any, f: int, p: Any, x: Any) -> float:
+    """Solve for the free entries of x, zero elsewhere; the largest size of one."""
+    y, size = np.empty(f), 0.0
+    for r in range(len(x)):
+        x[r] = 0.0
+    for a in range(f):
+        total = p[free[a]]
+        for c in range(a):
+            total -= L[a, c] * y[c]
+        y[a] = total / L[a, a]
+    for a in range(f - 1, -1, -1):
+        value = y[a] / L[a, a]
+        for c in range(a):
+            y[c] -= L[a, c] * value
+        x[free[a]], size = value, max(size, abs(value))
+    return size

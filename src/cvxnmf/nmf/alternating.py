@@ -89,6 +89,11 @@ class Alternating:
         if self.rules.safe is not None and self.objective.scale_free:
             self._balance()
 
+    def solve_exactly(self) -> None:
+        """Go on with the exact rules, where there are any."""
+        if self.rules.exact is not None:
+            self.rules = self.rules._replace(later=self.rules.exact)
+
     def _balance(self) -> None:
         """Bring columns to the same size where bold steps let one side grow and the other shrink."""
         U = self.objective.data.collect(self.U)

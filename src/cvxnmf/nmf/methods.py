@@ -29,13 +29,15 @@ from cvxnmf.nmf.updates.volume import SimplexColumns, SimplexRows, SmallVolume, 
 class Rules(NamedTuple):
     """What an alternating method does: a rule for U, one for V.
 
-    `later` ones come with extrapolation; `safe` ones step in where the others may let the value rise.
+    `later` ones come with extrapolation; `exact` ones take their place where descents are slow, which are those of badly
+    conditioned data; `safe` ones step in where the others may let the value rise.
     """
 
     U: Rule[Any]
     V: Rule[Any]
     extrapolation: Extrapolation | None = None
     later: tuple[Rule[Any], Rule[Any]] | None = None
+    exact: tuple[Rule[Any], Rule[Any]] | None = None
     safe: tuple[Rule[Any], Rule[Any]] | None = None
 
 
@@ -91,7 +93,8 @@ def _hals(needs: Needs) -> Rules:
     if needs.sum_to_one:
         return Rules(SimplexRows(), HALS(4))
     first, wait = (HALS(2), 5) if needs.racing else (HALS(1), 3)
-    return Rules(first, first, Extrapolation(wait=wait, weight=0.7, cautious=not needs.racing), (HALS(4), HALS(4)))
+    extrapolation = Extrapolation(wait=wait, weight=0.7, cautious=not needs.racing)
+    return Rules(first, first, extrapolation, later=(HALS(4), HALS(4)), exact=(HALS(4), LeastSquares()))
 
 
 def _kl_newton(needs: Needs) -> Rules:

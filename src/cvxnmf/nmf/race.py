@@ -164,6 +164,12 @@ class Contender:
             raise Stopped
         return self.status is not Status.MAX_ITER
 
+    def solve_exactly(self) -> None:
+        """Go on with exact updates of V, whose rows are the shorter side of the data."""
+        iteration = self.descent.iteration
+        assert isinstance(iteration, Alternating)
+        iteration.solve_exactly()
+
     def predicted_decrease(self, window: int) -> float:
         """What is still to be gained if the last two windows of steps go on as a geometric series."""
         values = self.descent.values
@@ -346,8 +352,9 @@ class Race:
         return contender
 
     def _settle(self, contender: Contender, share: float) -> None:
-        """Descend until little more is to be expected."""
+        """Descend until little more is to be expected; what has not settled by now is slow."""
         while contender.predicted_decrease(10) > 3.0 * self.fine_tolerance * contender.value and not self.effort.exhausted(share):
+            contender.solve_exactly()
             if contender.run(10, 1e-2 * self.fine_tolerance):
                 return
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compiled
 from cvxnmf.linalg.nnls import nnls_rows
 from cvxnmf.nmf.losses import QuadraticObjective
 from cvxnmf.nmf.updates.rule import Rule, row_values
@@ -17,9 +20,26 @@ class LeastSquares(Rule[QuadraticObjective]):
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
         """Solve for all rows."""
         new = nnls_rows(objective.Q[None], objective.P, X > 0, regularise=True)
-        worse = ~(row_values(objective, new) <= row_values(objective, X))
-        new[worse] = X[worse]
+        _keep_better(objective.P, objective.Q, X, new)
         return new
+
+
+@compiled
+def _keep_better(P: Any, Q: Any, old: Any, new: Any) -> None:
+    """Put back rows x whose ``x'Qx - 2 p'x`` has grown, or is not a number."""
+    (m, k), values = P.shape, np.empty(2)
+    for i in range(m):
+        for side in range(2):
+            x, total = old[i] if side == 0 else new[i], 0.0
+            for r in range(k):
+                slope = -2.0 * P[i, r]
+                for s in range(k):
+                    slope += Q[r, s] * x[s]
+                total += x[r] * slope
+            values[side] = total
+        if not values[1] <= values[0]:
+            for r in range(k):
+                new[i, r] = old[i, r]
 
 
 class QuasiNewton(Rule[QuadraticObjective]):
