@@ -366,7 +366,7 @@ def test_weights_that_are_not_whole_are_packed_too():
 
 def test_a_solve_of_the_linear_program_keeps_to_the_work_that_is_left():
     graph = nx.watts_strogatz_graph(120, 4, 0.1, seed=0)
-    proved, budget = search_of(graph, 200.0, 0.0)
+    proved, budget = search_of(graph, 200.0)
     assert not proved.closed
     assert budget.spent < 400.0
 
