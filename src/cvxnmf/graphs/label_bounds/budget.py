@@ -10,7 +10,7 @@ LabelWitness = tuple[str, dict[str, Any]]
 
 
 class Budget:
-    """Units of work that may still be spent, about a millisecond each, and whoever wants to hear of every better bound.
+    """Units of work that may still be spent, about a millisecond each, and a callback for the bounds that they give.
 
     Parameters
     ----------

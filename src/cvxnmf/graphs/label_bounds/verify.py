@@ -213,7 +213,7 @@ class LabelBounds:
         return self.found.bound <= float(self.best_value) + tolerance * self.objective.magnitude()
 
     def target(self) -> float:
-        """A bound on the sum over pairs that no partition better than the best one could have."""
+        """The bound on the sum over pairs at which no partition can be better than the best one met so far."""
         best = (self.best_value * Fraction(self.objective.unit) - Fraction(self.objective.offset)) * Fraction(
             self.objective.scale
         )
