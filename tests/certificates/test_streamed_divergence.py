@@ -89,8 +89,8 @@ def test_absurd_rules_prove_little_and_broken_ones_nothing():
     gap[0, 0] = np.nan
     with pytest.raises(cvxnmf.CertificateError, match="missing entries"):
         prove(gap, "ky-fan", terms(2), good)
-    for other in ({"loss": "mse"}, {"symmetric": True}):
-        with pytest.raises(cvxnmf.CertificateError, match="factors U and V only"):
+    for other, sentence in (({"loss": "mse"}, "cannot be checked"), ({"symmetric": True}, "factors U and V only")):
+        with pytest.raises(cvxnmf.CertificateError, match=sentence):
             prove(A[:6], "ky-fan", terms(2) | other, good)
 
 

@@ -171,22 +171,26 @@ def test_a_matrix_proves_what_cuts_alone_leave_open():
     assert bounds.objective.quality(alone) > bounds.objective.value(planted)
 
 
-def search_of(graph, units):
+def search_of(graph, units, reserve):
     """A search with the linear program from a single cluster, after it ran, and its budget."""
     objective = LabelStatement("modularity", 1.0).objective_of(nx.to_scipy_sparse_array(graph, weight=None))
-    budget = Budget(units)
+    budget = Budget(units, None, reserve)
     search = Search(objective, np.zeros(len(graph), dtype=np.int64), None, budget)
     return search.run(), budget
 
 
-def test_a_search_ends_when_its_budget_is_spent():
+def test_the_reserve_is_drawn_once_the_bound_is_close():
     graph = nx.barabasi_albert_graph(34, 2, seed=0)
-    proved, whole = search_of(graph, 1e5)
-    assert proved.closed
-    assert not whole.exhausted
-    near, budget = search_of(graph, 0.8 * whole.spent)
+    _, whole = search_of(graph, 1e5, 0.0)
+    units = 0.8 * whole.spent
+    near, _ = search_of(graph, units, 0.0)
     assert not near.closed
-    assert budget.exhausted
+    proved, budget = search_of(graph, units, 1e5)
+    assert proved.closed
+    assert budget.units == units + 1e5
+    far, budget = search_of(nx.gnp_random_graph(50, 0.12, seed=1), 150.0, 1e5)
+    assert not far.closed
+    assert budget.units == 150.0
 
 
 def leafy_graph():

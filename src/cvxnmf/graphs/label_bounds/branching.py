@@ -29,6 +29,8 @@ TRIES = 3000
 ROUNDS_BELOW, STALLED = 60, 4
 #: Bounds this close to the best partition count as equal where data are not whole numbers.
 CLOSE = 1e-9
+#: A bound before branching that is this close, as a share, is worth more work.
+PROMISING = 0.005
 #: Once few triangles are violated, a bound for more than so many nodes that is this far, as a share, after so many rounds is left
 #: to other methods.
 FAR, SMALL, EARLY = 0.01, 40, 8
@@ -95,7 +97,7 @@ class Search:
         self.weighing: ComplementaryCuts | None = None
 
     def run(self) -> ProvedByCuts:
-        """Search until the bound meets the best partition or the budget is spent."""
+        """Search until the bound meets the best partition or the budget is spent, its reserve too if it is close."""
         return self.collect_proof(self._explore())
 
     def so_far(self) -> ProvedByCuts:
@@ -217,6 +219,8 @@ class Search:
         """Count the work, keep the first case for an interrupt, and report."""
         self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
         self.program.work = 0.0
+        if self.first is not None and self._within(PROMISING, self.first):
+            self.budget.draw_reserve()
         if not depth:
             self.first = best
             self.budget.report(float(self.alone + 2 * best.bound))

@@ -10,7 +10,7 @@ LabelWitness = tuple[str, dict[str, Any]]
 
 
 class Budget:
-    """Units of work that may still be spent, about a millisecond each, and whoever wants to hear of every better bound.
+    """Units of work that may still be spent, about a millisecond each, and a callback for the bounds that they give.
 
     Parameters
     ----------
@@ -18,10 +18,12 @@ class Budget:
         All units there are.
     report : callable, optional
         Called with every bound, on the sum of pair weights.
+    reserve : float
+        Units that may be drawn once more is worth spending.
     """
 
-    def __init__(self, units: float, report: Callable[[float], object] | None = None) -> None:
-        self.units, self.spent, self._report = units, 0.0, report
+    def __init__(self, units: float, report: Callable[[float], object] | None = None, reserve: float = 0.0) -> None:
+        self.units, self.spent, self._report, self._reserve = units, 0.0, report, reserve
 
     @property
     def exhausted(self) -> bool:
@@ -36,6 +38,10 @@ class Budget:
     def spend(self, units: float) -> None:
         """Count work that was done."""
         self.spent += units
+
+    def draw_reserve(self) -> None:
+        """Let the reserve be spent as well."""
+        self.units, self._reserve = self.units + self._reserve, 0.0
 
     def report(self, bound: float) -> None:
         """Tell of a bound."""

@@ -84,10 +84,10 @@ class ComplementaryCuts:
         self.L = np.triu(L, 1) / self.unit
         self.cuts = no_cuts()
         self.point = _Point(np.zeros(0), np.zeros((self.n, self.n)), self.L)
-        self._aim(labels)
+        self._set_partition(labels)
 
-    def _aim(self, labels: Labels) -> None:
-        """Take a partition, keep the cuts without slack at it and what is left of the matrix."""
+    def _set_partition(self, labels: Labels) -> None:
+        """Prove this partition from now on: keep the cuts without slack at it, and project the matrix on those without."""
         self.labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         self.same = self.labels[:, None] == self.labels[None, :]
         self.signs = np.triu(np.where(self.same, 1.0, -1.0), 1)
@@ -98,11 +98,11 @@ class ComplementaryCuts:
         cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T)
         i, j, coefficients, self.starts = cut_rows(cuts)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
-        self._rest(m, T)
+        self._stop_momentum(m, T)
         self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
 
-    def _rest(self, m: FloatArray, T: FloatArray) -> None:
-        """Without momentum."""
+    def _stop_momentum(self, m: FloatArray, T: FloatArray) -> None:
+        """Forget the last change, so that the next step is a plain one."""
         self.momentum, self.moved = Momentum(), _Point(np.zeros_like(m), np.zeros_like(T), np.zeros_like(T))
 
     def _taken(self, m: FloatArray) -> FloatArray:
@@ -172,12 +172,12 @@ class ComplementaryCuts:
         return D + D.T, float(V.max(initial=0.0)) or 1.0
 
     def _look_near(self, improve: Callable[[Labels], Labels]) -> None:
-        """Offer a partition in the direction of the violations, and aim at a better one if there is one now."""
+        """Offer a partition in the direction of the violations, and prove a better one from now on if there is one."""
         D, largest = self._direction()
         near = connected_components(sp.csr_array(self.same + D / largest > 0.5), directed=False)[1]
         best = improve(near.astype(np.int64))
         if not np.array_equal(best[:, None] == best[None, :], self.same):
-            self._aim(best)
+            self._set_partition(best)
             self._excess()
 
     def _cut(self, count: int) -> None:
@@ -219,7 +219,7 @@ class ComplementaryCuts:
                 T, F = self._project(T, F)
             _sweep(F.ravel(), self.margin, m, *rows)
             if _loss(F, self.margin) > _loss(here.F, self.margin):
-                self._rest(m, T)
+                self._stop_momentum(m, T)
                 here = self.point  # semidefinite, unlike what lies between
             else:
                 self.moved, here = _Point(m - here.m, T - here.T, F - here.F), _Point(m, T, F)

@@ -44,7 +44,7 @@ class NegativePart:
         return values, Q
 
     def _fresh(self, n: int, count: int) -> FloatArray:
-        """Columns that lie in no particular direction."""
+        """Random columns of about unit length."""
         return np.asarray(np.random.default_rng(self.calls).standard_normal((n, count)) / np.sqrt(n))
 
     def _filter(self, V: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -30,9 +30,9 @@ from cvxnmf.typing import GraphLike, LabelsLike
 
 #: Up to so many nodes the linear program, and the semidefinite one, are tried.
 LINEAR, SEMIDEFINITE = 700, 2000
-#: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take before and
-#: with branching. What is left goes to the next bound.
-UNITS, LINEAR_SHARE, BRANCHING_SHARE = 90_000.0, 0.15, 0.6
+#: Units of work for an effort of 1, about a millisecond each, and the shares of them that the linear program may take: at first,
+#: and in addition once its bound is close. What is left goes to the next bound.
+UNITS, LINEAR_SHARE, LINEAR_RESERVE = 90_000.0, 0.15, 0.45
 #: The linear program is left after so many units for cuts without slack at the best partition, which may take a share of all.
 #: It is taken up again if their bound is this close, as a share of the best quality, or the graph has no more than so many nodes.
 LINEAR_FIRST, COMPLEMENTARY_SHARE, NEAR, SMALL = 1000.0, 0.9, 0.01, 40
@@ -188,10 +188,12 @@ class LabelBounds:
             seconds = time.perf_counter() - self.started
             self.callback(Iterate(self.count, seconds, self.value, max(self.lowest, self.value), 0, self.stage))
 
-    def budget(self, share: float) -> Budget:
-        """A share of the work that may be spent, as far as the bounds before have left it."""
+    def budget(self, share: float, reserve: float = 0.0) -> Budget:
+        """A share of the work that may be spent, and one in reserve, as far as the bounds before have left it."""
         everything = self.effort * UNITS
-        self.budgets.append(Budget(min(share * everything, max(0.0, everything - self.spent)), self.report))
+        left = max(0.0, everything - self.spent)
+        units = min(share * everything, left)
+        self.budgets.append(Budget(units, self.report, min(reserve * everything, left - units)))
         return self.budgets[-1]
 
     @property
@@ -211,7 +213,7 @@ class LabelBounds:
         return self.found.bound <= float(self.best_value) + tolerance * self.objective.magnitude()
 
     def target(self) -> float:
-        """A bound on the sum over pairs that no partition better than the best one could have."""
+        """The bound on the sum over pairs at which no partition can be better than the best one met so far."""
         best = (self.best_value * Fraction(self.objective.unit) - Fraction(self.objective.offset)) * Fraction(
             self.objective.scale
         )
@@ -245,7 +247,7 @@ class LabelBounds:
         if not self.closed:
             self.by_complementary()
         if not self.closed and (self.objective.n <= SMALL or self._is_near()):
-            self.stage, search.budget = "branching", self.budget(BRANCHING_SHARE)
+            self.stage, search.budget = "branching", self.budget(LINEAR_SHARE, LINEAR_RESERVE)
             self._take_cuts(search.run())
 
     def by_complementary(self) -> None:
