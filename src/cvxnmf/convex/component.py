@@ -123,6 +123,36 @@ class FactorComponent(Component[F], Generic[F, C]):
     def slopes(self, point: F) -> tuple[float, FloatArray, FloatArray]:
         """Loss at a point, and half its gradients over v and W."""
 
+    @property
+    def entries(self) -> Any:
+        """Index of the component's entries in the X of the whole problem."""
+        return np.ix_(self.nodes, self.nodes)
+
+    @abstractmethod
+    def independent_model(self) -> F:
+        """The best model without positions."""
+
+    def start(self, given: Any = None) -> F:
+        """The best of the model without positions, the user's point, projected where necessary, and other starts."""
+        candidates = [self.independent_model()]
+        if isinstance(given, FactorPoint):
+            point: Any = given.restrict_to(self.nodes)
+            candidates.append(point if self.cone.free_effects or not point.v.any() else self._project(point.dense()))
+        elif given is not None:
+            candidates.append(self._project(given[self.entries]))
+        candidates += self._other_starts()
+        values = [self.value(point) for point in candidates]
+        return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
+
+    def _project(self, X: FloatArray) -> F:
+        """The point of the cone nearest to X, entries beyond all logarithms cut off."""
+        point: F = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
+        return point
+
+    def _other_starts(self) -> list[F]:
+        """Points beside the model without positions that may be good to start from."""
+        return []
+
     def rank(self, point: F) -> int:
         """Columns of W."""
         return int(point.W.shape[1])
@@ -147,11 +177,6 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     cone: C
     trace: float
     statement: Statement
-
-    @property
-    @abstractmethod
-    def entries(self) -> Any:
-        """Index of the component's entries in the X of the whole problem."""
 
     @property
     def scale(self) -> float:
@@ -180,24 +205,10 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         X = np.maximum(self.independent_model().dense(), self.loss.minimiser())
         return float(self.loss.curvature(X).sum() / self.cone.total_weight)
 
-    def start(self, given: FactorPoint | FloatArray | None = None) -> FactorPoint:
-        """The best of the model without positions, the user's point, and ``log A`` projected on the cone if A has no zero."""
-        candidates = [self.independent_model()]
-        if isinstance(given, tuple):
-            point = given.restrict_to(self.nodes)
-            fits = self.cone.free_effects or not point.v.any()
-            candidates.append(point if fits else self._project(point.dense()))
-        elif given is not None:
-            candidates.append(self._project(given[self.entries]))
+    def _other_starts(self) -> list[FactorPoint]:
+        """``log A`` projected on the cone if A has no zero."""
         best = self.loss.minimiser()
-        if best.min() > -np.inf:
-            candidates.append(self.cone.project(best))
-        values = [self.value(point) for point in candidates]
-        return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
-
-    def _project(self, X: FloatArray) -> FactorPoint:
-        point: FactorPoint = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
-        return point
+        return [self.cone.project(best)] if best.min() > -np.inf else []
 
     def balance_effects(self, point: FactorPoint) -> FactorPoint:
         """Return the point with the best effects for its positions, where effects are free."""

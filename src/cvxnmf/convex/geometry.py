@@ -127,17 +127,9 @@ class Geometry(ABC, Generic[P]):
     def canonical_factors(self, point: P) -> P:
         """Return the same X in factors that are unique but for ties."""
 
-    def scaled_copy(self, X: FloatArray) -> FloatArray:
-        """``S X S``, a new array."""
-        return self.scale(X.copy())
-
-    def unscaled_copy(self, G: FloatArray) -> FloatArray:
-        """``S^-1 G S^-1``, the gradient in scaled coordinates, a new array."""
-        return self.unscale(G.copy())
-
     def project(self, X: FloatArray, threshold: float = 0.0) -> P:
         """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
-        return self.project_scaled(self.scaled_copy(X), threshold)
+        return self.project_scaled(self.scale(X.copy()), threshold)
 
 
 def log_row_sums(X: FloatArray) -> FloatArray:

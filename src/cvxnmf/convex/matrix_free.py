@@ -121,17 +121,6 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         """The best model without positions."""
         return Point(np.log(self.degrees) - 0.5 * np.log(self.scale), np.zeros((self.size, 0)))
 
-    def start(self, given: Point | FloatArray | None = None) -> Point:
-        """The better of the model without positions and the user's point."""
-        plain = self.independent_model()
-        if given is None:
-            return plain
-        if isinstance(given, tuple):
-            point = given.restrict_to(self.nodes)
-        else:
-            point = self.cone.project(np.clip(given[np.ix_(self.nodes, self.nodes)], -1e6, 1e6))
-        return point if np.isfinite(point.v).all() and self.value(point) < self.value(plain) else plain
-
     def balance_effects(self, point: Point) -> Point:
         """Return the point with the best effects for its positions, those for which ``E1 = A1``.
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.convex.clipping import clip_spectrum
 from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
-from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, clip_spectrum, prove_least_shift
 from cvxnmf.convex.losses import PairedKullbackLeibler
 from cvxnmf.convex.methods import Accelerated, Factored, LossSplitting, Methods, ProjectedGradient
 from cvxnmf.convex.methods.schedules import paired_schedule, rectangular_schedule

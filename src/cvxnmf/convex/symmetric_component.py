@@ -15,16 +15,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.clipping import clip_spectrum
 from cvxnmf.convex.component import Certified, Component, DenseComponent
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.distances import laplacian_pencil
-from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, clip_spectrum, prove_least_shift
 from cvxnmf.convex.losses import LimitedSquaredError, Loss
 from cvxnmf.convex.methods import Accelerated, AugmentedDescent, Factored, LossSplitting, Methods, ProjectedGradient
 from cvxnmf.convex.methods.schedules import definite_schedule, free_diagonal_schedule, limited_schedule, symmetric_schedule
@@ -41,11 +39,6 @@ ROUNDS, MOST_ROUNDS, SMALL_GAP = 20, 100, 1e-4
 @dataclass(frozen=True, eq=False)
 class SymmetricComponent(DenseComponent[Cone]):
     """``loss(A, exp(X)) + trace <N, X>`` over X in the cone, on the nodes of one connected component."""
-
-    @property
-    def entries(self) -> Any:
-        """Rows and columns of its nodes."""
-        return np.ix_(self.nodes, self.nodes)
 
     @property
     def methods(self) -> Methods:

@@ -46,7 +46,7 @@ class ProjectedGradient(Method):
         self.residual = None  # its room is needed
         while True:
             target = G / -self.L
-            target += cone.scaled_copy(Y)
+            target += cone.scale(Y.copy())
             point = cone.project_scaled(target, component.trace / self.L, self.point.W.shape[1] + 1)
             del target
             X = point.dense()

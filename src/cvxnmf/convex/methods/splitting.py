@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxnmf.convex.clipping import return_to_domain
+from cvxnmf.convex.dual import return_to_domain
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.anderson import Anderson
 from cvxnmf.linalg.arrays import FloatArray
