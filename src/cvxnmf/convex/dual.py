@@ -57,9 +57,9 @@ def prove_least_shift(
 
 
 def clip_spectrum(loss: Loss, geometry: Geometry[Any], g: FloatArray, trace: float) -> None:
-    """The best of some rounds of clipping, in place of g: it stays in the domain of the dual, its margins stay zero.
+    """Clip the spectrum of g towards the dual cone, in place; g stays in the domain of the dual and its margins stay zero.
 
-    The best is that which proves the most when what is left beyond the dual cone is taken off by shrinking.
+    Of a few rounds the matrix is kept that proves the most once it is shrunk into the dual cone.
     """
     best, here = -np.inf, g
     for remaining in reversed(range(CLIPPING_ROUNDS + 1)):
@@ -74,9 +74,9 @@ def clip_spectrum(loss: Loss, geometry: Geometry[Any], g: FloatArray, trace: flo
 
 
 def return_to_domain(loss: Loss, geometry: Geometry[Any], g: FloatArray, inside: FloatArray) -> FloatArray:
-    """Put g, which is overwritten, no nearer to the edge of the domain than a share of the distance of a matrix inside.
+    """Raise the entries of g, in place, into the domain: no nearer to its edge than a share of the distance of `inside`.
 
-    Its margins become zero, but for rounding; under a lower limit on X, where most entries have no such edge, that is left.
+    The margins of g become zero up to rounding, except under a lower limit on X, where most entries have no edge.
     """
     floor = loss.floor()
     g += floor

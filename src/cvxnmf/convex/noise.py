@@ -147,12 +147,10 @@ def residual_dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: 
 
 def _modularity_energy(A: Any, s: FloatArray) -> float:
     """``||S^-1 (A - dd'/1'd) S^-1||^2`` of a sparse A."""
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    expected = degrees / s / np.sqrt(degrees.sum())
-    coordinates = A.tocoo()
-    entries = coordinates.data / (s[coordinates.row] * s[coordinates.col])
-    there = expected[coordinates.row] * expected[coordinates.col]
-    return float(np.sum((entries - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
+    scaled, expected = _standardised_residual(A, s)
+    entries = scaled.tocoo()
+    there = expected[entries.row] * expected[entries.col]
+    return float(np.sum((entries.data - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
 
 
 def modularity_pairs(A: Any, s: FloatArray, count: int) -> Pairs:

@@ -86,12 +86,12 @@ class Problem(ABC):
         """Check a warm start: a solution, factors or a matrix."""
 
     def starting_multiplier(self, start: Any) -> FloatArray | None:
-        """Slopes of the loss that proved the bound of a solution of the same problem with another trace, if any of use."""
+        """Slopes of the loss that proved the bound of a solution of this problem with another trace; None if there are none."""
         return None
 
     @abstractmethod
     def restrict_solution(self, solution: Solution) -> list[Any] | None:
-        """Its points on the components, None where it is not admissible here; a solution of another problem is refused."""
+        """The points of a solution on the components, None if one is not admissible; a solution of another problem is refused."""
 
     @abstractmethod
     def join_points(self, points: Sequence[Any]) -> tuple[AnyPoint, Index | None]:
@@ -122,7 +122,7 @@ class Problem(ABC):
         return self
 
     def for_method(self, name: str, single: bool = False) -> Problem:
-        """The same problem in the form that a method works on, its first descent in single precision if that is asked for."""
+        """The problem in the form that the method needs; if `single`, with a first descent in single precision."""
         if name not in self.components[0].methods:
             return self.dense().for_method(name, single)
         if not single:

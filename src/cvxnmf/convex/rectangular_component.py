@@ -2,7 +2,7 @@
 
 With g the gradient of the loss at X and f its floor, ``Z = (1 - shift)(g + f) + shift f`` lies in the domain of the dual, and
 ``Y = (1 - shift) g`` is as small as the penalty asks for (docs/mathematics.md). Where effects are free they are
-balanced first, so that the margins of ``g + f`` are those of f; what is left of their rounding is mended exactly.
+balanced first, so that the margins of ``g + f`` are those of f; their rounding errors are then corrected.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
         return np.ix_(self.rows, self.columns)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """The candidate, or the gradient at balanced effects, its singular values clipped at twice the trace as well as possible.
+        """The candidate, or the gradient at balanced effects, its singular values clipped at twice the trace, then shrunk.
 
-        What is left beyond is taken off by shrinking.
+        Clipping must stay in the domain of the dual, so that some values may still exceed the limit before all are shrunk.
         """
         loss, cone = self.loss, self.cone
         g = self.balanced_gradient(point) if candidate is None else candidate

@@ -132,7 +132,7 @@ class Partition:
     series: Callable[[], Any] | None = field(default=None, repr=False)
 
     def with_changes(self, **changes: Any) -> Partition:
-        """The same partition with other fields; what was not computed yet is computed by neither."""
+        """The same partition with some fields replaced; fields that are computed on demand stay uncomputed."""
         return Partition(**{name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
 
     @property

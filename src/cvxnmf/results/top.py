@@ -118,7 +118,7 @@ def top_features(components: FloatArray, names: Sequence[Any] | None, n: int, by
 
 
 def checked_terms(n: Any, by: Any) -> tuple[int, str]:
-    """How many to show and by what, refused in a sentence where they make no sense."""
+    """Check how many items to show and how they are ranked."""
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         raise ValueError(f"n must be an integer of at least 1, not {n!r}.")
     if by not in ("weight", "distinct"):
@@ -127,7 +127,7 @@ def checked_terms(n: Any, by: Any) -> tuple[int, str]:
 
 
 def top_of(U: FloatArray, V: FloatArray, names: tuple[Sequence[Any] | None, Sequence[Any] | None], n: int, by: str) -> Top:
-    """The n strongest lines of each column of both factors, without those that have next to nothing of it; V may be U."""
+    """The n largest entries of each column of both factors, negligible ones left out; V may be U."""
     columns: list[Items] = [()] * U.shape[1] if V is U else _strongest(V, names[1], n, by)
     weights = np.linalg.norm(U, axis=0) * np.linalg.norm(V, axis=0)
     return _table(weights, _strongest(U, names[0], n, by), columns, V is U)
