@@ -99,7 +99,12 @@ class Cone(Geometry[Point]):
 
     def penalty(self, point: Point) -> float:
         """``<N, X>`` at a point in factors."""
-        return max(0.0, float(np.vdot(point.W, self.penalty_gradient(point.W))))
+        W = point.W
+        return max(0.0, float(self.s**2 @ np.einsum("ij,ij->i", W, W)) - self._along_free_direction(W))
+
+    def _along_free_direction(self, W: FloatArray) -> float:
+        """``|u'SW|^2`` for the unit vector u of a direction that the cone leaves free, which is not penalised."""
+        return 0.0
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
         """``N W``, shape of W."""
@@ -230,6 +235,10 @@ class ConditionallyPSD(Cone):
         mean = t @ point.W / t.sum()
         W = point.W - mean[None, :]
         return Point(point.v + W @ mean + 0.5 * (mean @ mean), W)
+
+    def _along_free_direction(self, W: FloatArray) -> float:
+        along = self.s**2 @ W / np.linalg.norm(self.s)
+        return float(along @ along)
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
         """``N W``, shape of W."""
