@@ -18,7 +18,7 @@ from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros, shared_csr
 from cvxnmf.linalg.symmetry import ROUNDING, asymmetry, most_asymmetric, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
-#: Share of the asymmetry that counts as rounding up to which nobody is told: the rounding of double precision.
+#: Asymmetry up to this share of what counts as rounding, that of double precision, is averaged without a warning.
 UNNOTICED = 1e-4
 #: Largest entries by loss; every other loss squares them.
 LARGEST_ENTRY = {"kl": 1e100}

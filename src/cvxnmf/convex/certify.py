@@ -17,7 +17,7 @@ from cvxnmf.certificates import Certificate, CertificateError, Proof
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.problem import Problem
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.results import Solution
+from cvxnmf.results import MatrixPoint, Solution
 
 #: A bound may exceed a value by rounding, which is then taken off the bound; by more it is a contradiction.
 CONTRADICTION = 1e-6
@@ -49,8 +49,28 @@ def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
     """
     validation.require_problem(problem, Problem)
     with single_thread(problem.size), np.errstate(all="ignore"):  # values are tested for being finite
-        certificate = assemble(problem, *problem.examine(X))
+        certificate = _certify_solution(problem, X) if isinstance(X, Solution) else _certify_matrix(problem, X)
     return _with_bound_of(X.certificate, certificate, problem) if isinstance(X, Solution) else certificate
+
+
+def _certify_solution(problem: Problem, solution: Solution) -> Certificate:
+    """Certify a solution in factors, or its matrix where the factors are not admissible here."""
+    points = problem.restrict_solution(solution)
+    if points is None:
+        return _certify_matrix(problem, problem.matrix_of(solution))
+    pairs = list(zip(problem.components, points, strict=True))
+    value = sum(component.value(point) for component, point in pairs)
+    return assemble(problem, value, [component.best_dual(point) for component, point in pairs])
+
+
+def _certify_matrix(problem: Problem, X: ArrayLike) -> Certificate:
+    """Certify a matrix, put inside the cone first."""
+    whole, restored, duals = problem.matrix(X), False, []
+    for component in problem.dense().components:
+        part, moved = component.restore(whole[component.entries])
+        whole[component.entries], restored = part, restored or moved
+        duals.append(component.best_dual(MatrixPoint(part)))
+    return assemble(problem, problem.value(whole), duals, restored)
 
 
 def _with_bound_of(other: Certificate, certificate: Certificate, problem: Problem) -> Certificate:

@@ -189,7 +189,7 @@ def _scatter(Y: FloatArray, weights: FloatArray) -> float:
 
 
 def _cut(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
-    """Which side of the mean points are on, along the widest direction; None if they are all on one."""
+    """On which side of the mean each point lies along the widest direction; None if all lie on the same side."""
     centred = Y - (weights @ Y) / weights.sum()
     widest = np.linalg.eigh(centred.T @ (weights[:, None] * centred))[1][:, -1]
     sides = np.asarray(centred @ widest > 0)

@@ -68,10 +68,10 @@ class Component(ABC, Generic[P]):
 
     @abstractmethod
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """A dual point for an admissible point, accepted by the check, or None if it is too far off to tell anything.
+        """A dual point for an admissible point, accepted by the check; None if the point is too far from optimal to give one.
 
-        The candidate is what a method found on its way: a slope in the domain of the dual whose distance from the dual cone is
-        rounding, or the multiplier of a limit on X; it may be overwritten. Without it the gradient at the point is taken.
+        The candidate comes from a method: a slope in the domain of the dual that lies in the dual cone up to rounding, or the
+        multiplier of a limit on X; it may be overwritten. Without a candidate the gradient at the point is used.
         """
 
     def certify(self, point: P, value: float, candidate: FloatArray | None = None) -> Certified:
@@ -79,7 +79,7 @@ class Component(ABC, Generic[P]):
         return Certified(point, value, self.dual_point(point, candidate))
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
-        """The best dual point for a point that is all that is known."""
+        """The best dual point where only the point is known, and no method has found a candidate."""
         return self.dual_point(point)
 
     def admits(self, point: P) -> bool:
@@ -91,7 +91,7 @@ class Component(ABC, Generic[P]):
         return None
 
     def tidy(self, point: P, limit: float) -> P:
-        """The same X in unique factors, less columns that may go while the value stays within the limit."""
+        """The same X in unique factors; negligible columns are dropped if the value stays within the limit."""
         return point
 
     @abstractmethod
@@ -123,6 +123,36 @@ class FactorComponent(Component[F], Generic[F, C]):
     def slopes(self, point: F) -> tuple[float, FloatArray, FloatArray]:
         """Loss at a point, and half its gradients over v and W."""
 
+    @property
+    def entries(self) -> Any:
+        """Index of the component's entries in the X of the whole problem."""
+        return np.ix_(self.nodes, self.nodes)
+
+    @abstractmethod
+    def independent_model(self) -> F:
+        """The best model without positions."""
+
+    def start(self, given: Any = None) -> F:
+        """The best of the model without positions, the user's point, projected where necessary, and other starts."""
+        candidates = [self.independent_model()]
+        if isinstance(given, FactorPoint):
+            point: Any = given.restrict_to(self.nodes)
+            candidates.append(point if self.cone.free_effects or not point.v.any() else self._project(point.dense()))
+        elif given is not None:
+            candidates.append(self._project(given[self.entries]))
+        candidates += self._other_starts()
+        values = [self.value(point) for point in candidates]
+        return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
+
+    def _project(self, X: FloatArray) -> F:
+        """The point of the cone nearest to X, entries beyond all logarithms cut off."""
+        point: F = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
+        return point
+
+    def _other_starts(self) -> list[F]:
+        """Points beside the model without positions that may be good to start from."""
+        return []
+
     def rank(self, point: F) -> int:
         """Columns of W."""
         return int(point.W.shape[1])
@@ -147,11 +177,6 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     cone: C
     trace: float
     statement: Statement
-
-    @property
-    @abstractmethod
-    def entries(self) -> Any:
-        """Index of the component's entries in the X of the whole problem."""
 
     @property
     def scale(self) -> float:
@@ -180,30 +205,16 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         X = np.maximum(self.independent_model().dense(), self.loss.minimiser())
         return float(self.loss.curvature(X).sum() / self.cone.total_weight)
 
-    def start(self, given: FactorPoint | FloatArray | None = None) -> FactorPoint:
-        """The best of the model without positions, the user's point, and ``log A`` projected on the cone if A has no zero."""
-        candidates = [self.independent_model()]
-        if isinstance(given, tuple):
-            point = given.restrict_to(self.nodes)
-            fits = self.cone.free_effects or not point.v.any()
-            candidates.append(point if fits else self._project(point.dense()))
-        elif given is not None:
-            candidates.append(self._project(given[self.entries]))
+    def _other_starts(self) -> list[FactorPoint]:
+        """``log A`` projected on the cone if A has no zero."""
         best = self.loss.minimiser()
-        if best.min() > -np.inf:
-            candidates.append(self.cone.project(best))
-        values = [self.value(point) for point in candidates]
-        return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
+        return [self.cone.project(best)] if best.min() > -np.inf else []
 
-    def _project(self, X: FloatArray) -> FactorPoint:
-        point: FactorPoint = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
-        return point
-
-    def balance_effects(self, point: FactorPoint) -> FactorPoint:
-        """Return the point with the best effects for its positions, where effects are free."""
+    def balance_effects(self, point: FactorPoint, max_iter: int = 40) -> FactorPoint:
+        """Return the point with the best effects for its positions, where effects are free; nearly so after few steps."""
         if not self.cone.free_effects:
             return point
-        v = balancing_effects(self.loss, self.cone, point.dense())
+        v = balancing_effects(self.loss, self.cone, point.dense(), max_iter)
         balanced: FactorPoint = self.cone.point(point.v + v, point.W)
         return balanced
 
@@ -237,11 +248,11 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
 
     @property
     def splitting_weight(self) -> float:
-        """The first weight rho of alternating directions: that of a multiplier and an X of one size."""
+        """The first weight rho of alternating directions, for which the scaled multiplier has about the size of X."""
         return float(self.cone.typical_multiplier(self.trace))
 
     def admissible(self, point: FactorPoint) -> FactorPoint:
-        """The point of the cone moved to what else the problem asks for; the same if that is nothing."""
+        """The point moved until it satisfies the constraints beyond the cone; unchanged where there are none."""
         return point
 
     def admits(self, point: FactorPoint) -> bool:

@@ -94,13 +94,8 @@ class Cone(Geometry[Point]):
         return Point(v, W)
 
     def smallest_eigenvalue(self, G: FloatArray) -> float:
-        """Smallest eigenvalue of ``S^-1 G S^-1`` on the directions that the cone constrains."""
-        _, B = self._split(self.unscaled_copy(G))
-        return smallest_eigenvalue(self._with_null_space_lifted(B))
-
-    def _with_null_space_lifted(self, B: FloatArray) -> FloatArray:
-        """B with the direction outside P, if any, out of the way of the smallest eigenvalue."""
-        return B
+        """Smallest eigenvalue of ``P S^-1 G S^-1 P``, which is 0 along a direction that the cone leaves free."""
+        return smallest_eigenvalue(self._split(self.unscale(G.copy()))[1])
 
     def penalty(self, point: Point) -> float:
         """``<N, X>`` at a point in factors."""
@@ -108,6 +103,7 @@ class Cone(Geometry[Point]):
         return max(0.0, float(self.s**2 @ np.einsum("ij,ij->i", W, W)) - self._along_free_direction(W))
 
     def _along_free_direction(self, W: FloatArray) -> float:
+        """``|u'SW|^2`` for the unit vector u of a direction that the cone leaves free, which is not penalised."""
         return 0.0
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
@@ -148,7 +144,7 @@ class Cone(Geometry[Point]):
 
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
         """Eigenvalues in the metric are feasible down to minus the trace."""
-        B = self._split(self.unscaled_copy(g))[1]
+        B = self._split(self.unscale(g.copy()))[1]
         values, vectors = eigenpairs_above(np.negative(B, out=B), trace)
         if not len(values):
             return 1.0, None
@@ -232,11 +228,6 @@ class ConditionallyPSD(Cone):
         t = self.s**2
         share = t / t.sum()
         return float(t @ (np.diag(X) - X @ share))
-
-    def _with_null_space_lifted(self, B: FloatArray) -> FloatArray:
-        u = self.s / np.linalg.norm(self.s)
-        add_outer(B, u, u * float(np.abs(B).sum(axis=1).max()))
-        return B
 
     def _centre(self, point: Point) -> Point:
         """Move the weighted mean of the positions into the effects."""

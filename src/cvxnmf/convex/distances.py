@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.effects import balancing_effects
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer
-from cvxnmf.results import Point
+from cvxnmf.results import FactorPoint, Point
 
 if TYPE_CHECKING:
     from cvxnmf.convex.component import DenseComponent
@@ -29,7 +28,7 @@ BALANCING_STEPS = 4
 OVERSTEP = 1.5
 
 
-def from_point(point: Point) -> FloatArray:
+def from_point(point: FactorPoint) -> FloatArray:
     """Coordinates of a point ``X = v1' + 1v' + WW'``."""
     return np.column_stack([point.v + 0.5 * np.sum(point.W**2, axis=1), point.W])
 
@@ -43,10 +42,7 @@ def to_point(x: FloatArray) -> Point:
 def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]:
     """The objective and its gradient over the coordinates: ``2 G1`` and ``2 (GW - Diag(G1) W)``, with the penalty's."""
     point, cone, trace = to_point(x), component.cone, component.trace
-    X = point.dense()
-    loss, G = component.loss.value_and_gradient(X, out=X)
-    margins, products = cone.factor_gradients(G, point.W)
-    del X, G
+    loss, margins, products = component.slopes(point)
     gradient = np.empty_like(x)
     gradient[:, 0], gradient[:, 1:] = margins, products
     del products  # as few arrays as possible at a time
@@ -93,12 +89,7 @@ def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Ca
     return solve
 
 
-def balance(component: SymmetricDense, point: Point) -> Point:
-    """The point with nearly the best effects for its positions."""
-    return Point(point.v + balancing_effects(component.loss, component.cone, point.dense(), BALANCING_STEPS), point.W)
-
-
-def with_entering_directions(component: SymmetricDense, point: Point, value: float) -> Point | None:
+def with_entering_directions(component: SymmetricDense, point: FactorPoint, value: float) -> FactorPoint | None:
     """The point with directions along which the gradient is negative, effects balanced as before; None if none lowers the value.
 
     Negative eigenpairs (r, x) of the gradient against the Laplacian of the floor: ``X + t xx'`` lowers the objective by about
@@ -119,7 +110,8 @@ def with_entering_directions(component: SymmetricDense, point: Point, value: flo
     new = Y * np.sqrt(-2.0 * OVERSTEP * values[enters] / np.maximum(0.5 * bends, 1e-300))
     share = 1.0
     while share > 0.05:
-        raised = balance(component, Point(point.v, np.column_stack([point.W, np.sqrt(share) * new])))
+        wider = Point(point.v, np.column_stack([point.W, np.sqrt(share) * new]))
+        raised = component.balance_effects(wider, BALANCING_STEPS)
         if component.value(raised) < value:
             return raised
         share *= 0.5

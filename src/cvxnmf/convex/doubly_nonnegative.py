@@ -118,7 +118,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         return MatrixPoint(Y)
 
     def dual_value(self, P: FloatArray) -> float:
-        """What a multiplier N proves, from the positive part P of ``B + N``."""
+        """The bound that a multiplier N proves, from the positive part P of ``B + N``."""
         return self.scale - float(np.vdot(P, P))
 
     def nonnegative_near(self, P: FloatArray) -> MatrixPoint:
@@ -164,7 +164,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         return self._prove(N, self.parts(N)[1])
 
     def certify(self, point: MatrixPoint, value: float, candidate: FloatArray | None = None) -> Certified:
-        """The better one of the point and of what the multiplier's positive part suggests, and the multiplier's dual point."""
+        """The better of the point and of a matrix near the positive part of ``B + N``, and the dual point of the multiplier N."""
         if candidate is None:
             return super().certify(point, value)
         N = candidate

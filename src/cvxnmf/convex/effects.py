@@ -1,6 +1,6 @@
 """The best effects at given positions: those for which the margins of the gradient vanish.
 
-They minimise the loss over the effects, to which every penalty is blind.
+They minimise the loss over the effects, on which no penalty depends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_STEP = 2.0
 def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: int = 40) -> FloatArray:
     """Return effects v for which the gradient at X with effects v has vanishing margins.
 
-    Damped Newton, far from there after a few multiplicative steps towards the margins of A.
+    Damped Newton steps; where the margins are far from zero, a few multiplicative steps towards the margins of A come first.
     """
     v = np.zeros(len(cone.s))
     weights = cone.margins(loss.floor())

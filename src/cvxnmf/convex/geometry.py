@@ -1,4 +1,4 @@
-"""What methods know of the set that X lies in."""
+"""The set that X lies in, as methods see it: metric, projection, penalty, effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ P = TypeVar("P", Point, PairedPoint)
 
 
 class Geometry(ABC, Generic[P]):
-    """What methods know of the set that X lies in: its metric, its projection and its penalty.
+    """The set that X lies in, as methods see it: its metric, its projection and its penalty.
 
     s holds positive weights of the rows of v and W; with free effects X may be changed by effects at no cost.
     """
@@ -110,9 +110,9 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
-        """The largest share of g that is dual feasible under the penalty, and what all of g lacks: None if nothing.
+        """The largest multiple of g, up to 1, that is dual feasible, and the matrix that clips g; None if g is feasible.
 
-        What is lacking raises every eigenvalue, or lowers every singular value, to the last one that is feasible.
+        Adding that matrix raises eigenvalues, or lowers singular values, that are not feasible to the limit.
         """
 
     @abstractmethod
@@ -127,17 +127,9 @@ class Geometry(ABC, Generic[P]):
     def canonical_factors(self, point: P) -> P:
         """Return the same X in factors that are unique but for ties."""
 
-    def scaled_copy(self, X: FloatArray) -> FloatArray:
-        """``S X S``, a new array."""
-        return self.scale(X.copy())
-
-    def unscaled_copy(self, G: FloatArray) -> FloatArray:
-        """``S^-1 G S^-1``, the gradient in scaled coordinates, a new array."""
-        return self.unscale(G.copy())
-
     def project(self, X: FloatArray, threshold: float = 0.0) -> P:
         """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
-        return self.project_scaled(self.scaled_copy(X), threshold)
+        return self.project_scaled(self.scale(X.copy()), threshold)
 
 
 def log_row_sums(X: FloatArray) -> FloatArray:

@@ -8,13 +8,13 @@ diagonal is ignored (weight 0 there). Formulas: docs/mathematics.md.
           and its tangent at log(a/2) below: convex, C1, never below the true squared error
     paper's MSE   the same on x >= log(a/2) only
 
-What else is known of a loss stands in its class. They work on rows in chunks: little room is needed beside data and result.
+Losses work on row chunks, so that little memory is needed beside data and result.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.special import entr, wrightomega, xlogy
@@ -137,10 +137,7 @@ class Loss(ABC):
 
     def curvature(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Second derivatives at X, entrywise; they may take the place of X itself."""
-        H = np.empty(X.shape) if out is None else out
-        for rows in self._chunks():
-            H[rows] = self._curvature(X[rows], rows)
-        return H
+        return self._by_rows(self._curvature, X, out)
 
     def _curvature(self, X: FloatArray, rows: slice) -> FloatArray:
         E = self._model(self._visible(X, rows), rows)
@@ -149,13 +146,17 @@ class Loss(ABC):
 
     def metric_weights(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Positive weights of the size of the second derivatives, for the metric of a descent; they may take the place of X."""
-        H = np.empty(X.shape) if out is None else out
-        for rows in self._chunks():
-            H[rows] = self._metric_weights(X[rows], rows)
-        return H
+        return self._by_rows(self._metric_weights, X, out)
 
     def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
         return self._curvature(X, rows)
+
+    def _by_rows(self, function: Callable[[FloatArray, slice], FloatArray], X: FloatArray, out: FloatArray | None) -> FloatArray:
+        """The function of X and its place, chunk by chunk."""
+        H = np.empty(X.shape) if out is None else out
+        for rows in self._chunks():
+            H[rows] = function(X[rows], rows)
+        return H
 
     def _chunks(self) -> Iterator[slice]:
         return cached_rows(self.A)
@@ -165,7 +166,7 @@ class Loss(ABC):
         return max(0.0, total) if (total := variable_part + self.constant) < np.inf else np.inf  # inf - inf is as bad as inf
 
     def _visible(self, X: FloatArray, rows: slice) -> FloatArray:
-        """Rows of X with an ignored diagonal set to zero, lest its exponential overflow."""
+        """Rows of X with an ignored diagonal set to zero, so that its exponential does not overflow."""
         if self.ignore_diagonal:
             X = X.copy()
             X[np.arange(len(X)), np.arange(rows.start, rows.stop)] = 0.0

@@ -80,7 +80,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return max(FIRST_DIRECTIONS, int(HIGH_RANK * self.size)) if self.size <= LARGEST_FALLBACK else self.size
 
     def in_single_precision(self) -> MatrixFreeComponent:
-        """The same component, its first descent in single precision."""
+        """Return the component with a first descent in single precision."""
         return replace(self, first_single=True)
 
     @cached_property
@@ -120,17 +120,6 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
     def independent_model(self) -> Point:
         """The best model without positions."""
         return Point(np.log(self.degrees) - 0.5 * np.log(self.scale), np.zeros((self.size, 0)))
-
-    def start(self, given: Point | FloatArray | None = None) -> Point:
-        """The better of the model without positions and the user's point."""
-        plain = self.independent_model()
-        if given is None:
-            return plain
-        if isinstance(given, tuple):
-            point = given.restrict_to(self.nodes)
-        else:
-            point = self.cone.project(np.clip(given[np.ix_(self.nodes, self.nodes)], -1e6, 1e6))
-        return point if np.isfinite(point.v).all() and self.value(point) < self.value(plain) else plain
 
     def balance_effects(self, point: Point) -> Point:
         """Return the point with the best effects for its positions, those for which ``E1 = A1``.
@@ -229,7 +218,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return Certified(point, loss + penalty, dual)
 
     def _large_dual(self, point: Point, witness: Callable[[float], Witness], penalty: float, little: float) -> Dual | None:
-        """A dual point of a large graph: rigorous, or else probable, if the bound is lower by little for that."""
+        """A dual point of a large graph: rigorous if possible, else probable if that lowers the bound by at most `little`."""
         share, probable = 0.0, False
         try:
             dual = MatrixFreeDual(sparse_graph(self.A), point.v, point.W, self.cone.s)
@@ -251,7 +240,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return Dual(witness(share), proof.bound, proof.rigorous, proof.probable)
 
     def _proved_share(self, dual: MatrixFreeDual, point: Point, largest_pad: float) -> tuple[float, FloatArray] | None:
-        """The largest share of a few that is proved with all rounding, and its pivots; the smallest one first."""
+        """The largest share that is proved with all rounding errors, and its pivots; shares are tried from the smallest on."""
         edge = self._ritz_value(point, point.W) if point.W.size else 0.0
         best, model = None, dual.model
         for pad in (pad for pad in RIGOROUS_PADS if pad <= largest_pad):

@@ -68,8 +68,7 @@ def noise_level(A: Any, s: FloatArray) -> Noise:
     else:
         variance = degrees / t * float(np.sum(degrees / t)) / total
         unit_edge = spectral_edge(variance)
-        pairs = (lambda edge, count: leading_directions(data, s, edge, count)) if len(s) > LARGE else None
-        dispersion = residual_dispersion(data, s, variance, unit_edge, pairs)
+        dispersion = residual_dispersion(data, s, variance, unit_edge)
         edge = unit_edge * np.sqrt(dispersion)
     raised = 1.0 + len(t) ** (-2.0 / 3.0)
     return Noise(float(edge * raised), dispersion, float(unit_edge * raised))
@@ -116,9 +115,7 @@ def spectral_edge(variance: FloatArray) -> float:
     return float(t * np.sqrt(np.sum(a / (t - a))))
 
 
-def residual_dispersion(
-    A: Any, s: FloatArray, variance: FloatArray, unit_edge: float, pairs: Callable[[float, int], Pairs] | None = None
-) -> float:
+def residual_dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: float) -> float:
     """Noise variance per unit of model variance, from the energy of the residual outside the signal.
 
     Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal. The rest is
@@ -126,10 +123,7 @@ def residual_dispersion(
     with their leverages p; down to the fixed point. Without the leverages a strong signal takes the noise with it.
 
     The row sums of the model's variances are `variance`, ``a = variance / sqrt(sum variance)``, and its noise edge `unit_edge`.
-    ``pairs(threshold, count)`` finds the leading eigenpairs of the standardised residual, exactly only above the threshold; left
-    out, :func:`modularity_pairs` does.
     """
-    pairs = pairs or (lambda threshold, count: modularity_pairs(A, s, count))
     n, energy = A.shape[0], _modularity_energy(A, s)
     a = variance / np.sqrt(variance.sum())
     values, vectors, count = np.empty(0), np.empty((n, 0)), 0
@@ -137,7 +131,8 @@ def residual_dispersion(
     while count < n:
         threshold = unit_edge * np.sqrt(phi)
         while len(values) < n and (not len(values) or values[-1] > threshold):
-            values, vectors = pairs(threshold, min(max(16, 2 * len(values)), n))
+            wanted = min(max(16, 2 * len(values)), n)
+            values, vectors = leading_directions(A, s, threshold, wanted) if n > LARGE else modularity_pairs(A, s, wanted)
         more = int(np.count_nonzero(values > threshold))
         if more <= count:
             break
@@ -152,12 +147,10 @@ def residual_dispersion(
 
 def _modularity_energy(A: Any, s: FloatArray) -> float:
     """``||S^-1 (A - dd'/1'd) S^-1||^2`` of a sparse A."""
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    expected = degrees / s / np.sqrt(degrees.sum())
-    coordinates = A.tocoo()
-    entries = coordinates.data / (s[coordinates.row] * s[coordinates.col])
-    there = expected[coordinates.row] * expected[coordinates.col]
-    return float(np.sum((entries - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
+    scaled, expected = _standardised_residual(A, s)
+    entries = scaled.tocoo()
+    there = expected[entries.row] * expected[entries.col]
+    return float(np.sum((entries.data - there) ** 2) + max(0.0, float(expected @ expected) ** 2 - float(np.sum(there * there))))
 
 
 def modularity_pairs(A: Any, s: FloatArray, count: int) -> Pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from cvxnmf import validation
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.dual import Dual
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.results import AnyPoint, FactorPoint, MatrixPoint, Solution
+from cvxnmf.results import AnyPoint, FactorPoint, Solution
 
 
 def refuse_auto(trace: str, known: bool, needed: str, domain: str) -> None:
@@ -23,14 +23,6 @@ def refuse_auto(trace: str, known: bool, needed: str, domain: str) -> None:
         validation.refuse(f"trace must be 'auto' or a number {domain}, not {trace!r}.")
     if not known:
         validation.refuse(f"trace='auto' is known for {needed} only; give trace as a number for this problem.")
-
-
-class Examined(NamedTuple):
-    """The value at a user's point, dual points of all components, and whether the point had to be restored."""
-
-    value: float
-    duals: list[Dual | None]
-    restored: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +86,12 @@ class Problem(ABC):
         """Check a warm start: a solution, factors or a matrix."""
 
     def starting_multiplier(self, start: Any) -> FloatArray | None:
-        """Slopes of the loss that proved the bound of a solution of the same problem with another trace, if any of use."""
+        """Slopes of the loss that proved the bound of a solution of this problem with another trace; None if there are none."""
         return None
 
     @abstractmethod
     def restrict_solution(self, solution: Solution) -> list[Any] | None:
-        """Its points on the components, None where it is not admissible here; a solution of another problem is refused."""
+        """The points of a solution on the components, None if one is not admissible; a solution of another problem is refused."""
 
     @abstractmethod
     def join_points(self, points: Sequence[Any]) -> tuple[AnyPoint, Index | None]:
@@ -130,7 +122,7 @@ class Problem(ABC):
         return self
 
     def for_method(self, name: str, single: bool = False) -> Problem:
-        """The same problem in the form that a method works on, its first descent in single precision if that is asked for."""
+        """The problem in the form that the method needs; if `single`, with a first descent in single precision."""
         if name not in self.components[0].methods:
             return self.dense().for_method(name, single)
         if not single:
@@ -145,22 +137,6 @@ class Problem(ABC):
     def matrix_of(self, solution: Solution) -> ArrayLike:
         """The matrix X of a solution, of the shape that :meth:`matrix` takes."""
         return solution.X
-
-    def examine(self, X: ArrayLike | Solution) -> Examined:
-        """Value and dual points at a user's matrix, put inside the cone first, or at a solution in factors."""
-        if isinstance(X, Solution):
-            points = self.restrict_solution(X)
-            if points is not None:
-                pairs = list(zip(self.components, points, strict=True))
-                value = sum(component.value(point) for component, point in pairs)
-                return Examined(value, [component.best_dual(point) for component, point in pairs], False)
-            X = self.matrix_of(X)
-        whole, restored, duals = self.matrix(X), False, []
-        for component in self.dense().components:
-            part, moved = component.restore(whole[component.entries])
-            whole[component.entries], restored = part, restored or moved
-            duals.append(component.best_dual(MatrixPoint(part)))
-        return Examined(self.value(whole), duals, restored)
 
     def _join_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:
         """Effects and positions of all components, ``-inf`` effects where there are no data; the component of every node."""

@@ -2,7 +2,7 @@
 
 With g the gradient of the loss at X and f its floor, ``Z = (1 - shift)(g + f) + shift f`` lies in the domain of the dual, and
 ``Y = (1 - shift) g`` is as small as the penalty asks for (docs/mathematics.md). Where effects are free they are
-balanced first, so that the margins of ``g + f`` are those of f; what is left of their rounding is mended exactly.
+balanced first, so that the margins of ``g + f`` are those of f; their rounding errors are then corrected.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.convex.clipping import clip_spectrum
 from cvxnmf.convex.component import DenseComponent, Index
 from cvxnmf.convex.cones import PSD
-from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, clip_spectrum, prove_least_shift
 from cvxnmf.convex.losses import PairedKullbackLeibler
 from cvxnmf.convex.methods import Accelerated, Factored, LossSplitting, Methods, ProjectedGradient
 from cvxnmf.convex.methods.schedules import paired_schedule, rectangular_schedule
@@ -49,9 +48,9 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
         return np.ix_(self.rows, self.columns)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """The candidate, or the gradient at balanced effects, its singular values clipped at twice the trace as well as possible.
+        """The candidate, or the gradient at balanced effects, its singular values clipped at twice the trace, then shrunk.
 
-        What is left beyond is taken off by shrinking.
+        Clipping must stay in the domain of the dual, so that some values may still exceed the limit before all are shrunk.
         """
         loss, cone = self.loss, self.cone
         g = self.balanced_gradient(point) if candidate is None else candidate

@@ -175,7 +175,7 @@ class _Run:
             self._finish(Status.NONFINITE)
 
     def _finish(self, status: Status, tidy: bool = True) -> None:
-        """Keep what the search found, in tidy factors unless somebody waits."""
+        """Keep the point and the dual point of the search; after an interrupt the factors are not tidied, which takes time."""
         assert self.search is not None
         del self.search.method, self.search.schedule  # their arrays are not needed any more, the room is
         self.points.append(self.search.tidy_point() if tidy else self.search.point)
@@ -188,7 +188,7 @@ class _Run:
     def best_so_far(self) -> Solution:
         """The best answer when the solve is interrupted: components not reached keep their start."""
         if self.search is not None:
-            self.search.accept()  # what the broken-off step had reached
+            self.search.accept()  # the point that the interrupted step had reached
             self._finish(Status.INTERRUPTED, tidy=False)
         for component in self.problem.components[len(self.points) :]:
             self.points.append(component.start())
@@ -224,7 +224,7 @@ class _Run:
         return Status.OPTIMAL
 
     def _wait(self, search: _Search, iteration: int, waited: int, gap_before: float) -> int:
-        """Steps until the next certificate: as many as the rate since the last one foretells, at most twice as usual."""
+        """Steps until the next certificate: as many as the rate since the last one predicts, at most twice `check_every`."""
         usual = max(search.method.check_every, search.method.check_every * iteration // 80)
         gap = search.relative_gap
         if not self.tol < gap < gap_before:
@@ -275,9 +275,9 @@ class _Search:
         return relative_gap(self.value, self.method.expected_bound, self.component.scale)
 
     def promises(self, gap: float) -> bool:
-        """Whether a certificate would show the gap now, by what the method knows of its bound or of its distance from the end.
+        """Whether a certificate would show the gap now, as the method's expected bound or its distance from the optimum tells.
 
-        Gaps fall with the distance, or with its square near the end: by something between since the last certificate.
+        The gap is proportional to the distance far from the optimum and to its square nearby; the exponent 3/2 is assumed.
         """
         then, here = self.distance_then, self.relative_gap
         is_near = 0.0 < then < np.inf and here > 0.0 and self.method.distance <= then * (gap / here) ** (2.0 / 3.0)
@@ -291,7 +291,7 @@ class _Search:
 
     @property
     def stalled(self) -> bool:
-        """Whether several certificates in a row brought nothing."""
+        """Whether as many certificates in a row as the method's patience allows have not lowered the gap."""
         return self.idle >= self.method.patience
 
     def accept(self) -> bool:

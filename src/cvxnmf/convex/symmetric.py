@@ -21,7 +21,7 @@ from cvxnmf.convex.losses import LOSSES, Loss
 from cvxnmf.convex.matrix_free import MatrixFreeComponent
 from cvxnmf.convex.noise import degree_metric, noise_level
 from cvxnmf.convex.problem import Problem, refuse_auto
-from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent, laplacian_dual
+from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import Point, Solution
 from cvxnmf.typing import MatrixLike
@@ -62,7 +62,7 @@ class SymmetricProblem(Problem):
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
     def restrict_solution(self, solution: Solution) -> list[Point] | None:
-        """Its factors on every component; None where it joins what lies apart, or is not admissible."""
+        """The factors of the solution on every component; None if they are not admissible, or separate nodes of one component."""
         whole, groups = solution.point, solution.groups
         if not isinstance(whole, Point) or len(whole.v) != self.size:
             validation.refuse(f"X is a Solution of another problem; give one of a symmetric problem of {self.size} nodes.")
@@ -84,7 +84,8 @@ class SymmetricProblem(Problem):
         Z = np.zeros((len(kept), len(kept)))
         for component, dual in zip(self.components, duals, strict=True):
             here = np.searchsorted(kept, component.nodes)
-            Z[np.ix_(here, here)] = laplacian_dual(component) if dual is None else dual.witness["Z"]
+            always = np.diag(component.loss.floor().sum(axis=1))  # Y is a Laplacian plus the penalty
+            Z[np.ix_(here, here)] = always if dual is None else dual.witness["Z"]
         witness = {"Z": Z, "metric": self.metric[kept]}
         try:
             proof = self.statement.prove(self.A, "dual", witness)
@@ -201,7 +202,7 @@ def symmetric(
 
 
 def _stays_sparse(A: Any) -> bool:
-    """Whether the data are worked on as they are stored, by products."""
+    """Whether the data stay sparse, so that the problem is solved by products with them."""
     return bool(sp.issparse(A) and A.ndim == 2 and A.shape[0] >= MATRIX_FREE_FROM)
 
 

@@ -15,16 +15,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.clipping import clip_spectrum
 from cvxnmf.convex.component import Certified, Component, DenseComponent
 from cvxnmf.convex.cones import Cone
 from cvxnmf.convex.distances import laplacian_pencil
-from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, prove_least_shift
+from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, clip_spectrum, prove_least_shift
 from cvxnmf.convex.losses import LimitedSquaredError, Loss
 from cvxnmf.convex.methods import Accelerated, AugmentedDescent, Factored, LossSplitting, Methods, ProjectedGradient
 from cvxnmf.convex.methods.schedules import definite_schedule, free_diagonal_schedule, limited_schedule, symmetric_schedule
@@ -41,11 +39,6 @@ ROUNDS, MOST_ROUNDS, SMALL_GAP = 20, 100, 1e-4
 @dataclass(frozen=True, eq=False)
 class SymmetricComponent(DenseComponent[Cone]):
     """``loss(A, exp(X)) + trace <N, X>`` over X in the cone, on the nodes of one connected component."""
-
-    @property
-    def entries(self) -> Any:
-        """Rows and columns of its nodes."""
-        return np.ix_(self.nodes, self.nodes)
 
     @property
     def methods(self) -> Methods:
@@ -68,7 +61,7 @@ class SymmetricComponent(DenseComponent[Cone]):
         return self._prove_shifted(g, within_rounding=candidate is not None)
 
     def _prove_shifted(self, g: FloatArray, within_rounding: bool = False) -> Dual | None:
-        """The slope g, which is overwritten, shifted into the dual cone; the shift is known to be tiny if it is only rounding."""
+        """The slope g, which is overwritten, shifted into the dual cone; `within_rounding` says that it lies there already."""
         if not (-ABSURD < g.min() and g.max() < ABSURD):
             return None
         loss, cone = self.loss, self.cone
@@ -103,7 +96,7 @@ class LimitedComponent(SymmetricComponent):
         return SymmetricComponent(self.nodes, loss, self.cone, self.trace, self.statement)
 
     def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
-        """The point and its value as they are, and a dual point."""
+        """The point and its value unchanged, and a dual point."""
         return Component.certify(self, point, value, candidate)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
@@ -222,17 +215,15 @@ def _make_rows_sum_to_zero(g: FloatArray) -> None:
         np.fill_diagonal(g, 0.0)
 
 
-def laplacian_dual(component: DenseComponent[Cone]) -> FloatArray:
-    """The dual point Z that always exists on the conditional cone: Y is a Laplacian plus the penalty."""
-    return np.diag(component.loss.floor().sum(axis=1))
-
-
 def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """Smallest convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
     if component.loss.limited:
         _balance_rows(component, g)
     g.flat[:: len(g) + 1] -= g.sum(axis=1)
-    ratio = 0.0 if within_rounding else _laplacian_ratio(component, g.copy())
+    ratio = 0.0
+    if not within_rounding:
+        with contextlib.suppress(sl.LinAlgError):  # data that are all but disconnected
+            ratio = max(0.0, -float(laplacian_pencil(component, g.copy(), 1)[0][0]))
     floor = component.loss.floor()
     diagonal = floor.sum(axis=1)
     g += floor
@@ -247,11 +238,3 @@ def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_round
         return g
 
     return ratio / (1.0 + ratio), family
-
-
-def _laplacian_ratio(component: DenseComponent[Cone], g: FloatArray) -> float:
-    """The least r >= 0 for which g plus r times the floor's Laplacian, with penalties, is in the dual cone; g is overwritten."""
-    try:
-        return max(0.0, -float(laplacian_pencil(component, g, 1)[0][0]))
-    except sl.LinAlgError:
-        return 0.0

@@ -154,7 +154,7 @@ OBJECTIVES: dict[str, type[Objective]] = {"mse": SquaredError, "kl": KullbackLei
 
 
 class _Recursion:
-    """The stages so far and what is left of the data."""
+    """The loop over stages, with the stages so far and their history."""
 
     def __init__(self, objective: Objective, form: Form) -> None:
         self.objective, self.form = objective, form

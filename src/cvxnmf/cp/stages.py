@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,18 +40,6 @@ class Stage(NamedTuple):
 
     U: FloatArray
     converged: bool
-
-
-class Form(Protocol):
-    """How stages are taken, and how a recursion ends (`end`) that has no further stage."""
-
-    end: Status
-
-    def next_stage(self, R: FloatArray, number: int) -> Stage:
-        """Return the next stage below the residual R, or raise NoStage."""
-
-    def refit(self, parts: list[FloatArray]) -> list[FloatArray]:
-        """Return the stages so far with the best weights."""
 
 
 class CliqueStages:
@@ -122,8 +110,12 @@ class WholeMatrixStages:
         return Stage(scale_below(U, R, np.ones(R.shape, dtype=bool)), found.converged)
 
     def refit(self, parts: list[FloatArray]) -> list[FloatArray]:
-        """Return the stages as they are: the paper keeps them."""
+        """Return the stages unchanged: the paper does not refit them."""
         return parts
+
+
+#: How stages are taken: `next_stage` raises NoStage where there is none, and `end` is then the status of the recursion.
+Form = CliqueStages | WholeMatrixStages
 
 
 def scale_below(U: FloatArray, limit: FloatArray, counted: Counted) -> FloatArray:

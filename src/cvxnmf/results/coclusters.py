@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results.factorization import OnDemand
+from cvxnmf.results.partition import members
 from cvxnmf.results.solution import Solution
 
 if TYPE_CHECKING:
@@ -65,11 +66,8 @@ class CoClusters:
 
     def communities(self) -> list[tuple[set[Any], set[Any]]]:
         """Of each cluster its rows and its columns, by name."""
-        sides = [(self.rows, self.row_labels), (self.columns, self.column_labels)]
-        return [
-            (first, second)
-            for first, second in zip(*(_members(names, labels, self.n_clusters) for names, labels in sides), strict=True)
-        ]
+        k = self.n_clusters
+        return list(zip(members(self.rows, self.row_labels, k), members(self.columns, self.column_labels, k), strict=True))
 
     def __repr__(self) -> str:
         """Return one line, without computing a proof."""
@@ -85,10 +83,3 @@ class CoClusters:
 
         at_hand = vars(self)["solution"]
         return cards.cocluster_card(self, None if callable(at_hand) else at_hand.certificate)
-
-
-def _members(names: tuple[Any, ...], labels: NDArray[np.intp], count: int) -> list[set[Any]]:
-    members: list[set[Any]] = [set() for _ in range(count)]
-    for name, label in zip(names, labels.tolist(), strict=True):
-        members[label].add(name)
-    return members

@@ -139,7 +139,7 @@ class Factorization:
     status : Status
         How the work ended.
     message : str
-        The same in a sentence, with what stood in the way, and what the certificate leaves open.
+        The status in a sentence, with the reason for it, and what the certificate does not settle.
     levels : tuple of Level
         Of a large graph, what is proved on groups of its nodes and on the whole; else empty.
     row_names, column_names : tuple or None
@@ -205,7 +205,7 @@ class Factorization:
         return self.row_names is not None or self.column_names is not None
 
     def with_names(self, row_names: Sequence[Any] | None, column_names: Sequence[Any] | None) -> Factorization:
-        """Return the same result with names of rows and columns; what is not proved yet stays so."""
+        """Return the same result with names of rows and columns, without computing its certificate."""
         if self.V is self.U:  # the same nodes
             row_names = column_names = column_names if row_names is None else row_names
         other = object.__new__(type(self))

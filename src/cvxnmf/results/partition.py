@@ -132,7 +132,7 @@ class Partition:
     series: Callable[[], Any] | None = field(default=None, repr=False)
 
     def with_changes(self, **changes: Any) -> Partition:
-        """The same partition with other fields; what was not computed yet is computed by neither."""
+        """The same partition with some fields replaced; fields that are computed on demand stay uncomputed."""
         return Partition(**{name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
 
     @property
@@ -216,10 +216,7 @@ class Partition:
 
     def communities(self) -> list[set[Any]]:
         """The clusters as sets of nodes, by decreasing size: networkx's convention."""
-        members: list[set[Any]] = [set() for _ in range(self.n_clusters)]
-        for node, label in zip(self.nodes, self.labels.tolist(), strict=True):
-            members[label].add(node)
-        return members
+        return members(self.nodes, self.labels, self.n_clusters)
 
     def to_igraph(self) -> Any:
         """Return a ``VertexClustering`` of igraph; its graph has ``name``, ``cluster`` and ``membership`` of every node."""
@@ -335,3 +332,11 @@ class Partition:
         from cvxnmf.display import cards
 
         return cards.partition_card(self, self._proves("solution"), self._proves("factorization"))
+
+
+def members(names: tuple[Any, ...], labels: NDArray[np.intp], count: int) -> list[set[Any]]:
+    """The names of the nodes of each of so many clusters."""
+    found: list[set[Any]] = [set() for _ in range(count)]
+    for name, label in zip(names, labels.tolist(), strict=True):
+        found[label].add(name)
+    return found

@@ -65,7 +65,7 @@ class Iterate:
     stage : str
         What is being done, where the work has several stages; value and bound are NaN in those before the first solve.
     share : float
-        About how much of the whole work is done, from 0 to 1; 0 where nobody can tell.
+        Estimated share of the whole work that is done, from 0 to 1; 0 where it is unknown.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Iterate:
 
     @property
     def seconds_left(self) -> float:
-        """About how long the rest takes; NaN where nobody can tell."""
+        """Estimated seconds until the end; NaN where they are unknown."""
         return self.seconds * (1.0 / self.share - 1.0) if self.share > 0 else float("nan")
 
     @property
@@ -129,8 +129,8 @@ class Interrupted(KeyboardInterrupt):
 def keep_best(best: Callable[[Any], Solution | Factorization | Partition | Certificate | None]) -> Iterator[None]:
     """On Ctrl-C inside the context, raise :class:`Interrupted` with the best answer so far.
 
-    ``best(inner)`` returns it, given the answer that an inner interrupt carries (None if there is none); it returns None where
-    there is nothing to keep yet, and the interrupt goes on as it is.
+    ``best(inner)`` returns that answer, given the one that an inner interrupt carries (None if there is none). Where it returns
+    None, as nothing has been found yet, the interrupt is raised again unchanged.
     """
     try:
         yield

@@ -21,6 +21,9 @@ class Item(NamedTuple):
     weight: float
 
 
+Items = tuple[Item, ...]
+
+
 class ComponentTop(NamedTuple):
     """The strongest rows and columns of one component, and its share of the weight ``|u_l| |v_l|`` of all.
 
@@ -110,14 +113,12 @@ class Top(Sequence[ComponentTop]):
 def top_features(components: FloatArray, names: Sequence[Any] | None, n: int, by: str) -> Top:
     """The n strongest columns of the data in each row of `components`, which are not normalised on the other side."""
     n, by = checked_terms(n, by)
-    weights = np.linalg.norm(components, axis=1)
-    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
     columns = _strongest(components.T, names, n, by)
-    return Top(tuple(ComponentTop(number, float(share), (), columns[number]) for number, share in enumerate(shares)))
+    return _table(np.linalg.norm(components, axis=1), [()] * len(columns), columns)
 
 
 def checked_terms(n: Any, by: Any) -> tuple[int, str]:
-    """How many to show and by what, refused in a sentence where they make no sense."""
+    """Check how many items to show and how they are ranked."""
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         raise ValueError(f"n must be an integer of at least 1, not {n!r}.")
     if by not in ("weight", "distinct"):
@@ -126,16 +127,19 @@ def checked_terms(n: Any, by: Any) -> tuple[int, str]:
 
 
 def top_of(U: FloatArray, V: FloatArray, names: tuple[Sequence[Any] | None, Sequence[Any] | None], n: int, by: str) -> Top:
-    """The n strongest lines of each column of both factors, without those that have next to nothing of it; V may be U."""
+    """The n largest entries of each column of both factors, negligible ones left out; V may be U."""
+    columns: list[Items] = [()] * U.shape[1] if V is U else _strongest(V, names[1], n, by)
     weights = np.linalg.norm(U, axis=0) * np.linalg.norm(V, axis=0)
-    shares = weights / max(float(weights.sum()), np.finfo(np.float64).tiny)
-    rows = _strongest(U, names[0], n, by)
-    columns: list[tuple[Item, ...]] = [()] * U.shape[1] if V is U else _strongest(V, names[1], n, by)
-    tops = (ComponentTop(number, float(shares[number]), rows[number], columns[number]) for number in range(U.shape[1]))
-    return Top(tuple(tops), V is U)
+    return _table(weights, _strongest(U, names[0], n, by), columns, V is U)
 
 
-def _strongest(factor: FloatArray, names: Sequence[Any] | None, n: int, by: str) -> list[tuple[Item, ...]]:
+def _table(weights: FloatArray, rows: list[Items], columns: list[Items], symmetric: bool = False) -> Top:
+    """The components with their shares of all weight."""
+    shares = (weights / max(float(weights.sum()), np.finfo(np.float64).tiny)).tolist()
+    return Top(tuple(map(ComponentTop, range(len(shares)), shares, rows, columns)), symmetric)
+
+
+def _strongest(factor: FloatArray, names: Sequence[Any] | None, n: int, by: str) -> list[Items]:
     """The n lines of each column with the largest entries, or the largest entries times their share of the line."""
     score = factor
     if by == "distinct":

@@ -81,7 +81,7 @@ class AugmentedSquaredError(SquaredError):
 
 
 class LimitedDescent(LaplacianDescent):
-    """One of many descents on objectives that change a little: it remembers more and lets directions in once."""
+    """A descent whose objective changes a little between steps: a longer memory, and directions enter once per step."""
 
     memory = 12
     entering_rounds = 1

@@ -1,4 +1,4 @@
-"""What the loop knows of a method."""
+"""The interface of a method, as the loop of :mod:`cvxnmf.convex.solve` sees it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class Method(ABC):
-    """A step from one point to the next; the loop, the certificates and the end are other people's."""
+    """A step from one point to the next; :func:`solve` runs the loop, asks for certificates and decides when to stop."""
 
     point: Any
     value: float
     check_every: int  # steps between two certificates
     aim: float = 0.0  # the relative gap that the loop wants
-    patience: int = 5  # certificates in a row that may bring nothing before the loop gives up
+    patience: int = 5  # certificates in a row that may leave the gap unchanged before the loop stops
     gives_up: bool = False  # whether another method is known to be faster from here
 
     def __iter__(self) -> Iterator[Method]:
@@ -31,7 +31,7 @@ class Method(ABC):
         """Move to the next point and set its value."""
 
     def take_multiplier(self, slopes: FloatArray) -> None:
-        """Begin with slopes of the loss that proved a bound of the same problem with another trace, where a method uses any."""
+        """Start from slopes of the loss that proved a bound for the same problem with another trace; most methods use none."""
         return
 
     def settle(self) -> None:
@@ -40,21 +40,21 @@ class Method(ABC):
 
     @property
     def gradient_proves_more(self) -> bool:
-        """Whether the gradient at the point may make a better dual point than a candidate that does not reach the end."""
+        """Whether the gradient at the point may prove more than the candidate, while that does not close the gap."""
         return False
 
     def dual_candidate(self) -> FloatArray | None:
-        """What a dual point is made of that was found on the way; None where the gradient at the point is as good."""
+        """A slope of the loss, found by the steps, to make a dual point of; None where the gradient at the point is as good."""
         return None
 
     @property
     def distance(self) -> float:
-        """How far the iteration is from its end, in a unit of its own; not a number if the method does not know."""
+        """How far the iteration is from its fixed point, in a unit of its own; NaN if the method does not know."""
         return np.nan
 
     @property
     def expected_bound(self) -> float:
-        """What the dual candidate proves, as far as the method knows without a check; minus infinity if it does not know."""
+        """The bound that the dual candidate will prove, as the method computes it; minus infinity if it does not know."""
         return -np.inf
 
 

@@ -46,7 +46,7 @@ class ProjectedGradient(Method):
         self.residual = None  # its room is needed
         while True:
             target = G / -self.L
-            target += cone.scaled_copy(Y)
+            target += cone.scale(Y.copy())
             point = cone.project_scaled(target, component.trace / self.L, self.point.W.shape[1] + 1)
             del target
             X = point.dense()
@@ -70,7 +70,7 @@ class ProjectedGradient(Method):
 
     @property
     def gradient_proves_more(self) -> bool:
-        """Far from the end the gradient may, shifted into the cone."""
+        """True: far from the optimum the gradient, shifted into the dual cone, may prove more than the residual."""
         return True
 
     def dual_candidate(self) -> FloatArray | None:
@@ -80,7 +80,7 @@ class ProjectedGradient(Method):
 
     @property
     def expected_bound(self) -> float:
-        """The bound of that residual."""
+        """The bound that the residual of the last projection proves."""
         return self.residual_bound
 
     def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:

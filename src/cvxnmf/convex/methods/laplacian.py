@@ -92,7 +92,7 @@ class LaplacianDescent(Method):
         if not len(self.descent.curvature):  # nothing has changed since the last time
             return
         component, value = self.component, self.value
-        point = before = distances.balance(component, self.point)
+        point = before = component.balance_effects(self.point, distances.BALANCING_STEPS)
         for _ in range(self.entering_rounds):
             raised = distances.with_entering_directions(component, point, value)
             if raised is None:

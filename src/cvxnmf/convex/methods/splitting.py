@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxnmf.convex.clipping import return_to_domain
+from cvxnmf.convex.dual import return_to_domain
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.anderson import Anderson
 from cvxnmf.linalg.arrays import FloatArray
@@ -53,7 +53,7 @@ class LossSplitting(Method):
         self._start_multiplier(X)
 
     def _acceleration(self, size: int) -> Anderson:
-        """One that remembers as many steps as fill some arrays: five where X is symmetric, else two."""
+        """Anderson's acceleration with the memory of MEMORY_ARRAYS arrays: five steps where X is symmetric, else two."""
         vectors = 2 * MEMORY_ARRAYS * size / len(self.loss.A)  # of single precision
         return Anderson(max(2, int(vectors / 2)), self.scales, self.plain_steps)
 
@@ -81,7 +81,7 @@ class LossSplitting(Method):
         return cone.project_scaled(cone.scale(cone.matrix(self.state.target)), self.component.trace / self.rho)
 
     def settle(self) -> None:
-        """A certificate needs the room of the steps that are remembered."""
+        """Forget the steps that the acceleration remembers: a certificate needs their memory."""
         self.state.forget()
 
     def step(self) -> None:
@@ -119,7 +119,7 @@ class LossSplitting(Method):
             self.state.U = self.component.cone.entries(U)
 
     def take_multiplier(self, slopes: FloatArray) -> None:
-        """Start from a multiplier that belongs to the point: rho fits it, and a certificate comes soon."""
+        """Start from a given multiplier: rho is then not renewed by sizes, and the first certificate comes early."""
         self.state.U = self.component.cone.entries(self._scaled_multiplier(slopes))
         self.renewals, self.check_every = (), self.first_check
 
@@ -131,7 +131,7 @@ class LossSplitting(Method):
         return U
 
     def _size(self, M: FloatArray) -> float:
-        """The length of what the penalty sees of M, which is overwritten."""
+        """The norm of the penalised part of M, which is overwritten."""
         return float(np.linalg.norm(self.component.cone.penalised_part(M)))
 
     def _length(self, entries: FloatArray) -> float:
