@@ -1,6 +1,5 @@
 """Results as data frames and as graphs of networkx."""
 
-import builtins
 import sys
 
 import networkx as nx
@@ -67,14 +66,7 @@ def test_weights_and_loops_survive():
 
 @pytest.mark.parametrize(("package", "method"), [("pandas", "to_frame"), ("networkx", "to_networkx")])
 def test_what_is_missing_is_said_in_a_sentence(club, monkeypatch, package, method):
-    really = builtins.__import__
-
-    def without(name, *rest):
-        if name == package:
-            raise ImportError(name)
-        return really(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=f"pip install {package}"):
         getattr(club, method)()
 

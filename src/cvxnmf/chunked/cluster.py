@@ -6,7 +6,6 @@ costs a recomputation. Arguments are broadcast once per call; the state stays on
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import uuid
 from collections.abc import Sequence
@@ -16,16 +15,16 @@ import numpy as np
 
 from cvxnmf import validation
 from cvxnmf.chunked import tasks
-from cvxnmf.chunked.connection import Connection, open_connection
+from cvxnmf.chunked.connection import Connection
 from cvxnmf.chunked.entries import Place
 from cvxnmf.chunked.memory import Settings
 from cvxnmf.chunked.row_chunks import ChunkFunction, add_part
-from cvxnmf.chunked.sources import FileRows, RowSource, dask_chunks
+from cvxnmf.chunked.sources import RowSource
 from cvxnmf.linalg.arrays import FloatArray
 
 
 class State(NamedTuple):
-    """The state of each group, how many calls it took from what was sent, and the bytes that these broadcast."""
+    """Futures of the state of each group; the calls since it was last sent from here, and the bytes that these broadcast."""
 
     futures: tuple[Any, ...]
     calls: int = 0
@@ -42,61 +41,41 @@ class Group(NamedTuple):
     future: Any
 
 
-def open_cluster(client: Any, settings: Settings) -> Cluster | None:
-    """The cluster of a client, of an address or of the current client; None if there is none."""
-    connection = open_connection(client, settings)
-    return None if connection is None else Cluster(connection, settings)
+def cluster_chunks(source: RowSource, connection: Connection, settings: Settings) -> ClusterChunks:
+    """Distribute rows to the workers, by the chunks of a dask array, else by size; if that fails, the connection is closed."""
+    try:
+        return _distribute(source, connection, settings)
+    except BaseException:
+        connection.close()
+        raise
 
 
-class Cluster:
-    """A connection that distributes data as row chunks to its workers."""
-
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self.connection, self.settings = connection, settings
-
-    def row_chunks(self, A: Any) -> ClusterChunks:
-        """Row chunks of a dask array, by its own chunks, or of rows in a file or an array."""
-        try:
-            return self._distribute(A)
-        except BaseException:
-            self.connection.close()
-            raise
-
-    def _distribute(self, A: Any) -> ClusterChunks:
-        m, n = (int(side) for side in A.shape)
-        workers, token = self.connection.workers(), uuid.uuid4().hex
-        height = max(1, min(self.settings.largest_chunk // (8 * n), -(-m // len(workers))))
-        cuts, pieces = dask_chunks(A) if hasattr(A, "to_delayed") else ([*range(0, m, height), m], None)
-        groups, bounds = [], [0]
-        for (worker, threads), (first, stop) in zip(workers.items(), shares(len(cuts) - 1, len(workers)), strict=False):
-            places = tasks.Literal([Place(number, cuts[number]) for number in range(first, stop)])
-            pinned = {"worker": worker, "key": f"cvxnmf-data-{token}-{first}"}
-            if pieces is not None:
-                future = self.connection.compute(
-                    tasks.split_dask_chunks, pieces[first:stop].tolist(), places, n, height, **pinned
-                )
-            else:
-                raw = tasks.Literal(_readable(A, cuts[first : stop + 1]))
-                future = self.connection.submit(tasks.read_chunks, raw, places, n, **pinned)
-            before = len(bounds) - 1
-            for begin, end in zip(cuts[first:stop], cuts[first + 1 : stop + 1], strict=True):
-                bounds += [*range(begin + height, end, height), end]
-            groups.append(Group(before, len(bounds) - 1, worker, threads, future))
-        return ClusterChunks(self.connection, groups, bounds, (m, n), token, self.settings)
+def _distribute(source: RowSource, connection: Connection, settings: Settings) -> ClusterChunks:
+    m, n = (int(side) for side in source.shape)
+    workers, token = connection.workers(), uuid.uuid4().hex
+    height = max(1, min(settings.largest_chunk // (8 * n), -(-m // len(workers))))
+    cuts = source.bounds or [*range(0, m, height), m]
+    groups, bounds = [], [0]
+    for (worker, threads), (first, stop) in zip(workers.items(), shares(len(cuts) - 1, len(workers)), strict=False):
+        spans = list(itertools.pairwise(cuts[first : stop + 1]))
+        parts = [source.part(begin, end) for begin, end in spans]
+        places = tasks.Literal([Place(number, begin) for number, (begin, _) in enumerate(spans, first)])
+        pinned = {"worker": worker, "key": f"cvxnmf-data-{token}-{first}"}
+        if source.bounds is None:
+            future = connection.submit(tasks.read_chunks, tasks.Literal(parts), places, n, **pinned)
+        else:
+            future = connection.compute(tasks.split_dask_chunks, parts, places, n, height, **pinned)
+        before = len(bounds) - 1
+        for begin, end in spans:
+            bounds += [*range(begin + height, end, height), end]
+        groups.append(Group(before, len(bounds) - 1, worker, threads, future))
+    return ClusterChunks(connection, groups, bounds, (m, n), token, settings)
 
 
 def shares(count: int, workers: int) -> list[tuple[int, int]]:
-    """Neighbouring chunks for each worker, none for those that there are too many of."""
+    """Ranges of neighbouring chunks, one for each worker; workers beyond the number of chunks are left out."""
     ends = [round(place * count / workers) for place in range(workers + 1)]
-    return [(first, stop) for first, stop in zip(ends, ends[1:], strict=False) if first < stop]
-
-
-def _readable(source: RowSource, bounds: Sequence[int]) -> list[Any]:
-    """What a worker needs to read chunks: from a file its name and place, else the rows themselves."""
-    if isinstance(source, FileRows):
-        source = dataclasses.replace(source, identity=None)
-        return [(source, first, stop) for first, stop in zip(bounds, bounds[1:], strict=False)]
-    return [source.read(first, stop) for first, stop in zip(bounds, bounds[1:], strict=False)]
+    return [(first, stop) for first, stop in itertools.pairwise(ends) if first < stop]
 
 
 class ClusterChunks:
@@ -146,7 +125,7 @@ class ClusterChunks:
         return self._send(self.connection.gather(futures))
 
     def _send(self, parts: Sequence[Any]) -> State:
-        """States to the workers of their groups, as tasks that can be run again."""
+        """Send each group its state, as a task that can be run again."""
         self.sent += 1
         futures = [
             self.connection.submit(tasks.set_state, tasks.Literal(part), worker=group.worker, key=next(self._names))
@@ -155,12 +134,12 @@ class ClusterChunks:
         return State(tuple(futures))
 
     def scatter(self, X: FloatArray) -> State:
-        """Rows to their groups."""
+        """Send the rows of X to the groups of their chunks."""
         bounds = self.bounds
         return self._send([[X[bounds[c] : bounds[c + 1]] for c in range(g.first, g.stop)] for g in self.groups])
 
     def gather(self, state: State) -> FloatArray:
-        """One array in this process."""
+        """Fetch the state of all groups as one array."""
         futures = [self.connection.submit(tasks.rows, future, key=next(self._names)) for future in state.futures]
         return np.concatenate(self.connection.gather(futures))
 

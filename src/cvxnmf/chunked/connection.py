@@ -89,20 +89,22 @@ class Connection:
         return {worker: int(found[worker]) for worker in sorted(found)}
 
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str, worker: str | None = None) -> Any:
-        """A future of a task, at the worker if that is still there."""
-        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        with _readable_errors(self.client), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # rows that are sent as they are make large tasks
+        """A future of a task, at the worker if one is named and still there."""
+        with self._sending(worker) as place:
             return self.client.submit(function, *arguments, key=key, pure=False, **place)
 
     def compute(self, function: Callable[..., Any], *arguments: Any, worker: str | None, key: str) -> Any:
-        """A future of a function of delayed pieces, at the worker if one is named."""
-        dask: Any = import_module("dask")
-        task = dask.delayed(function, pure=False)(*arguments, dask_key_name=key)
+        """A future of a function of delayed pieces, at the worker if one is named and still there."""
+        task = import_module("dask").delayed(function, pure=False)(*arguments, dask_key_name=key)
+        with self._sending(worker) as place:
+            return self.client.compute(task, **place)
+
+    @contextmanager
+    def _sending(self, worker: str | None) -> Iterator[dict[str, Any]]:
+        """Options that place a task; errors become sentences, and warnings of large tasks, which carry rows, are not shown."""
         with _readable_errors(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-            return self.client.compute(task, **place)
+            yield {} if worker is None else {"workers": [worker], "allow_other_workers": True}
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """The results, waited for as long as the cluster is alive."""

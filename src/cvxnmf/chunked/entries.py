@@ -46,7 +46,7 @@ def float64_chunk(raw: Any, place: Place, width: int) -> Any:
 
 
 def join_columns(pieces: Any) -> Any:
-    """Pieces of the same rows side by side."""
+    """Join pieces of the same rows side by side."""
     if len(pieces) == 1:
         return pieces[0]
     if any(hasattr(piece, "tocsr") for piece in pieces):

@@ -40,15 +40,15 @@ class LocalChunks:
         return map_reduce(function, self.chunk, len(self.bounds) - 1, state, shared, self.threads)
 
     def scatter(self, X: FloatArray) -> Any:
-        """Views of the rows."""
+        """Cut X into views, one for each chunk."""
         return [X[first:stop] for first, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
     def gather(self, state: Any) -> FloatArray:
-        """A new array."""
+        """Join the states of all chunks in a new array."""
         return np.concatenate([state_rows(part) for part in state])
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
 
 def map_reduce(

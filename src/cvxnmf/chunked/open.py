@@ -22,7 +22,7 @@ COPIES_IN_MEMORY = 3
 
 
 def needs_chunks(A: Any, memory_limit: Any = None, client: Any = None) -> bool:
-    """Whether data are worked on in row chunks: somebody asks for it, or they are chunks or a file too large for this machine."""
+    """Whether data are worked on in row chunks: on demand, or because they come in chunks or are a file too large for memory."""
     return (
         memory_limit is not None
         or client is not None
@@ -52,7 +52,7 @@ def too_large(A: Any, memory: float | None = None) -> bool:
 def open_chunked(
     A: Any, k: int, memory_limit: Any = None, client: Any = None, settings: Settings = DEFAULTS
 ) -> AbstractContextManager[ChunkedMatrix]:
-    """The data in row chunks, checked by a first pass; to be used in a ``with`` statement, which leaves open what is open.
+    """Open data in row chunks and check them in a first pass; the ``with`` statement closes them, unless they were open before.
 
     Memory is planned for factors with k columns. Without a client or its address, a dask array is computed on the current client,
     or in this process.
@@ -62,26 +62,26 @@ def open_chunked(
     limit = None if memory_limit is None else limit_in_bytes(memory_limit)
     if limit is None and too_large(A):
         limit = int(validation.physical_memory() / 2)
-    matrix_shape(A)
+    shape = matrix_shape(A)
+    source = _source(A)
     if client is not None or is_dask(A):
-        from cvxnmf.chunked import cluster
+        from cvxnmf.chunked import cluster, connection
 
-        found = cluster.open_cluster(client, settings)
+        found = connection.open_connection(client, settings)
         if found is not None:
-            return _matrix(found.row_chunks(A if is_dask(A) else _source(A)), A, settings)
-    source = DaskRows(A) if is_dask(A) else _source(A)
-    threads = thread_count() + isinstance(source, FileRows)  # one more, which waits for the file
-    height = None if not is_dask(A) else max(A.chunks[0])
+            return _matrix(cluster.cluster_chunks(source, found, settings), A, settings)
+    threads = thread_count() + source.waits
     if limit is None:
-        plan = unlimited_plan(source.shape, threads, settings)
+        plan = unlimited_plan(shape, threads, settings)
     else:
-        plan = memory_plan(source.shape, np.dtype(source.dtype).itemsize, k, limit, threads, height, settings)
-    bounds = source.bounds if isinstance(source, DaskRows) else [*range(0, source.shape[0], plan.height), source.shape[0]]
+        height = None if source.bounds is None else max(A.chunks[0])
+        plan = memory_plan(shape, np.dtype(source.dtype).itemsize, k, limit, threads, height, settings)
+    bounds = source.bounds or [*range(0, shape[0], plan.height), shape[0]]
     return _matrix(LocalChunks(source, bounds, plan.threads), A, settings, plan.room, plan.threads)
 
 
 def matrix_shape(A: Any) -> tuple[int, int]:
-    """The shape of data that are to be worked on in row chunks, refused where it is none of a matrix."""
+    """The shape of a matrix that is to be worked on in row chunks; data of any other shape are refused."""
     try:
         shape = A.shape if hasattr(A, "shape") else np.shape(A)
     except ValueError:
@@ -96,7 +96,9 @@ def matrix_shape(A: Any) -> tuple[int, int]:
 
 
 def _source(A: Any) -> RowSource:
-    """Rows of a file where there is one, else of an array."""
+    """Rows of a dask array, of a file where there is one, else of an array."""
+    if is_dask(A):
+        return DaskRows(A)
     if is_stored(A):
         return StoredRows(A)
     root = None if isinstance(A, np.ma.MaskedArray) else mapped_file(A)

@@ -73,5 +73,5 @@ class SentLater:
 
 
 def sent(state: Any) -> Any:
-    """A state that is with the chunks."""
+    """The state of the chunks; rows that were not sent yet are sent now."""
     return state.state if isinstance(state, SentLater) else state

@@ -1,15 +1,13 @@
-"""Where the rows of a matrix come from: an array in memory, a file, or the chunks of a dask array.
-
-Each has `shape`, `dtype` and ``read(first, stop)``, which returns these rows as they are stored.
-"""
+"""Where the rows of a matrix come from: an array in memory, a file, or the chunks of a dask array."""
 
 from __future__ import annotations
 
 import mmap
 import os
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,22 +20,28 @@ from cvxnmf.chunked.entries import join_columns
 SHARED = ("r", "r+", "w+")
 
 
-class RowSource(Protocol):
-    """A source of rows."""
+class RowSource(ABC):
+    """A matrix whose rows can be read, some at a time, in the type in which they are stored.
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+    `waits` tells that reads wait for a file, so that one more thread pays. `bounds` are the first rows of the chunks in which a
+    dask array comes, and the number of rows; None where any rows can be read.
+    """
 
-    @property
-    def dtype(self) -> Any:
-        """Type of the stored entries."""
+    shape: tuple[int, int]
+    dtype: Any
+    waits = False
+    bounds: list[int] | None = None
 
+    @abstractmethod
     def read(self, first: int, stop: int) -> Any:
         """The rows from `first` up to `stop`, left out."""
 
+    def part(self, first: int, stop: int) -> Any:
+        """What a worker of a cluster needs to read these rows: a source and places in it, by default the rows themselves."""
+        return ArrayRows(self.read(first, stop)), 0, stop - first
 
-class ArrayRows:
+
+class ArrayRows(RowSource):
     """Rows of an array or of a sparse matrix in memory."""
 
     def __init__(self, A: Any) -> None:
@@ -49,7 +53,7 @@ class ArrayRows:
         return self.A[first:stop]
 
 
-class StoredRows:
+class StoredRows(RowSource):
     """Rows of a matrix in an HDF5 or zarr file, dense or in compressed rows."""
 
     def __init__(self, A: Any) -> None:
@@ -63,8 +67,8 @@ class StoredRows:
         return sp.csr_array(rows) if sp.issparse(rows) else np.asarray(rows)
 
 
-class MappedRows:
-    """Rows of any view of a memory-mapped file, through the map, and their pages given back."""
+class MappedRows(RowSource):
+    """Rows of any view of a memory-mapped file; the pages that were read are given back to the system."""
 
     def __init__(self, A: Any, root: np.memmap[Any, Any]) -> None:
         self.A, self.root = np.asarray(A), root
@@ -78,7 +82,7 @@ class MappedRows:
 
 
 @dataclass(frozen=True)
-class FileRows:
+class FileRows(RowSource):
     """Rows of a matrix in a file, by plain reads: what the system caches of the file is no memory of this process.
 
     Rows or columns must be contiguous in the file; of columns each read takes a piece. `identity` is the device and the number
@@ -91,6 +95,7 @@ class FileRows:
     strides: tuple[int, int]
     offset: int
     identity: tuple[int, int] | None = None
+    waits = True
 
     @classmethod
     def of(cls, A: np.memmap[Any, Any], root: np.memmap[Any, Any]) -> FileRows | None:
@@ -136,6 +141,10 @@ class FileRows:
             validation.refuse(f"{self.path} cannot be read: {error.strerror or error}.")
         return chunk if by_rows else chunk.T
 
+    def part(self, first: int, stop: int) -> Any:
+        """The name of the file and places in it."""
+        return replace(self, identity=None), first, stop
+
     def _fill(self, file: Any, begin: int, target: memoryview, first: int, stop: int) -> None:
         """Fill the target from the file."""
         file.seek(begin)
@@ -167,20 +176,19 @@ def _mapped_inode(address: int) -> int | None:
     return None
 
 
-class DaskRows:
-    """Rows of a dask array, computed chunk by chunk in this process."""
+class DaskRows(RowSource):
+    """Rows of a dask array, computed chunk by chunk; chunks without rows are left out."""
 
     def __init__(self, A: Any) -> None:
         self.shape, self.dtype = A.shape, A.dtype
-        self.bounds, pieces = dask_chunks(A)
-        self._pieces = dict(zip(self.bounds, pieces, strict=False))
+        heights = np.array(A.chunks[0])
+        self.bounds = [0, *np.cumsum(heights[heights > 0]).tolist()]
+        self._pieces = dict(zip(self.bounds, A.to_delayed()[heights > 0].tolist(), strict=False))
 
     def read(self, first: int, stop: int) -> Any:
-        """One row of chunks."""
+        """One row of chunks, computed in this process."""
         return join_columns(import_module("dask").compute(*self._pieces[first], scheduler="synchronous"))
 
-
-def dask_chunks(A: Any) -> tuple[list[int], Any]:
-    """First rows of the chunks of a dask array and the number of rows, and its delayed pieces; chunks without rows left out."""
-    heights = np.array(A.chunks[0])
-    return [0, *np.cumsum(heights[heights > 0]).tolist()], A.to_delayed()[heights > 0]
+    def part(self, first: int, stop: int) -> Any:
+        """The delayed pieces of one row of chunks."""
+        return self._pieces[first]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.chunked.entries import Place, checked_chunk, join_columns
+from cvxnmf.chunked.entries import checked_chunk, join_columns
 from cvxnmf.chunked.local import map_reduce
 from cvxnmf.chunked.row_chunks import ChunkFunction, state_rows
 
@@ -16,7 +17,7 @@ ALIGNMENT = 16
 
 
 class Literal:
-    """A value that a task carries as it is; dask does not look inside."""
+    """A value that a task carries unchanged: dask does not look for tasks inside."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -30,24 +31,21 @@ class Refusal(NamedTuple):
 
 def split_dask_chunks(pieces: list[Any], places: Literal, width: int, height: int) -> list[Any] | Refusal:
     """Checked row chunks from the chunks of a dask array, each a list of pieces side by side, and cut to a height."""
-    chunks = _checked_chunks([join_columns(row) for row in pieces], places.value, width)
+    chunks = _checked_chunks((join_columns(row) for row in pieces), places, width)
     if isinstance(chunks, Refusal):
         return chunks
     return [chunk[first : first + height] for chunk in chunks for first in range(0, chunk.shape[0], height)]
 
 
-def read_chunks(raw: Literal, places: Literal, width: int) -> list[Any] | Refusal:
-    """Checked row chunks from rows, or from places in a file that this worker reads."""
-    try:
-        found = [part[0].read(*part[1:]) if isinstance(part, tuple) else part for part in raw.value]
-    except ValueError as error:
-        return Refusal(str(error))
-    return _checked_chunks(found, places.value, width)
+def read_chunks(parts: Literal, places: Literal, width: int) -> list[Any] | Refusal:
+    """Checked row chunks from sources and places in them."""
+    return _checked_chunks((source.read(first, stop) for source, first, stop in parts.value), places, width)
 
 
-def _checked_chunks(raw: list[Any], places: list[Place], width: int) -> list[Any] | Refusal:
+def _checked_chunks(raw: Iterator[Any], places: Literal, width: int) -> list[Any] | Refusal:
+    """The chunks as checked numbers, or the sentence about the first that cannot be read or has a wrong entry."""
     try:
-        return [checked_chunk(part, place, width) for part, place in zip(raw, places, strict=True)]
+        return [checked_chunk(rows, place, width) for rows, place in zip(raw, places.value, strict=True)]
     except ValueError as error:
         return Refusal(str(error))
 
@@ -77,7 +75,7 @@ def aligned(value: Any) -> Any:
 
 
 def broadcast(value: Any) -> Any:
-    """The value, which is a part of the task."""
+    """Return the value, which is a part of the task."""
     return value
 
 

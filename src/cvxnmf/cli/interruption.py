@@ -33,7 +33,7 @@ HEARD = threading.Event()
 
 
 def supervise(work: Callable[[], int], outputs: list[str]) -> int:
-    """Do the work in a child process where the system can; return its exit code, in the child, too.
+    """Do the work in a child process where the system can fork, and return its exit code; the child returns it as well.
 
     `outputs` are files that the work may write; what is left of unfinished ones is removed when it is killed. Where the work is
     done in this process, it hears the same signals, but ends only when a step is over.

@@ -83,7 +83,7 @@ def ranks(text: str) -> list[int]:
 
 
 def loss(text: str) -> str:
-    """Read a loss by its name, or the number of a beta divergence; its name."""
+    """Read a loss, by its name or as the number of a beta divergence, and return its name."""
     if text in LOSSES.values():  # at once: arguments are read before the work goes to a process of its own, and that before numpy
         return text
     with suppress(ValueError):
@@ -99,7 +99,7 @@ def loss(text: str) -> str:
 
 
 def add_loss(parser: argparse.ArgumentParser) -> None:
-    """The loss of a factorisation."""
+    """Add the arguments about the loss of a factorisation."""
     words = (
         "mse, kl or itakura-saito, or the number of a beta divergence such as 0.5 (default: mse); bounds are known for mse and kl"
     )
@@ -137,14 +137,14 @@ def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], in
 
 
 def add_bound(parser: argparse.ArgumentParser) -> None:
-    """Arguments about the bound of a factorisation."""
+    """Add the arguments about the bound of a factorisation."""
     words = f"most SVDs for the bound (default: as many as pay, at most {EFFORT})"
     parser.add_argument("--effort", type=not_negative, metavar="N", help=words)
     parser.add_argument("--tol-gap", type=tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
 
 
 def add_reading(parser: argparse.ArgumentParser, *, weights: bool) -> None:
-    """Arguments that say how files are to be read."""
+    """Add the arguments that say how files are to be read."""
     group = parser.add_argument_group("reading")
     group.add_argument("--format", choices=FORMATS, help="format of the data, where content and name do not tell")
     group.add_argument("--separator", choices=SEPARATORS, help="what stands between the cells of text")
@@ -154,7 +154,7 @@ def add_reading(parser: argparse.ArgumentParser, *, weights: bool) -> None:
 
 
 def add_showing(parser: argparse.ArgumentParser) -> None:
-    """Arguments that say what is shown."""
+    """Add the arguments that say what is shown."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress and no notes on reading")
 
@@ -162,7 +162,7 @@ def add_showing(parser: argparse.ArgumentParser) -> None:
 def add_scale(
     parser: argparse.ArgumentParser, words: str = "A .npy file is then read in blocks of rows, never as a whole."
 ) -> None:
-    """Arguments for data that are worked on in blocks of rows."""
+    """Add the arguments for data that are worked on in blocks of rows."""
     group = parser.add_argument_group("large data", words)
     group.add_argument("--memory-limit", metavar="SIZE", help="most memory of the whole program, such as 2GB or 500MiB")
     group.add_argument("--dask", metavar="ADDRESS", help="let the workers of this Dask scheduler do it, such as tcp://host:8786")

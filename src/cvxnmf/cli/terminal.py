@@ -67,9 +67,9 @@ def show(text: str, style: str = "") -> None:
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int]) -> None:
-    """Print a table on stdout; columns stand to the right but for those in `left`, which a terminal may be too narrow for.
+    """Print a table on stdout; columns are aligned right, but for those of text in `left`, which a narrow terminal cuts.
 
-    Lists of names in those are cut between names. Nothing is cut where no person looks, as in a pipe.
+    Lists of names are cut between names. Nothing is cut where no person looks, as in a pipe.
     """
     widths = [max(_cells(row[place]) for row in (header, *rows)) for place in range(len(header))]
     between, room = len(APART) * (len(header) - 1), shutil.get_terminal_size((100, 24)).columns
@@ -82,7 +82,7 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
 
 
 def _fitted(widths: list[int], left: Collection[int], room: int) -> list[int]:
-    """Widths of which the widest columns of text are narrowed alike, as far as the room asks for it."""
+    """The widths with the widest columns of text narrowed alike until the table fits into the room."""
     fitted, widest = list(widths), max(widths)
     while sum(fitted) > room and widest > LEAST_WIDTH:
         widest -= 1

@@ -142,7 +142,9 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
 def cocluster_card(found: CoClusters, proof: Certificate | None) -> str:
     """Return clusters of rows and columns with some of both, and what is proved, if it is."""
     sides = [(found.rows, found.row_labels), (found.columns, found.column_labels)]
-    rows = [(str(number), *(_some(names, labels == number) for names, labels in sides)) for number in range(found.n_clusters)]
+    rows = [
+        (str(number), *(_list_names(names, labels == number) for names, labels in sides)) for number in range(found.n_clusters)
+    ]
     sizes = np.bincount(np.concatenate([found.row_labels, found.column_labels]), minlength=found.n_clusters)
     parts = [_strip(sizes.tolist()), _table(rows[:CLUSTERS], ("cluster", "rows", "columns"), coloured=True)]
     if len(rows) > CLUSTERS:
@@ -153,7 +155,7 @@ def cocluster_card(found: CoClusters, proof: Certificate | None) -> str:
     return _card(f"{count(found.n_clusters, 'cluster').capitalize()} of {size}", *parts)
 
 
-def _some(names: Sequence[object], chosen: np.ndarray) -> str:
+def _list_names(names: Sequence[object], chosen: np.ndarray) -> str:
     """Return how many of the names are chosen, and the first of them."""
     places = np.flatnonzero(chosen)
     listed = ", ".join(str(names[place])[:LETTERS] for place in places[:MEMBERS])

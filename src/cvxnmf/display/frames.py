@@ -50,7 +50,7 @@ def rank_frame(choice: RankChoice) -> Any:
 def partition_frame(partition: Partition) -> Any:
     """Return a data frame with a line for each node: its cluster, its membership there, and its shares in all clusters.
 
-    Of graphs in blocks the clusters only.
+    Of a graph in blocks only the clusters are known.
     """
     if partition.in_blocks:
         return _frame({"node": list(partition.nodes), "cluster": partition.labels})
@@ -61,7 +61,7 @@ def partition_frame(partition: Partition) -> Any:
 
 
 def label_series(partition: Partition) -> Any:
-    """Return a dask series of the clusters by node, of the labels in this process."""
+    """Return the labels, which are in this process, as a dask series of clusters by node."""
     dask, table = dask_frames(), _frame({CLUSTER: partition.labels.astype(np.int32, copy=False)}, list(partition.nodes))
     return dask.from_pandas(table[CLUSTER].rename_axis(NODE), npartitions=-(-len(table) // NODES_OF_A_PART), sort=False)
 

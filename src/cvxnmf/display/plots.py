@@ -299,5 +299,5 @@ def _write_names(axes: Axes, partition: Partition, spots: NDArray[np.float64]) -
 
 
 def _title(axes: Axes, text: str) -> None:
-    """Write what is drawn above its left end."""
+    """Write a title above the left end of the axes."""
     axes.set_title(text, loc="left", fontsize=10, color=palette.INK)

@@ -62,7 +62,7 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return (K + K.T) / 2
 
     def _nearest_neighbours(self, X: Any) -> Any:
-        """1 where one of two nodes is among the nearest of the other."""
+        """The adjacency matrix that is 1 where one of two nodes is among the nearest of the other."""
         from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
 
         count = min(validation.integer("n_neighbors", self.n_neighbors, minimum=1), X.shape[0] - 1)

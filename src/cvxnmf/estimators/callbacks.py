@@ -14,7 +14,7 @@ except ImportError:  # before scikit-learn 1.9
         """Nothing: this version of scikit-learn has no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """The method as it is."""
+        """Return the method unchanged."""
         return method
 
 
@@ -31,11 +31,11 @@ class FitTasks:
 
     @property
     def listener(self) -> Any:
-        """A callback of the engine, None if nobody listens."""
+        """A callback for the solver that tells of every iteration; None if nobody listens."""
         return None if self.context is None else lambda iterate: self.iteration()
 
     def iteration(self, fitted: Any = None) -> bool:
-        """Tell of an iteration and, where that is known, of what makes a fitted estimator; whether somebody wants to stop."""
+        """Tell of an iteration, with the fitted attributes where they are known; return whether a callback asks to stop."""
         if self.context is None:
             return False
         task = self.context.subcontext(task_name="iteration").call_on_fit_task_begin(**self.told)

@@ -35,11 +35,6 @@ def loss_name(beta_loss: Any) -> str:
     return find_loss(number).name
 
 
-def objective_ratio(loss: str) -> float:
-    """Our objective over scikit-learn's, which halves the squared error."""
-    return find_loss(loss).unit
-
-
 def require_nonnegative(X: Any, name: str) -> None:
     """Refuse negative entries, missing ones aside."""
     lowest = np.nanmin(X.data if sp.issparse(X) else X, initial=0.0)
@@ -49,16 +44,12 @@ def require_nonnegative(X: Any, name: str) -> None:
 
 def require_positive(X: Any, beta_loss: Any) -> None:
     """Refuse zeros where the loss needs positive data."""
-    if find_loss(loss_name(beta_loss)).needs_positive_data and np.prod(X.shape) > count_nonzero(X):
+    entries = X.data if sp.issparse(X) else X
+    if find_loss(loss_name(beta_loss)).needs_positive_data and np.prod(X.shape) > np.count_nonzero(entries):
         validation.refuse(
             f"When beta_loss <= 0 and X contains zeros, the solver may diverge. beta_loss={beta_loss!r} compares ratios and "
             "needs positive data; add a small value to X, mark zeros as missing with NaN, or use a positive beta_loss."
         )
-
-
-def count_nonzero(X: Any) -> int:
-    """Entries that are not 0."""
-    return int(np.count_nonzero(X.data if sp.issparse(X) else X))
 
 
 def check_start(factor: Any, shape: tuple[Any, ...], name: str) -> None:
@@ -82,7 +73,7 @@ def zero_certificate(k: int, loss: str) -> Certificate:
 
 
 def progress_reporter(estimator: Any, listener: Any = None) -> AbstractContextManager[Callable[[Iterate], Any] | None]:
-    """A callback that shows progress if the estimator is verbose and hands it on to a listener, None if nobody wants to know."""
+    """A callback that shows progress of a verbose estimator and calls the listener; None if there is nobody to tell."""
     return shown(estimator.verbose, type(estimator).__name__, getattr(estimator, "max_iter", 1000), listener)
 
 
@@ -119,8 +110,8 @@ class ProvedLater:
 
 
 def reconstruction_error(value: float, loss: str) -> float:
-    """What scikit-learn calls the reconstruction error: the root of twice its own objective."""
-    return float(np.sqrt(2.0 / objective_ratio(loss) * max(0.0, value)))
+    """What scikit-learn calls the reconstruction error: the root of twice its own objective, which halves the squared error."""
+    return float(np.sqrt(2.0 / find_loss(loss).unit * max(0.0, value)))
 
 
 def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stacklevel: int = 3) -> None:
@@ -128,9 +119,9 @@ def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stackle
     values = [iterate.value for iterate in result.history]
     falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
     if result.status is Status.MAX_ITER and tol > 0 and falling:
-        warnings.warn(unfinished(max_iter), ConvergenceWarning, stacklevel=stacklevel)
+        warnings.warn(convergence_message(max_iter), ConvergenceWarning, stacklevel=stacklevel)
 
 
-def unfinished(max_iter: int) -> str:
-    """That there were too few iterations, in scikit-learn's words."""
+def convergence_message(max_iter: int) -> str:
+    """The warning that there were too few iterations, in scikit-learn's words."""
     return f"Maximum number of iterations {max_iter} reached. Increase it to improve convergence."

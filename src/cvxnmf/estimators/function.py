@@ -92,7 +92,7 @@ def non_negative_factorization(
 
 
 def _components(H: Any, n_components: Any) -> Any:
-    """A given H, checked."""
+    """Check a given H."""
     if H is None:
         validation.refuse("update_H=False needs H, the components that W is found for.")
     H = np.asarray(H)

@@ -103,7 +103,7 @@ class GraphPartitioner(AffinityEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        """That no model of the kind fits better than the bound."""
+        """The certificate that no model of this form fits better than the bound."""
         return self.partition_.certificate
 
     @property

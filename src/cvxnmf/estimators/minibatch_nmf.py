@@ -16,11 +16,11 @@ from sklearn.utils.validation import validate_data  # type: ignore[import-untype
 from cvxnmf import validation
 from cvxnmf.estimators.callbacks import FitTasks, with_callbacks
 from cvxnmf.estimators.conventions import (
+    convergence_message,
     progress_reporter,
     reconstruction_error,
     require_nonnegative,
     require_positive,
-    unfinished,
 )
 from cvxnmf.estimators.nmf import NMF
 from cvxnmf.estimators.plan import Plan, make_plan
@@ -191,14 +191,8 @@ class MiniBatchNMF(NMF):
 
         Parameters
         ----------
-        X : array-like or scipy.sparse matrix of shape (n_samples, n_features)
-            Nonnegative.
-        y : ignored
-            Present by convention.
-        W, H : array-like, optional
-            The start for ``init="custom"``, of which the first batch takes H.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples, 0 or more.
+        X, y, W, H, sample_weight
+            As in :meth:`fit`, of one batch; of a custom start the first batch takes H.
 
         Returns
         -------
@@ -220,7 +214,7 @@ class MiniBatchNMF(NMF):
         return self
 
     def _fit(self, X: Any, W: Any, H: Any, sample_weight: Any) -> Any:
-        """Pass over the rows in batches until little changes; the codes."""
+        """Pass over the rows in batches until little changes, and return the codes."""
         self._forget()
         X = self._data_in_memory(X, reset=True)
         weights, plan = sample_weights(sample_weight, X.shape[0]), make_plan(self, X.shape, W, H, in_memory=True)
@@ -239,7 +233,7 @@ class MiniBatchNMF(NMF):
         return codes
 
     def _pass_over(self, X: Any, codes: Any, weights: Any, tasks: FitTasks, show: Any) -> Any:
-        """Go over the batches until little changes; the last codes of each."""
+        """Go over the batches until little changes, and return the last codes of each."""
         m = X.shape[0]
         size = min(validation.integer("batch_size", self.batch_size, minimum=1), m)
         keep, progress, per_pass = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement), -(-m // size)
@@ -258,24 +252,24 @@ class MiniBatchNMF(NMF):
                 break
         else:
             if self.tol > 0:
-                warnings.warn(unfinished(self.max_iter), ConvergenceWarning, stacklevel=5)
+                warnings.warn(convergence_message(self.max_iter), ConvergenceWarning, stacklevel=5)
         self._publish(X.dtype, self.n_steps_, -(-self.n_steps_ // per_pass))
         return codes
 
     def _forget(self) -> None:
-        """Begin anew."""
+        """Discard the stream of an earlier fit."""
         for name in ("_stream", "n_steps_"):
             self.__dict__.pop(name, None)
 
     def _forget_share(self, passes: float) -> float:
-        """How much what was seen counts after so many passes."""
+        """The weight of earlier batches after so many passes over the rows: a power of the forget factor."""
         factor = validation.number("forget_factor", self.forget_factor, minimum=0.0)
         if factor > 1.0:
             validation.refuse(f"forget_factor must be from 0 to 1, not {self.forget_factor!r}.")
         return float(factor**passes)
 
     def _begin(self, X: Any, plan: Plan, W: Any, H: Any) -> Any:
-        """The start of all rows or of the first batch; its codes."""
+        """Start from all rows or from the first batch, and return the codes of the start."""
         loss, k = find_loss(plan.loss), plan.n_components or X.shape[1]
         start = self._start(plan, FittedRows(X, plan.loss), W, H)
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if isinstance(start, str) and start == "random" else 0
@@ -288,12 +282,12 @@ class MiniBatchNMF(NMF):
         return loss.lift_zeros(U)
 
     def _publish(self, dtype: Any, n_steps: int, n_iter: int) -> None:
-        """The fitted attributes."""
+        """Set the fitted attributes."""
         self.components_ = self._stream.V.T.astype(dtype)
         self.n_components_, self.n_steps_, self.n_iter_ = len(self.components_), n_steps, n_iter
 
     def _data_in_memory(self, X: Any, reset: bool) -> Any:
-        """X as scikit-learn wants it checked."""
+        """Check X as scikit-learn does, and that the loss can be computed."""
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         require_nonnegative(X, f"{type(self).__name__} (input X)")
         require_positive(X, self.beta_loss)
@@ -315,7 +309,7 @@ class _Improvement:
         self.least, self.in_vain = np.inf, 0
 
     def has_ended(self, cost: float) -> bool:
-        """Take in the objective of a batch."""
+        """Take in the objective of a batch, and return whether the smoothed one has stopped falling."""
         self.smoothed = cost if self.smoothed is None else (1.0 - self.weight) * self.smoothed + self.weight * cost
         self.in_vain = 0 if self.smoothed < self.least else self.in_vain + 1
         self.least = min(self.least, self.smoothed)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cvxnmf import validation
-from cvxnmf.estimators.conventions import loss_name, objective_ratio
+from cvxnmf.estimators.conventions import loss_name
+from cvxnmf.nmf.loss_names import find_loss
 
 #: scikit-learn's names of the solvers; "auto" with a start of the user's choice descends from there.
 METHODS = {"auto": "hals", "cd": "hals", "mu": "multiplicative"}
@@ -50,7 +51,7 @@ def make_plan(model: Any, shape: tuple[float, int], W: Any, H: Any, in_memory: b
     ratio = validation.number("l1_ratio", model.l1_ratio, minimum=0.0)
     if ratio > 1.0:
         validation.refuse(f"l1_ratio must be from 0 to 1, not {model.l1_ratio!r}.")
-    factor = objective_ratio(loss)
+    factor = find_loss(loss).unit  # our objective over scikit-learn's
     on_W, on_H = factor * alpha_W * n_features, factor * alpha_H * n_samples
     l1, l2 = (ratio * on_W, ratio * on_H), (0.5 * (1.0 - ratio) * on_W, 0.5 * (1.0 - ratio) * on_H)
     k = _number_of_components(model.n_components, n_features, start, solver, W if H is None else np.transpose(H))

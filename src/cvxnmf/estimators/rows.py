@@ -32,16 +32,16 @@ class FittedRows(NamedTuple):
 
     @property
     def n_samples(self) -> int:
-        """Samples, those of weight 0 too."""
+        """Number of samples, those of weight 0 included."""
         return int(self.data.shape[0]) if self.plain else len(self.kept)
 
     def scaled(self, W: Any) -> Any:
-        """Codes of all rows as codes of these."""
+        """Codes of the fitted rows from codes of all rows: those of weight 0 are left out, the others scaled."""
         return np.asarray(W) if self.plain else np.asarray(W)[self.kept] * self.scales
 
     @property
     def plain(self) -> bool:
-        """Whether these are the data themselves."""
+        """Whether all rows are kept, unscaled."""
         return isinstance(self.kept, slice)
 
     def value(self, codes: Any, components: Any) -> float:
@@ -74,7 +74,7 @@ def sample_weights(given: Any, n_samples: int) -> FloatArray | None:
 
 
 def fitted_rows(data: Any, plan: Plan, weights: FloatArray | None) -> FittedRows:
-    """What the components are fitted to."""
+    """The rows of positive weight, scaled so that their plain loss is the weighted loss of the data."""
     if weights is None:
         return FittedRows(data, plan.loss)
     if not plan.in_memory:

@@ -78,7 +78,7 @@ def map_matrix(path: str | os.PathLike[str], format: str | None = None) -> Matri
 
 
 def require_matrix(source: Source, A: Any) -> Any:
-    """A itself, if it is a matrix with at least one entry."""
+    """Return A, or refuse it unless it is a matrix with at least one entry."""
     if A.ndim != 2 or 0 in A.shape:
         source.refuse(f"holds an array of shape {A.shape}; a matrix of at least one row and one column is needed.")
     return A
@@ -91,7 +91,7 @@ def read_members(source: Source) -> dict[str, Any]:
             source.refuse(f"is not {NPZ}, although its name says so; rename it.")
         assert file.zip is not None
         members = file.zip.infolist()
-        source.must_announce_modestly(sum(member.file_size for member in members), f"{len(members)} arrays")
+        source.check_announced_size(sum(member.file_size for member in members), f"{len(members)} arrays")
         for member in members:
             with file.zip.open(member) as stream:
                 _check_header(source, stream, member.file_size)  # type: ignore[arg-type]
@@ -118,11 +118,11 @@ def read_npz(source: Source, names: tuple[str, ...] = NAMES) -> Any:
 
 def check_sparse_shape(source: Source, shape: tuple[int, ...] | list[int]) -> None:
     """Refuse a sparse matrix of far more rows and columns than the file can have entries for."""
-    source.must_announce_modestly(8 * sum(shape), " by ".join(f"{side:,}" for side in shape) + " sparse rows and columns")
+    source.check_announced_size(8 * sum(shape), " by ".join(f"{side:,}" for side in shape) + " sparse rows and columns")
 
 
 def saved_kind(source: Source) -> str | None:
-    """What kind of result cvxnmf wrote into an npz file, "Certificate" for a certificate; None if it is none of ours."""
+    """The class of the result or certificate that an npz file holds; None if cvxnmf did not write the file."""
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             if "meta.npy" not in archive.namelist():

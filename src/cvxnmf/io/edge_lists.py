@@ -41,7 +41,7 @@ class Layout(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Names of the nodes as they first occur, whole numbers rising; the edges as pairs of their places, and weights."""
+    """Names of the nodes, the ends of each edge as places among them, shape (m, 2), and weights if there are any."""
 
     nodes: tuple[str, ...]
     ends: Numbers
@@ -95,7 +95,7 @@ def read_edges(
 
 
 def _without_dictionaries(piece: Piece) -> Piece:
-    """Lines as networkx writes them with dictionaries, ``a b {'weight': 2}``, as lines with at most a weight."""
+    """Turn lines that networkx writes with dictionaries, ``a b {'weight': 2}``, into lines with at most a weight."""
     if not (piece.lines and piece.lines[0].rstrip().endswith("}")):
         return piece
     return Piece(piece.numbers, [_without_dictionary(line) for line in piece.lines])
@@ -152,16 +152,16 @@ def _has_leading_zero(lines: bytes) -> bool:
 
 
 def _number_nodes(names: NDArray[Any]) -> tuple[tuple[str, ...], Numbers]:
-    """Distinct names in the order in which they first occur, whole numbers rising, and the place of each instead of the name."""
+    """The distinct names, by number if they are whole numbers, else by first occurrence; and the place of every name."""
     if names.dtype == object:
         try:
             from pandas import factorize
         except ImportError:
             numbering: defaultdict[str, int] = defaultdict(itertools.count().__next__)
             numbers = np.fromiter(map(numbering.__getitem__, names.flat), dtype=np.int64, count=names.size)
-            return _numbers_rising(tuple(numbering), numbers.reshape(names.shape))
+            return _sort_numbered(tuple(numbering), numbers.reshape(names.shape))
         numbers, distinct = factorize(names.ravel())
-        return _numbers_rising(tuple(distinct.tolist()), numbers.astype(np.int64).reshape(names.shape))
+        return _sort_numbered(tuple(distinct.tolist()), numbers.astype(np.int64).reshape(names.shape))
     flat = names.ravel()
     span, low = int(flat.max()) - int(flat.min()), flat.min()
     if span < 4 * len(flat):
@@ -174,8 +174,8 @@ def _number_nodes(names: NDArray[Any]) -> tuple[tuple[str, ...], Numbers]:
     return tuple(map(str, labels[present > 0].tolist())), places[codes].reshape(names.shape)
 
 
-def _numbers_rising(nodes: tuple[str, ...], ends: Numbers) -> tuple[tuple[str, ...], Numbers]:
-    """Nodes in rising order if their names are whole numbers, as from arrays, frames and lists; else as they are."""
+def _sort_numbered(nodes: tuple[str, ...], ends: Numbers) -> tuple[tuple[str, ...], Numbers]:
+    """Sort nodes whose names are whole numbers, as nodes of arrays, frames and lists are; other nodes keep their order."""
     if not all(map(WHOLE.fullmatch, nodes)):
         return nodes, ends
     order = sorted(range(len(nodes)), key=lambda place: int(nodes[place]))
@@ -194,7 +194,7 @@ class _LineReader:
         self.weights: list[FloatArray] | None = None if layout.columns.weight is None else []
 
     def take(self, piece: Piece) -> None:
-        """Read some lines."""
+        """Read the edges of some lines."""
         if not piece.lines:
             return
         rows, layout = separated.rows_of(self.source, piece, self.layout.separator), self.layout
@@ -224,7 +224,7 @@ class _LineReader:
         weights.append(values)
 
     def _ignore_weights(self, number: int, text: str) -> None:
-        """The column is no column of weights: an error if it is called one, else it is ignored."""
+        """Ignore a column that is not one of weights, or refuse it where a header calls it so."""
         if self.layout.columns.weighted:
             advice = "mend it, or say --weights ignore"
             self.source.refuse(f"expected a number in the column of weights, found {quote(text)}; {advice}.", number)
@@ -240,7 +240,7 @@ class _LineReader:
         self.source.refuse(f"expected {wanted} columns as in the lines above, found {len(rows[index])}: {quote(found)}.", number)
 
     def edges(self) -> Edges:
-        """All edges read."""
+        """Return all edges that were read."""
         weights = None if self.weights is None else np.concatenate(self.weights)
-        nodes, ends = _numbers_rising(tuple(self.numbering), np.concatenate(self.ends).reshape(-1, 2))
+        nodes, ends = _sort_numbered(tuple(self.numbering), np.concatenate(self.ends).reshape(-1, 2))
         return Edges(nodes, ends, weights)

@@ -175,7 +175,7 @@ def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     else:
         factor = _matrix(source, kind, None, None).A
     if sp.issparse(factor):
-        source.must_announce_modestly(8 * math.prod(factor.shape), "factors of {} by {} entries".format(*factor.shape))
+        source.check_announced_size(8 * math.prod(factor.shape), "factors of {} by {} entries".format(*factor.shape))
         factor = factor.toarray()
     return factor, None
 

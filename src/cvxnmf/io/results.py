@@ -109,7 +109,7 @@ def load(path: str | PathLike[str]) -> Any:
 
 
 def load_source(source: Source) -> Any:
-    """The result in the content of a file."""
+    """Read a result from the content of a file."""
     try:
         arrays = read_members(source)
         parts = Parts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
@@ -144,7 +144,7 @@ def _put_outcome(parts: Parts, result: Solution | Factorization) -> None:
 
 
 def _outcome(parts: Parts) -> dict[str, Any]:
-    """What a Solution and a Factorization have in common."""
+    """Status, history and certificate, which a Solution and a Factorization share."""
     lines = parts.facts["history"]
     require(isinstance(lines, list), "its history is malformed")
     history = tuple(Iterate(**{name: kind(line[name]) for name, kind in ITERATE_TYPES.items() if name in line}) for line in lines)
@@ -232,7 +232,7 @@ def _read_factorization(parts: Parts) -> Factorization:
 
 
 def _least_loss(U: FloatArray, V: FloatArray, certificate: Certificate) -> float:
-    """What the loss is at least, given the size of the data and that of the model, by Cauchy's and the log-sum inequality.
+    """A lower bound on the loss from the size of the data and of the model, by the Cauchy-Schwarz or the log-sum inequality.
 
     Factors may be larger than the data where entries are missing, so that only small ones tell anything.
     """
@@ -282,7 +282,7 @@ def _write_partition(result: Partition) -> Parts:
 
 
 def _write_label_proof(result: Partition) -> Parts:
-    """What was asked of the labels, and what is proved of it so far."""
+    """The objective of the labels, and what is proved of them so far."""
     parts = Parts({"statement": dict(result.label_statement), "several_optimal": result.several_optimal}, {})
     if result.label_certificate_at_hand is not None:
         _put_certificate(parts, result.label_certificate_at_hand)
@@ -348,14 +348,14 @@ def _read_alternatives(parts: Parts, n: int) -> tuple[tuple[int, float], ...]:
 
 
 def _read_code(parts: Parts) -> Code:
-    """What was measured to tell description lengths."""
+    """The measurements that description lengths rest on."""
     even = parts.facts["even"]
     require(isinstance(even, bool), "even is malformed")
     return Code(parts.number("dispersion", 1e-12, 1e12), even)
 
 
 def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
-    """What is known of the labels; files of earlier versions keep nothing."""
+    """The objective of the labels and what is proved of them; files of earlier versions keep neither."""
     statement: Any = (
         parse_statement(parts.facts["statement"]) if "statement" in parts.facts else LabelStatement("modularity", 1.0)
     )

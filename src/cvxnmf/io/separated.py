@@ -41,7 +41,7 @@ def text_of_parquet(source: Source) -> Source:
     with source.parsed_as("a parquet file"):
         described = pyarrow.parquet.read_metadata(io.BytesIO(source.data))
         cells = described.num_rows * described.num_columns
-        source.must_announce_modestly(8 * cells, f"{described.num_rows:,} rows and {described.num_columns:,} columns")
+        source.check_announced_size(8 * cells, f"{described.num_rows:,} rows and {described.num_columns:,} columns")
         frame = pandas.read_parquet(io.BytesIO(source.data))
         text = frame.to_csv(index=not isinstance(frame.index, pandas.RangeIndex))
     return Source(source.name, text.encode(), ".csv")

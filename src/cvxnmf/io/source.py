@@ -54,7 +54,7 @@ class Source:
         raise FileError(f"{self.name}, line {line}: {what}" if line else f"{self.name} {what}")
 
     def pieces(self) -> Iterator[tuple[int, list[str]]]:
-        """Its lines, some thousands at a time, with the number of the first; any line ends, byte order mark left out."""
+        """Yield the lines, some thousands at a time, and the number of the first; a byte order mark is left out."""
         self.must_be_text()
         stream, first = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline=None), 1
         while lines := list(itertools.islice(stream, PIECE)):
@@ -81,8 +81,8 @@ class Source:
             byte = self.data[error.start]
             self.refuse(f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -t utf-8.", line)
 
-    def must_announce_modestly(self, needed: int, what: str) -> None:
-        """Refuse, before memory is taken, content that announces far more than its own size; `needed` in bytes."""
+    def check_announced_size(self, needed: int, what: str) -> None:
+        """Refuse content that announces arrays of `needed` bytes, far more than its own size, before memory is taken for them."""
         if needed > expansion_limit(len(self.data)):
             self.refuse(
                 f"announces {what}, which take {needed / 2**30:,.1f} GiB, in {len(self.data):,} bytes; check it, or convert it "
@@ -150,7 +150,7 @@ def unpack(name: str, data: bytes, endings: str, modest: int = MODEST) -> Source
 
 
 def _as_utf8(data: bytes) -> bytes:
-    """The same text as UTF-8 where a byte order mark says that it is UTF-16, as spreadsheets save it; all else as it is."""
+    """Text as UTF-8 if a byte order mark says that it is UTF-16, as spreadsheets save it; other bytes are returned unchanged."""
     if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data
     try:
@@ -172,7 +172,7 @@ def _largest() -> float:
 
 
 def _read_all(stream: BinaryIO | gzip.GzipFile, name: str, limit: float) -> bytes:
-    """Everything in the stream, unless it could fill the memory."""
+    """Read the whole stream, or refuse one that could fill the memory."""
     parts, size = [], 0
     while part := stream.read(CHUNK):
         parts.append(part)

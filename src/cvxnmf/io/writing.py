@@ -46,7 +46,7 @@ def check_writable(path: str, endings: Sequence[str] = ()) -> None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A name to write under, as :func:`cvxnmf.certificates.files.whole_file` gives it; what goes wrong is said in a sentence."""
+    """Do as :func:`cvxnmf.certificates.files.whole_file`, but say in a sentence why a file cannot be written."""
     try:
         with files.whole_file(path) as name:
             yield name

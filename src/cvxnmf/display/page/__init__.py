@@ -64,14 +64,8 @@ def html(
 
     Parameters
     ----------
-    result : Partition, Factorization or RankChoice
-        What to show.
-    title : str or None
-        The heading of the page.
-    factors : bool
-        Whether the page of a partition tells what is proved about its factors.
-    shape : pair of int or None
-        Height and width of an image, where the components of a factorisation are images.
+    result, title, factors, shape
+        As in :func:`cvxnmf.report.write`.
 
     Examples
     --------
