@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import gc
 from pathlib import Path
 
 import networkx as nx
@@ -9,6 +10,9 @@ from hypothesis import settings
 #: The same examples every time; the campaigns look for new ones.
 settings.register_profile("same", derandomize=True)
 settings.load_profile("same")
+
+#: Cycles are looked for seldom: thousands of tests and compilers hold much that never goes.
+gc.set_threshold(50_000, 20, 20)
 
 #: They hold fixtures and no tests of their own; collected as modules they would all have the same name.
 collect_ignore_glob = ["*conftest.py"]
@@ -24,6 +28,7 @@ def pytest_collection_modifyitems(items):
     folder = Path(__file__).parent
     rooms = {item: item.path.parent.name if item.path.is_relative_to(folder) else "" for item in items}
     items.sort(key=lambda item: ORDER.index(rooms[item] if rooms[item] in ORDER else ""))
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
