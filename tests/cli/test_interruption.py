@@ -15,7 +15,7 @@ from running import PROGRAM, run
 
 @pytest.fixture(autouse=True)
 def heard():
-    """Shells turn SIGINT off in the background, and nohup SIGHUP: what is started here would not hear them, and tests would hang."""
+    """Shells turn SIGINT off in the background, and nohup SIGHUP: what is started here would not hear them, and hang."""
     known = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
     ignored = [number for number in known if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:
