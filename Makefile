@@ -7,9 +7,9 @@ BIN := .venv/bin
 demo: .venv/app
 	$(BIN)/cvxnmf demo
 
-# A process for each core, with one thread of BLAS: more would wait for each other.
+# A process for each core, with one thread of BLAS: more would wait for each other. Bytecode is kept for the processes that tests start.
 test: .venv/test
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 # Random attacks, each for a minute; SECONDS=3600 for an hour of each.
 campaign: .venv/test

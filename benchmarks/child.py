@@ -138,7 +138,7 @@ def huge(n: int, k: int, degree: float, mixing: float) -> dict[str, Any]:
     import cvxnmf
     from benchmarks import datasets, objective
 
-    for nodes in (600, 6000):  # compiled code is loaded, that of groups of nodes too
+    for nodes in (600, min(n, 6000)):  # compiled code is loaded, that of groups of nodes too
         _ = cvxnmf.partition(datasets.sparse_degree_corrected(nodes, 3, 10, 0.2, None, 0)[0], 3, n_groups=50).factorization
     A, truth = datasets.sparse_degree_corrected(n, k, degree, mixing, None, seed=0)
     spent, found = objective.seconds(lambda: cvxnmf.partition(A, k))

@@ -106,9 +106,10 @@ def _from_pieces(n: int, piece: Any, count: int) -> sp.csr_array:
     indices, place = np.empty(indptr[-1], dtype=np.int32), indptr[:-1].copy()
     for number in range(count):
         _place(*piece(number), indices, place)
-    indptr = _distinct(indptr, indices)
-    indices.resize(indptr[-1], refcheck=False)
-    return sp.csr_array((np.ones(indptr[-1]), indices, indptr.astype(np.int32)), shape=(n, n))
+    rows = sp.csr_array((np.empty(len(indices), dtype=np.int8), indices, indptr.astype(np.int32)), shape=(n, n))
+    rows.sort_indices()
+    indptr = _distinct(indptr, rows.indices)
+    return sp.csr_array((np.ones(indptr[-1]), rows.indices[: indptr[-1]], indptr.astype(np.int32)), shape=(n, n))
 
 
 @numba.njit
@@ -123,11 +124,12 @@ def _place(tails: Any, heads: Any, indices: Any, place: Any) -> None:
 
 @numba.njit
 def _distinct(indptr: Any, indices: Any) -> Any:
-    """Sort every row in place and leave out the node itself and repeated neighbours; where rows then begin."""
+    """Leave the node itself and repeated neighbours out of every sorted row, in place; where rows then begin."""
     kept, filled = np.zeros_like(indptr), 0
     for i in range(len(indptr) - 1):
-        row, last = np.sort(indices[indptr[i] : indptr[i + 1]]), -1
-        for j in row:
+        last = -1
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
             if j != i and j != last:
                 indices[filled] = j
                 filled += 1

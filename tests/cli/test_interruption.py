@@ -13,6 +13,18 @@ import pytest
 from running import PROGRAM, run
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Shells turn SIGINT off in the background, and nohup SIGHUP: what is started here would not hear them, and hang."""
+    known = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    ignored = [number for number in known if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def test_a_closed_pipe_is_no_error_message(club):
     with subprocess.Popen(
         [*PROGRAM, "partition", str(club), "--quiet", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -29,9 +29,9 @@ def exceptions(estimator):
 @parametrize_with_checks(
     [
         NMF(),
-        NMF(2, beta_loss="kullback-leibler", max_iter=30),
+        NMF(2, beta_loss="kullback-leibler", max_iter=10),
         NMF(2, solver="cd", alpha_W=0.01, l1_ratio=0.5),
-        NMF(None, solver="mu"),
+        NMF(None, solver="mu", max_iter=30),
         NMF(3, init="random", random_state=0),
         SymmetricNMF(3, affinity="rbf", tol=1e-3, max_iter=100),
         SymmetricNMF(2, tol=1e-3, max_iter=100),

@@ -86,8 +86,8 @@ def _reorder_rows(
         length = starts[i + 1] - place
         for p in range(length):
             columns[place + p] = rank[indices[begin + p]]
-        if valued:
-            values[place : place + length] = data[begin : begin + length]
+            if valued:  # a copy of slices would have numba compile words about their shapes, four seconds of a first call
+                values[place + p] = data[begin + p]
         _shell_sort(columns[place : place + length], values[place : place + length] if valued else values[:0])
 
 
