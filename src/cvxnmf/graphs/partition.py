@@ -152,7 +152,8 @@ def partition(
     with shown(verbose, "partition", None, callback) as report:
         if needs_blocks(graph, memory_limit, client):
             _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
-            return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, report)
+            asked = graph, n_clusters, weight, objective, resolution, memory_limit, client, report
+            return partition_in_blocks(*asked, tol=tol, max_iter=max_iter)
         nodes, A, note, origin, name = named_graph(graph, weight)
         if note:
             warnings.warn(note, UserWarning, stacklevel=2)
