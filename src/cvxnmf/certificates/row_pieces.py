@@ -1,8 +1,8 @@
 """Graphs whose rows come in pieces, one after the other, of which only sums over pairs of groups are kept.
 
-A piece is a sparse matrix of some rows and all columns. With L the entries below the diagonal, and half of those on it, the graph
-is ``A = L + L'``: sums, degrees and logarithms are those of L, so that what is proved holds for a symmetric matrix whatever stands
-above the diagonal. That this is the same is seen by a fingerprint, a sum over entries that does not depend on their order.
+A piece is a sparse matrix of some rows and all columns. With L the entries below the diagonal, and half of those on it, the
+graph is ``A = L + L'``: sums, degrees and logarithms are those of L, so that what is proved holds for a symmetric matrix whatever
+stands above the diagonal. That this is the same is seen by a fingerprint, a sum over entries that does not depend on their order.
 """
 
 from __future__ import annotations
@@ -79,11 +79,10 @@ class _RunningSums:
         rows, first = self._checked(piece), self.rows
         stop = self.rows = first + rows.shape[0]
         carries = np.diff(rows.indptr) > 0
-        mine = self.groups[self.carrying : self.carrying + np.count_nonzero(carries)]
-        self.carrying += np.count_nonzero(carries)
+        before, self.carrying = self.carrying, self.carrying + int(np.count_nonzero(carries))
         if self.rows > len(self.group_of) or self.carrying > len(self.groups):
             raise CertificateError("The pieces have more rows than the data, or than the groups of the witness match.")
-        self.group_of[first:stop][carries] = mine
+        self.group_of[first:stop][carries] = self.groups[before : self.carrying]
         lower = lower_half(rows, first)
         if np.any(self.group_of[lower.indices] < 0):
             raise not_symmetric()
@@ -161,7 +160,9 @@ def fingerprint(rows: Any, first: int) -> int:
     """The sum of what bits of entries below the diagonal mix to, less that of those above it, read as if below; modulo 2^64."""
     numbers = np.repeat(np.arange(first, first + rows.shape[0]), np.diff(rows.indptr))
     mixed = np.maximum(numbers, rows.indices).astype(np.uint64)
-    for mixer, bits in zip(MIXERS, (np.minimum(numbers, rows.indices).astype(np.uint64), rows.data.view(np.uint64), 0), strict=True):
+    for mixer, bits in zip(
+        MIXERS, (np.minimum(numbers, rows.indices).astype(np.uint64), rows.data.view(np.uint64), 0), strict=True
+    ):
         mixed *= np.uint64(mixer)
         mixed ^= mixed >> np.uint64(29)
         mixed += np.asarray(bits, dtype=np.uint64)

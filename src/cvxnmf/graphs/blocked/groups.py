@@ -43,7 +43,7 @@ def sum_over_groups(graph: BlockedGraph, labels: Numbers, alike: bool) -> Summed
     loops = graph.facts.loops
     if alike and np.all((loops == 0.0) | (loops == sums.largest)):
         return SummedGraph(groups, sums, None)
-    return SummedGraph(groups, sums, BlockedDescription(graph, False, 1.0).weight_dispersion(labels))
+    return SummedGraph(groups, sums, BlockedDescription(graph, False, 1.0).weight_dispersion(labels.astype(np.int64)))
 
 
 def group_nodes(graph: BlockedGraph, labels: Numbers, most: int) -> Numbers:
@@ -91,4 +91,3 @@ def sums_block(block: RowBlock, state: Any, groups: Numbers, count: int, n: int)
         pairs = pairs + part.pairs
         parts.append(part._replace(pairs=None))
     return None, (pairs, tuple(parts))
-

@@ -27,7 +27,7 @@ class SummedCoarsening(Coarsening):
     found: GroupSums
 
     @property
-    def degrees(self) -> FloatArray:  # type: ignore[override]
+    def degrees(self) -> FloatArray:
         """Degrees of the nodes."""
         return self.found.degrees
 

@@ -104,14 +104,14 @@ class OpenedGraph:
         self.graph, self.nodes, self.listed, self.origin, self.names = graph, nodes, listed, origin, names
 
     @property
-    def reorders(self) -> bool:
-        """Whether nodes are listed in another order than that of the rows."""
-        return self.listed is not None and len(self.listed) == len(self.nodes) == self.graph.n
+    def order(self) -> NDArray[np.intp] | None:
+        """The rows of the nodes as they are listed, if that is another order than their own."""
+        return self.listed if self.listed is not None and len(self.listed) == len(self.nodes) == self.graph.n else None
 
     def model(self, labels: Numbers, alike: bool, options: dict[str, Any]) -> BlockedModel:
         """The convex model of nodes as they are listed, from what passes over the graph tell now."""
         summed = sum_over_groups(self.graph, labels, alike)
-        return BlockedModel(summed.in_order(self.listed) if self.reorders else summed, int(labels.max()) + 1, options)
+        return BlockedModel(summed if self.order is None else summed.in_order(self.order), int(labels.max()) + 1, options)
 
     def partition(self, found: Found, statement: Any, model: BlockedModel) -> Partition:
         """The partition of clusters by decreasing size; nodes without edges go with the largest."""
@@ -120,8 +120,8 @@ class OpenedGraph:
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes), dtype=np.int32)
         labels = rank[found.labels]
         measures: dict[str, Any] = _measures(self.graph, labels, len(self.nodes))
-        if self.reorders:
-            labels = labels[self.listed]
+        if self.order is not None:
+            labels = labels[self.order]
         elif self.listed is not None:  # rows of a matrix that are not empty
             whole = np.zeros(len(self.nodes), dtype=np.int32)
             whole[self.listed] = labels
