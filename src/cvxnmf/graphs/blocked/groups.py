@@ -19,8 +19,8 @@ from cvxnmf.graphs.blocked.rounds import Numbers, renumbered
 from cvxnmf.graphs.score import EXACT
 from cvxnmf.linalg.compiled import compile_with
 
-#: Equal parts of the shares that clusters have of the weight of their nodes.
-SHARES = 4
+#: Equal parts of the shares that clusters have of the weight of their nodes, at least and at most.
+FEWEST_SHARES, MOST_SHARES = 4, 64
 
 
 class SummedGraph(NamedTuple):
@@ -49,8 +49,9 @@ def sum_over_groups(graph: BlockedGraph, labels: Numbers, alike: bool) -> Summed
 def group_nodes(graph: BlockedGraph, labels: Numbers, most: int) -> Numbers:
     """At most so many groups, numbered from 0: the heaviest kinds of nodes, and what is left of each cluster; at least 2."""
     k = int(labels.max()) + 1
-    parts = graph.map_reduce(kinds_block, labels, k)[0]
-    kinds = np.unique(np.concatenate(parts) + labels.astype(np.int64) * (k * SHARES), return_inverse=True)[1]
+    shares = min(max(FEWEST_SHARES, most // k**2), MOST_SHARES)
+    parts = graph.map_reduce(kinds_block, labels, k, shares)[0]
+    kinds = np.unique(np.concatenate(parts) + labels.astype(np.int64) * (k * shares), return_inverse=True)[1]
     weights = np.bincount(kinds, graph.facts.masses)
     heavy = np.zeros(len(weights), dtype=np.bool_)
     heavy[np.argsort(-weights, kind="stable")[: most - k]] = True
@@ -58,20 +59,20 @@ def group_nodes(graph: BlockedGraph, labels: Numbers, most: int) -> Numbers:
     return groups if groups.max() else (np.arange(graph.n) >= (graph.n + 1) // 2).astype(np.int32)  # nothing tells them apart
 
 
-def kinds_block(block: RowBlock, state: Any, labels: Numbers, k: int) -> tuple[None, tuple[Any, ...]]:
+def kinds_block(block: RowBlock, state: Any, labels: Numbers, k: int, shares: int) -> tuple[None, tuple[Any, ...]]:
     """Kinds of the rows of a block: the other cluster with most of their weight, their own if there is none, and the share."""
-    return None, ((_kinds(block, labels, k),),)
+    return None, ((_kinds(block, labels, k, shares),),)
 
 
 @compile_with(**EXACT)
-def _kinds(block: RowBlock, labels: Any, k: int) -> Any:
+def _kinds(block: RowBlock, labels: Any, k: int, shares: int) -> Any:
     kinds, links, alike = np.empty(len(block.masses), np.int64), np.zeros(k), len(block.weights) == 1
     for i in range(len(block.masses)):
         own = labels[block.first + i]
         links[own] = block.loops[i]
         for p in range(block.indptr[i], block.indptr[i + 1]):
             links[labels[block.indices[p]]] += block.weights[0] if alike else block.weights[p]
-        share, other, most = int(SHARES * links[own] / block.masses[i]), own, 0.0
+        share, other, most = int(shares * links[own] / block.masses[i]), own, 0.0
         links[own] = 0.0
         for p in range(block.indptr[i], block.indptr[i + 1]):
             c = labels[block.indices[p]]
@@ -79,7 +80,7 @@ def _kinds(block: RowBlock, labels: Any, k: int) -> Any:
                 most, other = links[c], c
         for p in range(block.indptr[i], block.indptr[i + 1]):
             links[labels[block.indices[p]]] = 0.0
-        kinds[i] = other * SHARES + min(share, SHARES - 1)
+        kinds[i] = other * shares + min(share, shares - 1)
     return kinds
 
 
