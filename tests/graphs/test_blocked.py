@@ -265,6 +265,15 @@ def test_clusters_that_nothing_tells_apart_have_a_certificate():
         assert found.certificate.check(row_pieces(graph)) == found.certificate.bound
 
 
+def test_many_clusters_are_merged_for_the_model(monkeypatch, expected):
+    monkeypatch.setattr("cvxnmf.graphs.blocked.partition.MOST_DIRECTIONS", 4)
+    found = cvxnmf.partition(matrix_of(PAIRS, N), memory_limit=ENOUGH)
+    assert np.array_equal(found.labels, expected.labels)
+    assert found.solution.rank == 3 < expected.solution.rank
+    assert found.certificate.bound > expected.certificate.value
+    assert found.certificate.check(matrix_of(PAIRS, N)) == found.certificate.bound
+
+
 def test_kinds_of_nodes_are_heaviest_first(monkeypatch):
     A = matrix_of(PAIRS, N)
     A = sp.csr_array(A[np.ix_(np.diff(A.indptr) > 0, np.diff(A.indptr) > 0)])

@@ -36,8 +36,8 @@ class SummedGraph(NamedTuple):
 
 
 def sum_over_groups(graph: BlockedGraph, labels: Numbers, alike: bool) -> SummedGraph:
-    """Group the nodes of clusters, and sum the graph over pairs of groups; `alike` are edges of one weight."""
-    groups = group_nodes(graph, labels, max(GROUPS, int(labels.max()) + 1))
+    """Group the nodes of clusters, fewer than `GROUPS`, and sum the graph over pairs of groups; `alike`: edges weigh the same."""
+    groups = group_nodes(graph, labels, GROUPS)
     pairs, parts = graph.map_reduce(sums_block, groups, int(groups.max()) + 1, graph.n)
     sums = total_sums(pairs, graph.facts.masses, list(parts))
     loops = graph.facts.loops

@@ -25,6 +25,7 @@ from cvxnmf.chunked.graphs.series import WorkerNames
 from cvxnmf.chunked.graphs.shelf import DiskShelf
 from cvxnmf.chunked.graphs.text import Reading
 from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes, resident_bytes
+from cvxnmf.convex.coarsening import MOST_DIRECTIONS
 from cvxnmf.graphs.adapters import edge_columns, named_graph
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks
 from cvxnmf.graphs.blocked.groups import sum_over_groups
@@ -73,7 +74,8 @@ def partition_in_blocks(
         found = find_clusters(described, report) if likelihood else find_modular(described, resolution, report)
         found = found if asked is None else exactly(found, asked)
         report("sums over groups", 0.95)
-        model = opened.model(found.labels, described.simple, options)
+        few = found if int(found.labels.max()) < MOST_DIRECTIONS else exactly(found, MOST_DIRECTIONS)  # more would take long
+        model = opened.model(few.labels, described.simple, options)
         statement = label_statement("modularity", 1.0 if likelihood else resolution, asked, opened.graph.n)
         return opened.partition(found, statement, model)
 

@@ -34,9 +34,10 @@ def row_pieces(
     Examples
     --------
     >>> import cvxnmf
+    >>> from cvxnmf.io import row_pieces
     >>> edges = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]
     >>> found = cvxnmf.partition(edges, memory_limit="8 GB")
-    >>> found.certificate.check(cvxnmf.io.row_pieces(edges, memory_limit="8 GB")) == found.certificate.bound
+    >>> found.certificate.check(row_pieces(edges, memory_limit="8 GB")) == found.certificate.bound
     True
     """
     limit = None if memory_limit is None else limit_in_bytes(memory_limit)
