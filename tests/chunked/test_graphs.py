@@ -22,6 +22,7 @@ from cvxnmf.chunked.memory import Settings
 from cvxnmf.graphs.blocked import search
 from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
+from cvxnmf.io import row_pieces
 
 ENOUGH = "32 GB"
 
@@ -71,6 +72,27 @@ def test_two_processes_have_the_labels_of_memory(client, expected):
     assert expected.n_clusters == 16
     assert np.array_equal(found.labels, expected.labels)
     assert (found.modularity, found.performance) == (expected.modularity, expected.performance)
+
+
+def test_two_processes_have_the_certificate_of_memory(client, expected):
+    found = cvxnmf.partition(matrix(), client=client)
+    assert found.certificate.digest == expected.certificate.digest
+    assert found.certificate.rigorous
+    frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 5)
+    there = cvxnmf.partition(frame, client=client).certificate
+    assert there.digest == expected.certificate.digest
+    for graph in (frame, matrix()):
+        assert there.check(row_pieces(graph, client=client)) == there.bound
+    assert there.check(row_pieces(frame)) == there.bound
+
+
+def test_a_certificate_of_names_and_whole_weights(client):
+    weights = np.random.default_rng(0).integers(1, 20, len(PAIRS)) * 1.0
+    names = pd.DataFrame([[f"node {a}", f"node {b}"] for a, b in PAIRS], columns=["source", "target"]).assign(weight=weights)
+    found, here = (cvxnmf.partition(Partitions(names, 3), client=client), cvxnmf.partition(names, memory_limit=ENOUGH))
+    assert found.certificate.digest == here.certificate.digest
+    assert found.certificate.rigorous
+    assert found.certificate.check(row_pieces(Partitions(names, 3), client=client)) == here.certificate.bound
 
 
 def test_smaller_graphs_on_the_workers_have_the_same_labels(client):

@@ -1,6 +1,7 @@
 """Graphs in blocks of rows: the same labels from memory, from files and in threads, and near those of graphs in memory."""
 
 import gzip
+import json
 import os
 
 import numpy as np
@@ -15,11 +16,14 @@ from cvxnmf.chunked.graphs import blocks
 from cvxnmf.chunked.graphs.build import graph_of_matrix
 from cvxnmf.chunked.graphs.shelf import DiskShelf, MemoryShelf
 from cvxnmf.chunked.graphs.text import TextEdges
+from cvxnmf.convex.coarsening import coarsen
+from cvxnmf.convex.noise import degree_metric
+from cvxnmf.graphs.blocked import groups
 from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.quality import modularity
-from cvxnmf.io import read_graph
+from cvxnmf.io import read_graph, row_pieces
 
 ENOUGH = "32 GB"
 
@@ -161,8 +165,15 @@ def test_a_small_graph_in_blocks_can_be_looked_at():
     pairs, groups = planted(n=200, k=3)
     found = cvxnmf.partition(pairs, memory_limit=ENOUGH)
     assert "in blocks" in repr(found)
-    assert "memberships, factors and proofs need it in memory" in str(found)
-    assert "memberships, factors and proofs need it in memory" in found._repr_html_()
+    assert "memberships, factors and proofs of the labels need it in memory" in str(found)
+    assert "memberships, factors and proofs of the labels need it in memory" in found._repr_html_()
+    assert "proved when certificate is asked for" in str(found)
+    assert "Proved as soon as you look at it: .certificate<" in found._repr_html_()
+    assert "proof when asked for" in repr(found)
+    assert found.certificate.relative_gap < 1e-4
+    assert "proved bound" in str(found)
+    assert "The model behind them" in found._repr_html_()
+    assert "OPTIMAL" in repr(found)
     assert found.to_frame().columns.tolist() == ["node", "cluster"]
     with pytest.raises(ValueError, match=r"to_frame\(\) and to_dask\(\) to keep them"):
         cvxnmf.save(found, os.devnull)
@@ -178,13 +189,118 @@ def test_labels_in_blocks_are_proved_by_the_graph_in_memory():
     assert certificate.rigorous
 
 
+@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "list"])
+def test_files_have_the_certificate_of_memory(kind, tmp_path, expected):
+    path = written(tmp_path, kind)
+    found = cvxnmf.partition(path, memory_limit=ENOUGH)
+    assert found.certificate.digest == expected.certificate.digest
+    assert found.certificate.rigorous
+    assert found.certificate.relative_gap < 1e-4
+    assert found.certificate.check(row_pieces(path, memory_limit=ENOUGH)) == found.certificate.bound
+    A = matrix_of(PAIRS, N)
+    assert found.certificate.check(A) == found.certificate.bound
+    (level,) = found.levels
+    assert level.size == found.n_groups > 50
+    assert level.words == "models of this form whose nodes share positions in groups"
+
+
+def test_groups_tell_more_than_clusters_and_most_of_what_positions_of_nodes_do(expected):
+    A = matrix_of(PAIRS, N)
+    kept = np.flatnonzero(np.diff(A.indptr))
+    part, d = sp.csr_array(A[kept][:, kept]), A.sum(axis=1)[kept]
+    clusters = coarsen(part, degree_metric(d), expected.labels[kept].astype(np.intp))
+    alone = clusters.solve(expected.certificate.statement["trace"]).certificate
+    usual = cvxnmf.partition(A)
+    assert expected.certificate.statement["trace"] == pytest.approx(usual.noise_edge, rel=1e-12)
+    without_positions = d.sum() * np.log(d.sum()) - 2 * np.sum(d * np.log(d))
+    gains = [without_positions - certificate.value for certificate in (alone, expected.certificate, usual.certificate)]
+    assert gains[0] < 0.8 * gains[2] < 0.85 * gains[2] < gains[1] < gains[2]
+    assert np.all(expected.spectrum[:5] < usual.spectrum[:5])
+    assert np.all(expected.spectrum[:5] > expected.noise_edge)
+
+
+def test_names_are_listed_alike_in_the_certificate(tmp_path):
+    frame = pd.DataFrame([[f"n {a}", f"n {b}"] for a, b in PAIRS], columns=["source", "target"])
+    frame.to_csv(tmp_path / "named.csv", index=False)
+    found = cvxnmf.partition(tmp_path / "named.csv", memory_limit=ENOUGH)
+    in_memory = read_graph(tmp_path / "named.csv")
+    assert tuple(found.nodes) == in_memory.nodes
+    assert found.certificate.check(in_memory.A) == found.certificate.bound
+    assert found.certificate.check(row_pieces(tmp_path / "named.csv")) == found.certificate.bound
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    with pytest.raises(cvxnmf.CertificateError, match="metric|the stated"):
+        found.certificate.check(row_pieces(shuffled, memory_limit=ENOUGH))  # its nodes are listed otherwise
+
+
+def test_weights_loops_and_nodes_without_edges_are_in_the_certificate():
+    whole = np.random.default_rng(1).integers(1, 9, len(PAIRS)).astype(float)
+    for weights, rigorous in ((whole, True), (whole / 3, False)):
+        A = matrix_of(PAIRS, N, weights)
+        A = sp.csr_array(sp.block_diag([sp.csr_array((2, 2)), A + sp.diags_array(np.arange(N) % 3 * 1.0)], format="csr"))
+        found = cvxnmf.partition(A, memory_limit=ENOUGH)
+        assert found.certificate.rigorous is rigorous
+        assert found.certificate.relative_gap < 1e-4
+        assert found.noise_edge == pytest.approx(cvxnmf.partition(A, n_groups=100).noise_edge, rel=0.03)
+        for data in (A, row_pieces(A), [A[:1000], A[1000:]]):
+            assert found.certificate.check(data) == pytest.approx(found.certificate.bound, rel=1e-12)
+
+
+def test_pieces_of_any_size_are_the_graph(monkeypatch):
+    A = sp.csr_array(matrix_of(PAIRS, N) + sp.diags_array(np.arange(N) % 2 * 1.0))
+    monkeypatch.setattr("cvxnmf.chunked.graphs.row_pieces.ENTRIES", 1000)
+    parts = list(row_pieces(A))
+    assert len(parts) > 20
+    assert np.array_equal(sp.vstack(parts).toarray(), A.toarray())
+    found = [cvxnmf.partition(A, memory_limit=ENOUGH).certificate]
+    monkeypatch.undo()
+    found.append(cvxnmf.partition(A, memory_limit=ENOUGH).certificate)
+    assert found[0].digest == found[1].digest
+
+
+def test_clusters_that_nothing_tells_apart_have_a_certificate():
+    pairs = np.column_stack([np.arange(60), (np.arange(60) + 1) % 60])
+    for graph, k in ((pairs, None), (PAIRS, 1), ([(0, 1)], None)):
+        found = cvxnmf.partition(graph, k, memory_limit=ENOUGH)
+        assert found.n_groups >= 2
+        assert found.certificate.check(row_pieces(graph)) == found.certificate.bound
+
+
+def test_many_clusters_are_merged_for_the_model(monkeypatch, expected):
+    monkeypatch.setattr("cvxnmf.graphs.blocked.partition.MOST_DIRECTIONS", 4)
+    found = cvxnmf.partition(matrix_of(PAIRS, N), memory_limit=ENOUGH)
+    assert np.array_equal(found.labels, expected.labels)
+    assert found.solution.rank == 3 < expected.solution.rank
+    assert found.certificate.bound > expected.certificate.value
+    assert found.certificate.check(matrix_of(PAIRS, N)) == found.certificate.bound
+
+
+def test_kinds_of_nodes_are_heaviest_first(monkeypatch):
+    A = matrix_of(PAIRS, N)
+    A = sp.csr_array(A[np.ix_(np.diff(A.indptr) > 0, np.diff(A.indptr) > 0)])
+    graph, labels = graph_of_matrix(A, MemoryShelf(), 1), GROUPS[: A.shape[0]].astype(np.int32)
+    monkeypatch.setattr(groups, "FEWEST_SHARES", 27)
+    many, few = (groups.group_nodes(graph, labels, most) for most in (1000, 20))
+    assert few.max() + 1 == 20
+    assert len(np.unique(np.column_stack([few, labels]), axis=0)) == 20  # no group has nodes of two clusters
+    links = A @ np.eye(6)[labels]
+    own = links[np.arange(len(labels)), labels]
+    share = np.minimum((27 * own / links.sum(axis=1)).astype(int), 26)
+    links[np.arange(len(labels)), labels] = 0.0
+    other = np.where(links.max(axis=1) > 0, links.argmax(axis=1), labels)
+    kinds = np.unique(np.column_stack([labels, other, share]), axis=0, return_inverse=True)[1].ravel()
+    assert len(np.unique(kinds)) == many.max() + 1 == len(np.unique(np.column_stack([kinds, many]), axis=0))
+    weights = np.bincount(kinds, A.sum(axis=1))
+    alone = [kind for kind in range(len(weights)) if len(np.unique(kinds[few == few[kinds == kind][0]])) == 1]
+    assert set(np.argsort(-weights, kind="stable")[:14]) <= set(alone)
+
+
 def test_what_a_graph_in_blocks_does_not_have(expected):
     assert "6 clusters" in repr(expected)
     with pytest.raises(ValueError, match="the graph must fit in memory"):
         _ = expected.memberships
-    with pytest.raises(ValueError, match="Graphs in blocks .* have labels only"):
+    with pytest.raises(ValueError, match="Graphs in blocks .* have labels and the certificate of their model: leave out"):
         cvxnmf.partition(PAIRS, memory_limit=ENOUGH, prove=True)
-    with pytest.raises(ValueError, match="Graphs in blocks .* have labels only"):
+    with pytest.raises(ValueError, match="Graphs in blocks .* have labels and the certificate of their model: leave out"):
         cvxnmf.partition(PAIRS, memory_limit=ENOUGH, start=expected.labels)
     with pytest.raises(ValueError, match=r"memory limit of 1 MB is too little.* give at least [\d,]+ MB"):
         cvxnmf.partition(PAIRS, memory_limit="1 MB")
@@ -286,6 +402,20 @@ def test_the_command_line(tmp_path, capsys, expected):
     assert np.array_equal(table["cluster"], expected.labels[table["node"]])
     assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--json", "--quiet"]) == 0
     assert '"n_clusters": 6' in capsys.readouterr().out
+    proof, small = tmp_path / "proof.npz", tmp_path / "small.csv"
+    command = ["partition", str(path), "--memory-limit", "32GB", "--json", "--quiet"]
+    assert cli.main([*command, "--certificate", str(proof)]) == 0
+    facts = json.loads(capsys.readouterr().out)["certificate"]
+    assert (facts["bound"], facts["groups"]) == (expected.certificate.bound, expected.n_groups)
+    for limit in (["--memory-limit", "32GB"], []):
+        assert cli.main(["verify", str(path), str(proof), "--json", "--quiet", *limit]) == 0
+        assert json.loads(capsys.readouterr().out)["checked_bound"] == facts["bound"]
+    small.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    assert cli.main(["verify", str(small), str(proof), "--memory-limit", "32GB"]) == 1
+    assert "does not hold for these data" in capsys.readouterr().err
+    assert cli.main([*command, "--tol", "1e-16"]) == 3
+    assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--tol", "1e-3", "--quiet"]) == 0
+    assert f"with these {expected.n_groups} groups of nodes" in capsys.readouterr().out
     assert cli.main(["partition", str(path), "--memory-limit", "32GB", "--prove"]) == 1
     assert "--prove needs the graph in memory" in capsys.readouterr().err
 

@@ -196,9 +196,10 @@ class Certificate:
 
         Parameters
         ----------
-        A : array-like or scipy.sparse matrix of shape (m, n)
+        A : array-like or scipy.sparse matrix of shape (m, n), or its rows in pieces
             The data the certificate was made for. Memory-mapped files and dask arrays are read in row chunks where the
-            witness is not as large as they are.
+            witness is not as large as they are. Of models whose nodes share positions in groups, the rows of the graph may come
+            as a series of sparse matrices, from the first rows to the last, which are looked at one at a time.
 
         Returns
         -------

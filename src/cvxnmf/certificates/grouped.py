@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cvxnmf.certificates.data import sparse_graph, witness_arrays
-from cvxnmf.certificates.losses import KL, LOSSES, log
+from cvxnmf.certificates.losses import KL, LOSSES, log, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, UNITS_PER_TERM, safe_proof
+from cvxnmf.certificates.row_pieces import GroupSums, is_in_pieces, sum_pieces
 from cvxnmf.certificates.statement import Array, CertificateError, Proof, Witness, is_count
 from cvxnmf.certificates.symmetric import SymmetricStatement
 
@@ -52,7 +54,14 @@ class GroupedStatement(SymmetricStatement):
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
         """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
         with np.errstate(all="ignore"):
-            sums = sum_over_groups(A, self.groups, witness)
+            return self._prove(sum_over_groups(A, self.groups, witness), kind)
+
+    def prove_sums(self, found: GroupSums, kind: str, witness: Witness) -> Proof:
+        """The same from sums that somebody has made of the data: what a certificate is made from, never what it is checked by."""
+        with np.errstate(all="ignore"):
+            return self._prove(_problem(found, _group_numbers(witness, self.groups), self.groups, witness), kind)
+
+    def _prove(self, sums: _Sums, kind: str) -> Proof:
         restricted = SymmetricStatement(self.loss, self.cone, self.diagonal, self.trace, "own")
         proof = restricted.prove(sums.A, kind, sums.witness)
         rigorous = proof.rigorous and sums.exact
@@ -74,26 +83,47 @@ class _Sums(NamedTuple):
 
 def sum_over_groups(A: Any, count: int, witness: Witness) -> _Sums:
     """Sum data over the groups of the witness."""
-    data = sparse_graph(A)
-    n = data.shape[0]
-    groups, stated = witness_arrays(witness, "groups", "metric")
-    if not (groups.shape == (n,) and np.array_equal(np.unique(groups), np.arange(count))):
+    data = None if is_in_pieces(A) else sparse_graph(A)
+    numbers = _group_numbers(witness, count)
+    found = sum_pieces(A, numbers, count) if data is None else _sum_matrix(data, numbers, count)
+    return _problem(found, numbers, count, witness)
+
+
+def _group_numbers(witness: Witness, count: int) -> NDArray[np.intp]:
+    """The group of each node that carries data, if none of so many groups is empty."""
+    (groups,) = witness_arrays(witness, "groups")
+    if groups.ndim != 1 or not np.array_equal(np.unique(groups), np.arange(count)):
         raise CertificateError("The groups of the witness do not match the data.")
-    numbers = groups.astype(np.intp)
-    degrees = np.asarray(data.sum(axis=1)).ravel()
-    totals = np.bincount(numbers, degrees)
-    metric = _group_metric(totals, np.bincount(numbers), float(degrees.sum()))
+    return groups.astype(np.intp)
+
+
+def _problem(found: GroupSums, groups: NDArray[np.intp], count: int, witness: Witness) -> _Sums:
+    """The problem of sums over groups."""
+    require_moderate_size(np.array([found.largest]), KL)
+    (stated,), degrees = witness_arrays(witness, "metric"), found.degrees
+    totals = np.bincount(groups, degrees)
+    metric = _group_metric(totals, np.bincount(groups), float(degrees.sum()))
     if stated.shape != (count,) or not np.allclose(stated, metric, rtol=1e-12, atol=0.0):
         raise CertificateError("The metric of the witness is not that of the groups.")
-    member = sp.csr_array((np.ones(n), numbers, np.arange(n + 1)), shape=(n, count))
+    parts: tuple[tuple[Any, float], ...] = ((found.pairs.data, -1.0), (degrees, -2.0), (totals, 2.0))
+    constant = float(sum((sign * np.sum(x * log(x)) for x, sign in parts), found.logs))
+    exact = bool(found.whole and float(degrees.sum()) < LARGEST_WHOLE)
+    units = UNITS_PER_TERM if exact else UNITS_PER_TERM + len(degrees)
+    rounding = units * UNIT * float(sum((abs(sign) * np.sum(np.abs(x * log(x)) + x) for x, sign in parts), found.size))
+    return _Sums(found.pairs, dict(witness) | {"metric": metric}, constant, rounding, exact)
+
+
+def _sum_matrix(data: Any, groups: NDArray[np.intp], count: int) -> GroupSums:
+    """Sums of a graph in memory."""
+    n, entries = data.shape[0], data.data
+    if len(groups) != n:
+        raise CertificateError("The groups of the witness do not match the data.")
+    member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
     sums = sp.csr_array(member.T @ (data @ member))
-    sums = sp.csr_array((sums + sums.T) / 2)
-    parts: tuple[tuple[Any, float], ...] = ((data.data, 1.0), (sums.data, -1.0), (degrees, -2.0), (totals, 2.0))
-    constant = float(sum(sign * np.sum(x * log(x)) for x, sign in parts))
-    exact = bool(np.all(data.data == np.floor(data.data)) and float(degrees.sum()) < LARGEST_WHOLE)
-    units = UNITS_PER_TERM if exact else UNITS_PER_TERM + n
-    rounding = units * UNIT * float(sum(abs(sign) * np.sum(np.abs(x * log(x)) + x) for x, sign in parts))
-    return _Sums(sums, dict(witness) | {"metric": metric}, constant, rounding, exact)
+    sums, logs = sp.csr_array((sums + sums.T) / 2), entries * log(entries)
+    whole = bool(np.all(entries == np.floor(entries)))
+    degrees = np.asarray(data.sum(axis=1)).ravel()
+    return GroupSums(sums, degrees, float(np.sum(logs)), float(np.sum(np.abs(logs) + entries)), float(entries.max()), whole)
 
 
 def _group_metric(totals: Any, sizes: Any, total: float) -> Array:

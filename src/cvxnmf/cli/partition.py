@@ -67,7 +67,10 @@ def add(commands: Any) -> None:
     parser.add_argument("--certificate", metavar="FILE", help="write the model's certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_reading(parser, weights=True)
-    arguments.add_scale(parser, "Edges in text, .npy and .parquet files, or a folder of them, then stay on disk; labels only.")
+    arguments.add_scale(
+        parser,
+        "Edges in text, .npy and .parquet files, or a folder of them, then stay on disk; labels and --certificate only.",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

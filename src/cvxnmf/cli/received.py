@@ -40,8 +40,14 @@ def check(certificate: Certificate, options: argparse.Namespace) -> int:
 def _data(certificate: Certificate, options: argparse.Namespace) -> Any:
     """Read what the certificate is about: of factors a matrix, of clusters and their models a graph, or else the other one.
 
-    Both may fit a file of numbers, such as an edge list, so that what the certificate is about comes first.
+    Both may fit a file of numbers, such as an edge list, so that what the certificate is about comes first. Within a limit of
+    memory a graph whose nodes share positions in groups is read in pieces.
     """
+    if "groups" in certificate.statement and (options.memory_limit or options.dask):
+        from cvxnmf.cli.blocked_partition import reading_of
+        from cvxnmf.io import row_pieces
+
+        return row_pieces(options.data, memory_limit=options.memory_limit, reading=reading_of(options))
     readers: list[Callable[[], Any]] = [
         lambda: arguments.graph_from(options, options.data, options.quiet).A,
         lambda: arguments.matrix_from(options, options.data, options.format).A,

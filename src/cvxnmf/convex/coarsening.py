@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.certificates import Certificate, GroupedStatement
+from cvxnmf.certificates import Certificate, GroupedStatement, Proof
 from cvxnmf.convex.noise import ROUNDING, Noise, admitting_trace, degree_metric, leading_directions, noise_level
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
@@ -82,20 +82,27 @@ class Coarsening:
         witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
         if coarse.kind == "zero":
             witness |= {"metric": self.metric}
-        proof = statement.prove(self.A, coarse.kind, witness)
+        proof = self._prove(statement, coarse.kind, witness)
         return Certificate.of_proof(coarse.value + self.constant, coarse.kind, proof, statement, witness, coarse.restored)
+
+    def _prove(self, statement: GroupedStatement, kind: str, witness: dict[str, Any]) -> Proof:
+        return statement.prove(self.A, kind, witness)
 
     @cached_property
     def degrees(self) -> FloatArray:
         """Degrees of the nodes."""
         return np.asarray(self.A.sum(axis=1)).ravel()
 
+    @property
+    def entry_logs(self) -> float:
+        """The sum of a log a over the entries."""
+        return float(np.sum(self.A.data * np.log(np.where(self.A.data > 0, self.A.data, 1.0))))
+
     @cached_property
     def constant(self) -> float:
         """KL of the graph less KL of its sums, the same for all models with positions of groups."""
-        totals = np.bincount(self.groups, self.degrees)
-        terms = (self.A.data, 1.0), (self.sums.data, -1.0), (self.degrees, -2.0), (totals, 2.0)
-        return float(sum(sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms))
+        terms = (self.sums.data, -1.0), (self.degrees, -2.0), (np.bincount(self.groups, self.degrees), 2.0)
+        return float(sum((sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms), self.entry_logs))
 
 
 def coarsen(A: sp.csr_array, s: FloatArray, groups: Groups) -> Coarsening:
@@ -120,8 +127,12 @@ def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coars
 
 def floored_noise_level(A: sp.csr_array, s: FloatArray) -> Noise:
     """The noise of a graph without empty rows, its edge never below rounding."""
-    level = noise_level(A, s)
-    return level._replace(edge=max(level.edge, ROUNDING * float(np.max(np.asarray(A.sum(axis=1)).ravel() / (s * s)))))
+    return floored_noise(noise_level(A, s), np.asarray(A.sum(axis=1)).ravel(), s)
+
+
+def floored_noise(level: Noise, degrees: FloatArray, s: FloatArray) -> Noise:
+    """The noise with an edge that is never below rounding."""
+    return level._replace(edge=max(level.edge, ROUNDING * float(np.max(degrees / (s * s)))))
 
 
 def leading_positions(

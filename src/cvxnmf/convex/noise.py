@@ -59,18 +59,32 @@ class Noise(NamedTuple):
 def noise_level(A: Any, s: FloatArray) -> Noise:
     """The noise edge (docs/mathematics.md) of A without empty rows in the metric s, times ``1 + n^(-2/3)``; the dispersion."""
     data = sp.csr_array(A)
-    degrees, t, top = np.asarray(data.sum(axis=1)).ravel(), s * s, float(data.max())
-    total = float(degrees.sum())
+    degrees, top = np.asarray(data.sum(axis=1)).ravel(), float(data.max())
     if np.all((data.data == 0) | (data.data == top)):
-        dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / total)
-        edge = spectral_edge(_two_valued_variance(degrees, top, 1.0 / t) / t) * _evenness(degrees, dispersion)
-        unit_edge = edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny))
-    else:
-        variance = degrees / t * float(np.sum(degrees / t)) / total
-        unit_edge = spectral_edge(variance)
-        dispersion = residual_dispersion(data, s, variance, unit_edge)
-        edge = unit_edge * np.sqrt(dispersion)
-    raised = 1.0 + len(t) ** (-2.0 / 3.0)
+        return two_valued_noise(degrees, s, top)
+    return dispersed_noise(degrees, s, lambda variance, edge: residual_dispersion(data, s, variance, edge))
+
+
+def two_valued_noise(degrees: FloatArray, s: FloatArray, top: float) -> Noise:
+    """The noise of a graph of these degrees whose edges all weigh `top`."""
+    t = s * s
+    dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / float(degrees.sum()))
+    edge = spectral_edge(_two_valued_variance(degrees, top, 1.0 / t) / t) * _evenness(degrees, dispersion)
+    return _raised(edge, dispersion, edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny)), len(t))
+
+
+def dispersed_noise(degrees: FloatArray, s: FloatArray, measure: Callable[[FloatArray, float], float]) -> Noise:
+    """The noise of a graph of these degrees, its dispersion measured given row sums of the model's variances and their edge."""
+    t = s * s
+    variance = degrees / t * float(np.sum(degrees / t)) / float(degrees.sum())
+    unit_edge = spectral_edge(variance)
+    dispersion = measure(variance, unit_edge)
+    return _raised(unit_edge * np.sqrt(dispersion), dispersion, unit_edge, len(t))
+
+
+def _raised(edge: float, dispersion: float, unit_edge: float, n: int) -> Noise:
+    """The noise of n nodes, its edges raised by what the largest eigenvalue varies."""
+    raised = 1.0 + n ** (-2.0 / 3.0)
     return Noise(float(edge * raised), dispersion, float(unit_edge * raised))
 
 

@@ -130,8 +130,9 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
     proofs = [(about, proof) for about, proof in known.values() if proof is not None]
     parts += [_proof(proof, about) for about, proof in proofs]
     if partition.in_blocks:
+        known = {"certificate": known["certificate"]}
         parts.append(_paragraph(IN_BLOCKS))
-    elif waiting := [f".{name}" for name, (_, proof) in known.items() if proof is None]:
+    if waiting := [f".{name}" for name, (_, proof) in known.items() if proof is None]:
         parts.append(_paragraph(f"Proved as soon as you look at it: {', '.join(waiting)}"))
     details = [part for about, proof in proofs for part in (_paragraph(about), _proof_facts(proof))]
     if details:

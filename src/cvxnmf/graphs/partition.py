@@ -120,7 +120,8 @@ def partition(
     memory_limit : int or str, optional
         Most memory of the process, such as "4 GB": the graph is worked on in blocks of rows that are read from disk, and may be
         the name of a file of edges (text, npy, parquet), of a folder of such files, or a list of names. There are labels,
-        modularity and performance then, and no memberships or proofs (docs/scale.md).
+        modularity, performance and the certificate of the model in groups of nodes then, and no memberships, factors or proofs of
+        the labels (docs/scale.md).
     client : distributed.Client or str, optional
         The client, or the address of the scheduler, of a Dask cluster that works on the blocks. A dask data frame of edges is
         worked on by the current client without being asked.
@@ -152,7 +153,8 @@ def partition(
     with shown(verbose, "partition", None, callback) as report:
         if needs_blocks(graph, memory_limit, client):
             _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
-            return partition_in_blocks(graph, n_clusters, weight, objective, resolution, memory_limit, client, report)
+            work = partial(partition_in_blocks, tol=tol, max_iter=max_iter)
+            return work(graph, n_clusters, weight, objective, resolution, memory_limit, client, report)
         nodes, A, note, origin, name = named_graph(graph, weight)
         if note:
             warnings.warn(note, UserWarning, stacklevel=2)
@@ -188,8 +190,8 @@ def _refuse_in_blocks(started: bool, *terms: Any) -> None:
     """Refuse what asks for more than labels of a graph that is not in memory."""
     if started or terms != ("auto", "kl", "conditional", "degree", "auto", True, "auto", False):
         validation.refuse(
-            "Graphs in blocks (memory_limit, client) have labels only: leave out trace, loss, cone, metric, method, refine, "
-            "n_groups, prove and start."
+            "Graphs in blocks (memory_limit, client) have labels and the certificate of their model: leave out trace, loss, "
+            "cone, metric, method, refine, n_groups, prove and start."
         )
 
 

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 #: What there is of a graph that was worked on in blocks.
-IN_BLOCKS = "The graph was worked on in blocks; memberships, factors and proofs need it in memory."
+IN_BLOCKS = "The graph was worked on in blocks; memberships, factors and proofs of the labels need it in memory."
 REFUSED = (
-    "Of a graph in blocks there are labels, modularity and performance, and to_frame() and to_dask() to keep them; for "
-    "memberships, factors, proofs, pictures and saved results the graph must fit in memory, so leave out memory_limit and client."
+    "Of a graph in blocks there are labels, modularity, performance and the certificate of its model, and to_frame() and "
+    "to_dask() to keep them; for memberships, factors, proofs of the labels, pictures and saved results the graph must fit in "
+    "memory, so leave out memory_limit and client."
 )
 #: Printing a partition of up to this many nodes proves its model and its factors.
 PROVED_WHEN_PRINTED = 2000
@@ -58,9 +59,10 @@ class Partition:
     order : ndarray of int, shape (n,)
         Nodes cluster by cluster, within a cluster by decreasing membership: ``A[order][:, order]`` shows the blocks.
     solution : Solution
-        The solved convex problem; without a callback it is solved when it, or the certificate, is first looked at.
+        The solved convex problem; without a callback it is solved when it, or the certificate, is first looked at. Of a graph in
+        blocks it is on groups of nodes, and the witness of the certificate has the group of each node.
     spectrum : ndarray
-        Largest eigenvalues of the modularity matrix in the metric, decreasing.
+        Largest eigenvalues of the modularity matrix in the metric, decreasing; of a graph in blocks, of its sums over groups.
     noise_edge : float
         What noise alone can reach in that spectrum.
     hierarchy : Hierarchy
@@ -89,7 +91,8 @@ class Partition:
     name : str
         What the graph calls itself, as networkx's graphs may; it heads the page.
     in_blocks : bool
-        Whether the graph was worked on in blocks: there are labels and measures, but no memberships, factors and proofs.
+        Whether the graph was worked on in blocks: there are labels, measures and the certificate of the model, but no
+        memberships, factors and proofs of the labels.
     series : callable, optional
         Computes `to_dask` where the names of the nodes are on the workers of a cluster.
 
@@ -157,11 +160,15 @@ class Partition:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors."""
+        """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors.
+
+        Of a graph in blocks there are no factors.
+        """
         n = len(self.nodes)
         of = "models of this form" if self.n_groups is None else "models of this form whose nodes share positions in groups"
+        model = Level(self.n_groups or n, of, self.certificate)
         factors = f"nonnegative factors with {self.n_clusters} column{'' if self.n_clusters == 1 else 's'}"
-        return Level(self.n_groups or n, of, self.certificate), Level(n, factors, self.rank_certificate)
+        return (model,) if self.in_blocks else (model, Level(n, factors, self.rank_certificate))
 
     @cached_property
     def factorization(self) -> Factorization:
@@ -253,7 +260,7 @@ class Partition:
     def __repr__(self) -> str:
         """Return one line, without computing a proof."""
         at_hand = vars(self)["solution"]
-        later = "in blocks" if self.in_blocks else "proof when asked for"
+        later = "in blocks, proof when asked for" if self.in_blocks else "proof when asked for"
         proof = later if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
         quality = f"modularity {self.modularity:.3f}, performance {self.performance:.3f}"
         lengths = f"{self._length_and_next()}, " if self.alternatives else ""
@@ -282,13 +289,15 @@ class Partition:
             f"Partition of {nodes}{f' of {self.origin}' if self.origin else ''} into {clusters} of {sizes}\n"
             f"  modularity {self.modularity:.4f}, performance {self.performance:.4f} "
             f"({self.off_diagonal_performance:.4f} without the diagonal)\n"
-            f"{lengths}{f'  {IN_BLOCKS}' if self.in_blocks else self._model_lines()}{self._label_lines()}"
+            f"{lengths}{self._model_lines()}{self._label_lines()}"
         )
 
     def _model_lines(self) -> str:
         """What is proved about the model and its factors, or how to ask for it."""
         factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
         model = str(self.certificate) if self._proves("solution") else "  proved when certificate is asked for"
+        if self.in_blocks:
+            return f"the model\n{model}\n{IN_BLOCKS}"
         proof = str(self.rank_certificate) if self._proves("factorization") else "  proved when rank_certificate is asked for"
         return f"the model\n{model}\n{factors}\n{proof}"
 
@@ -323,9 +332,8 @@ class Partition:
 
     def _proves(self, name: str) -> bool:
         """Whether what a proof is about is at hand, or soon computed."""
-        if self.in_blocks:
-            return False
-        return not callable(vars(self).get(name, self.factors)) or len(self.nodes) <= PROVED_WHEN_PRINTED
+        soon = len(self.nodes) <= PROVED_WHEN_PRINTED and not self.in_blocks
+        return not callable(vars(self).get(name, self.factors)) or soon
 
     def _repr_html_(self) -> str:
         """Return a card for notebooks."""

@@ -6,6 +6,7 @@ bits everywhere. Blocks are dealt out to a few colours; a round works on the blo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -75,6 +76,9 @@ class BlockedGraph(Protocol):
 
     def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
         """The sum of the parts of ``function(block, None, *shared)`` over all blocks."""
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All blocks in their order, one at a time in this process."""
 
     def keep(self, *arrays: Any) -> Kept:
         """Arrays of this process that change from call to call; only what has changed is told to others."""

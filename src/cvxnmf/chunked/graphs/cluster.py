@@ -122,6 +122,12 @@ class ClusterGraph:
         """Each worker maps the function over its blocks and reduces there."""
         return self._chunks.map_reduce(function, None, *shared)[1]
 
+    def blocks(self) -> Iterator[RowBlock]:
+        """Blocks as the workers send them."""
+        for group in self.groups:
+            for number in range(group.stop - group.first):
+                yield from self.workers.gather([self.workers.submit(tasks.one_of, group.future, number, worker=group.worker)])
+
     def keep(self, *arrays: Any) -> Kept:
         """Copies of the arrays on all workers, with the blocks of each as one chunk whose state they are."""
         whole = sum(array.nbytes for array in arrays)

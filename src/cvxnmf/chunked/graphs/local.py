@@ -80,6 +80,10 @@ class LocalGraph:
         chunk = lambda place: self.rows.block(numbers[place], self.facts)  # noqa: E731
         return map_reduce(function, chunk, len(numbers), None, shared, self.threads)[1]
 
+    def blocks(self) -> Iterator[RowBlock]:
+        """Blocks as they are read."""
+        return (self.rows.block(number, self.facts) for number in range(len(self.rows.bounds) - 1))
+
     def keep(self, *arrays: Any) -> Kept:
         """The arrays themselves."""
         return OwnArrays(self, arrays)

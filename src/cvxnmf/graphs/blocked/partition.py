@@ -25,8 +25,12 @@ from cvxnmf.chunked.graphs.series import WorkerNames
 from cvxnmf.chunked.graphs.shelf import DiskShelf
 from cvxnmf.chunked.graphs.text import Reading
 from cvxnmf.chunked.memory import DEFAULTS, limit_in_bytes, resident_bytes
+from cvxnmf.convex.coarsening import MOST_DIRECTIONS
 from cvxnmf.graphs.adapters import edge_columns, named_graph
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks
+from cvxnmf.graphs.blocked.groups import sum_over_groups
+from cvxnmf.graphs.blocked.model import BlockedModel
+from cvxnmf.graphs.blocked.rounds import Numbers
 from cvxnmf.graphs.blocked.search import Found, exactly, find_clusters, find_modular
 from cvxnmf.graphs.label_bounds.verify import label_statement
 from cvxnmf.linalg.threads import thread_count
@@ -52,8 +56,9 @@ def partition_in_blocks(
     client: Any,
     callback: Callable[[Iterate], Any] | None,
     reading: Reading | None = None,
+    **options: Any,
 ) -> Partition:
-    """The clusters of a graph in blocks, see :func:`partition`; how a file is read may be told."""
+    """The clusters of a graph in blocks, see :func:`partition`; how a file is read may be told, and options of the solver."""
     likelihood = validation.choice("objective", objective, ("likelihood", "modularity")) == "likelihood"
     if validation.number("resolution", resolution, minimum=0.0) != 1.0 and likelihood:
         validation.refuse("The objective 'likelihood' has no resolution; leave it out, or ask for 'modularity'.")
@@ -68,7 +73,11 @@ def partition_in_blocks(
             stack.callback(described.blocks.close)
         found = find_clusters(described, report) if likelihood else find_modular(described, resolution, report)
         found = found if asked is None else exactly(found, asked)
-        return opened.partition(found, label_statement("modularity", 1.0 if likelihood else resolution, asked, opened.graph.n))
+        report("sums over groups", 0.95)
+        few = found if int(found.labels.max()) < MOST_DIRECTIONS else exactly(found, MOST_DIRECTIONS)  # more would take long
+        model = opened.model(few.labels, described.simple, options)
+        statement = label_statement("modularity", 1.0 if likelihood else resolution, asked, opened.graph.n)
+        return opened.partition(found, statement, model)
 
 
 class Progress:
@@ -96,29 +105,39 @@ class OpenedGraph:
     ) -> None:
         self.graph, self.nodes, self.listed, self.origin, self.names = graph, nodes, listed, origin, names
 
-    def partition(self, found: Found, statement: Any) -> Partition:
+    @property
+    def order(self) -> NDArray[np.intp] | None:
+        """The rows of the nodes as they are listed, if that is another order than their own."""
+        return self.listed if self.listed is not None and len(self.listed) == len(self.nodes) == self.graph.n else None
+
+    def model(self, labels: Numbers, alike: bool, options: dict[str, Any]) -> BlockedModel:
+        """The convex model of nodes as they are listed, from what passes over the graph tell now."""
+        summed = sum_over_groups(self.graph, labels, alike)
+        return BlockedModel(summed if self.order is None else summed.in_order(self.order), int(labels.max()) + 1, options)
+
+    def partition(self, found: Found, statement: Any, model: BlockedModel) -> Partition:
         """The partition of clusters by decreasing size; nodes without edges go with the largest."""
         sizes = np.bincount(found.labels)
         rank = np.empty(len(sizes), dtype=np.int32)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes), dtype=np.int32)
         labels = rank[found.labels]
         measures: dict[str, Any] = _measures(self.graph, labels, len(self.nodes))
-        if self.listed is not None and len(self.listed) == len(self.nodes) == len(labels):
-            labels = labels[self.listed]
+        if self.order is not None:
+            labels = labels[self.order]
         elif self.listed is not None:  # rows of a matrix that are not empty
             whole = np.zeros(len(self.nodes), dtype=np.int32)
             whole[self.listed] = labels
             labels = whole
         entries = self.graph.entries + int(np.count_nonzero(self.graph.facts.loops))
-        nowhere: dict[str, Any] = dict.fromkeys(
-            ("memberships", "solution", "spectrum", "noise_edge", "hierarchy", "factors"), _refuse
-        )
+        nowhere: dict[str, Any] = dict.fromkeys(("memberships", "hierarchy", "factors"), _refuse)
+        proof: dict[str, Any] = {"solution": model.solve, "spectrum": model.spectrum, "noise_edge": model.noise_edge}
         return Partition(
             nodes=cast(tuple[Any, ...], self.nodes),
             labels=cast(NDArray[np.intp], labels),
             A=Outline((len(self.nodes), len(self.nodes)), entries, None),
             **measures,
             **nowhere,
+            **proof,
             order=cast(Any, partial(np.argsort, labels, kind="stable")),
             label_proof=_refuse,
             label_statement=statement,
