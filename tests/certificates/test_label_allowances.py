@@ -282,3 +282,12 @@ def test_whole_numbers_that_fit(alpha, weights, beta, sizes, fit):
 def test_sums_of_64_bits_are_exact():
     for values in ([2**62, 2**62, 2**62], [-(2**62), -(2**62), -1], [2**62, -1, 2**33 + 5, -(2**31)]):
         assert pair_objectives.exact_sum(values) == sum(values)
+
+
+def test_what_a_routing_can_spare_is_in_units_of_the_pair_weights():
+    objective = pair_objective(0.1 * PATH, "modularity", 1.0)
+    assert not objective.exact
+    assert objective.scale > 1
+    edges = label_routing.edges_of(objective)
+    bound = label_routing.routing_bound(objective, edges, np.zeros(2), 0.0, 1.0, 0.0)
+    assert bound.spare == Fraction(64 * UNIT) * Fraction(objective.scale)

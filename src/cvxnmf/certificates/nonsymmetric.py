@@ -134,9 +134,9 @@ def _prove_paper(A: Array, statement: NonsymmetricStatement, T: Array, p: Array,
     error = 8 * UNIT * float(np.linalg.norm((T + A) / root))
     if not is_contraction(0.5 * (T - A) / root, 1.0, error):
         raise CertificateError("The dual point is not positive semidefinite.")
-    totals, rounding, _ = _conjugate_sums(KL, A, T)
+    totals, rounding, shifted = _conjugate_sums(KL, A, T)  # which is put right nowhere
     for part in (p, q):
         logs = log(part / statement.trace)
         totals.append(float(np.sum(part - part * logs)))
         rounding += UNITS_PER_TERM * UNIT * float(np.sum(part * (2.0 + np.abs(logs))))
-    return safe_proof(math.fsum(totals), rounding, float(A.sum()))
+    return safe_proof(math.fsum(totals), rounding, float(A.sum()), shifted=shifted)
