@@ -17,10 +17,11 @@ import scipy.sparse as sp
 
 from cvxnmf.convex.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, floored_noise_level, leading_positions
 from cvxnmf.convex.noise import degree_metric
+from cvxnmf.graphs.ascent import aggregate
 from cvxnmf.graphs.block_model import RateModel, Stopping
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph, merged_lengths
 from cvxnmf.graphs.merges import join, merge_order
-from cvxnmf.graphs.moves import Effort, Labels, aggregate, level_of, renumber
+from cvxnmf.graphs.moves import Effort, Labels, level_of, renumber
 from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
 from cvxnmf.graphs.refinement import refine_labels
 from cvxnmf.graphs.score import Score
