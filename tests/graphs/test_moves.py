@@ -6,14 +6,13 @@ import pytest
 import scipy.sparse as sp
 
 from builders import planted_graph
+from cvxnmf.graphs.ascent import aggregate, ascend
 from cvxnmf.graphs.block_model import PlantedPartition, RateModel
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.kernighan_lin import kernighan_lin_pass
 from cvxnmf.graphs.moves import (
     KEEP,
     Effort,
-    aggregate,
-    ascend,
     cluster_sums,
     level_of,
     log_factorials,

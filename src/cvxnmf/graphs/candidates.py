@@ -17,10 +17,11 @@ import scipy.sparse as sp
 
 from cvxnmf.convex.coarsening import LARGEST_WHOLE, MOST_DIRECTIONS, floored_noise_level, leading_positions
 from cvxnmf.convex.noise import degree_metric
+from cvxnmf.graphs.ascent import aggregate
 from cvxnmf.graphs.block_model import RateModel, Stopping
 from cvxnmf.graphs.description_length import LEAST_GAIN, Candidate, DescribedGraph, merged_lengths
 from cvxnmf.graphs.merges import join, merge_order
-from cvxnmf.graphs.moves import Effort, Labels, aggregate, level_of, renumber
+from cvxnmf.graphs.moves import Effort, Labels, level_of, renumber
 from cvxnmf.graphs.multilevel import Ascent, common_parts, recombine
 from cvxnmf.graphs.refinement import refine_labels
 from cvxnmf.graphs.score import Score
@@ -51,10 +52,10 @@ THOROUGH, BRIEF = Search((1.0, 1.5, 2.5, 4.0), 100, 4, 6, 12), Search((1.0, 4.0)
 #: What is done with a start.
 CONTINUED = Search((), 1, 1, 2, 0)
 #: On large graphs: the resolution of first clusters, and of averaged ones; ascents from single nodes, of averaged clusters until
-#: these settle, of clusters as they are, with their parts.
+#: these settle, of clusters as they are, by the mass of their nodes or as these stand, and with their parts.
 FIRST_RESOLUTION, SMOOTHED_RESOLUTION = 4.0, 2.0
 FROM_NODES, UNTIL_SETTLED = Effort(4, largest=50_000), Effort(40, divide=False, by_mass=False, few=0.02)
-AS_THEY_ARE, WITH_PARTS = Effort(3, divide=False, by_mass=False), Effort(2, by_mass=False)
+BY_MASS, AS_THEY_ARE, WITH_PARTS = Effort(3, divide=False), Effort(3, divide=False, by_mass=False), Effort(2, by_mass=False)
 #: Nats for each node that merged nodes may cost more than a single cluster; planted groups that moves found cost 1.3 at
 #: most, those that they lost 2.5 and more.
 LOST = 2.0
@@ -151,12 +152,19 @@ def merged_nodes(graph: DescribedGraph) -> Labels:
     """
     score = graph.modularity_score(FIRST_RESOLUTION)
     merged = graph.ascent(score, FROM_NODES)(np.arange(graph.A.shape[0]))
+    order, labels = np.argsort(merged, kind="stable"), np.empty_like(merged)
+    labels[order] = _moved_clusters(graph.in_order(order), score, merged[order])
+    return np.asarray(renumber(labels))
+
+
+def _moved_clusters(graph: DescribedGraph, score: Score, merged: Labels) -> Labels:
+    """What moves make of merged nodes, those of a cluster side by side, or of their averages over neighbours."""
     if _excess(graph, merged) > LOST:
         coarse = graph.ascent(graph.modularity_score(SMOOTHED_RESOLUTION), UNTIL_SETTLED)
         settled = coarse(smoothed_clusters(graph.level, merged))
         if _excess(graph, settled) < 0.0:
             return settled
-    return graph.ascent(score, AS_THEY_ARE)(merged)
+    return graph.ascent(score, BY_MASS)(merged)
 
 
 def _excess(graph: DescribedGraph, labels: Labels) -> float:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf.graphs.ascent import aggregate
 from cvxnmf.graphs.description_length import DescribedGraph, describe_graph, merged_lengths
 from cvxnmf.graphs.merges import ALL_PAIRS, merge_clusters, merge_order
-from cvxnmf.graphs.moves import Labels, aggregate, renumber
+from cvxnmf.graphs.moves import Labels, renumber
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results.hierarchy import Code, Hierarchy
 

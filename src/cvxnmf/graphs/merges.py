@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.graphs.moves import WHOLE, Labels, Level, aggregate, renumber, weight
+from cvxnmf.graphs.ascent import aggregate
+from cvxnmf.graphs.moves import WHOLE, Labels, Level, renumber, weight
 from cvxnmf.graphs.score import EXACT, Score, gain
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with

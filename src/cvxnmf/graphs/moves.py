@@ -1,8 +1,7 @@
-"""Local moves: nodes change their cluster while that raises the score; clusters become the nodes of a smaller graph.
+"""Local moves: nodes change their cluster while that raises the score.
 
 All searches share one rule of gains (:mod:`cvxnmf.graphs.score`). `move_nodes` visits nodes while any move gains; `refine`
-divides clusters into well connected parts; `ascend` alternates the two with aggregation, the idea of Louvain and Leiden (Traag,
-Waltman and van Eck 2019).
+divides clusters into well connected parts.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.graphs.numbering import count_of, first_numbers, rising_order, taken
-from cvxnmf.graphs.score import EXACT, Score, gain
+from cvxnmf.graphs.numbering import count_of, first_numbers, rising_order
+from cvxnmf.graphs.score import EXACT, Score, gain, most_gain
 from cvxnmf.linalg.arrays import FloatArray, is_held_once, is_uniform
 from cvxnmf.linalg.compiled import compile_with
 
@@ -191,7 +190,7 @@ def _best_cluster(
     best, target, joined = gain_of(level, score, logs, sums, node, own, links) + least, own, links
     for s in range(found):
         c = WHOLE(near.clusters[s])
-        if c != own:
+        if c != own and most_gain(score, 2.0 * near.links[s] + level.loops[node], level.masses[node]) > best:
             worth = gain_of(level, score, logs, sums, node, c, near.links[s])
             if worth > best:
                 best, target, joined = worth, c, near.links[s]
@@ -249,11 +248,25 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
 
     Without labels all nodes are in one cluster.
     """
-    n = len(order)
-    parts, near = first_numbers(n), _nobody_near(level)
-    sums = np.zeros(n, SUMS)
-    for i in range(n):
+    parts, sums = single_parts(level)
+    merge_alone(level, score, logs, labels, order, least, parts, sums)
+    return parts
+
+
+@compile_with(**EXACT)
+def single_parts(level: Level) -> Any:
+    """Every node a part of its own, and what lies inside these."""
+    parts = first_numbers(len(level.masses))
+    sums = np.zeros(len(parts), SUMS)
+    for i in range(len(parts)):
         shift(level, sums, i, i, 0.0, IN)
+    return parts, sums
+
+
+@compile_with(**EXACT)
+def merge_alone(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, parts: Any, sums: Any) -> None:
+    """Merge nodes that are still alone; what clusters these nodes are not in stays as it is, so that threads may share them."""
+    near = _nobody_near(level)
     for node in order:
         i = WHOLE(node)
         a = WHOLE(parts[i])
@@ -264,7 +277,6 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
         _, target, links = _best_cluster(level, score, logs, sums, i, a, 0.0, least, near, found)
         shift(level, sums, i, target, links, IN)
         parts[i] = target
-    return parts
 
 
 @compile_with(**EXACT)
@@ -280,86 +292,7 @@ def renumber(labels: Any) -> Any:
     return numbers
 
 
-def aggregate(level: Level, parts: Labels) -> Level:
-    """The graph whose nodes are parts, numbered from 0."""
-    return _aggregate(level, parts.astype(np.int32))
-
-
-@compile_with(**EXACT)
-def _aggregate(level: Level, parts: Any) -> Level:
-    n, count = len(parts), count_of(parts)
-    starts = np.zeros(count + 1, np.int64)
-    for i in range(n):
-        starts[parts[i] + 1] += 1
-    for c in range(count):
-        starts[c + 1] += starts[c]
-    members, place = np.empty(n, np.int32), starts[:-1].copy()
-    for i in range(n):
-        members[place[parts[i]]] = i
-        place[parts[i]] += 1
-    sums = cluster_sums(level, parts, count)
-    indptr, indices, weights = np.zeros(count + 1, np.int64), np.empty_like(level.indices), np.empty(len(level.indices))
-    slot, filled = np.full(count, -1), 0
-    for c in range(count):
-        begin = filled
-        for q in range(starts[c], starts[c + 1]):
-            i = members[q]
-            for p in range(level.indptr[i], level.indptr[i + 1]):
-                d = parts[level.indices[p]]
-                if d == c:
-                    continue
-                if slot[d] < begin:
-                    slot[d] = filled
-                    indices[filled] = d
-                    weights[filled] = 0.0
-                    filled += 1
-                weights[slot[d]] += weight(level, p)
-        indptr[c + 1] = filled
-    if 2 * filled < len(indices):
-        indices, weights = indices[:filled].copy(), weights[:filled].copy()
-    masses, loops, counts = sums["masses"].copy(), sums["edges"].copy(), sums["sizes"].copy()
-    return Level(indptr, indices[:filled], weights[:filled], masses, loops, counts)
-
-
 @compile_with(**EXACT)
 def visiting_order(level: Level, falling: bool) -> Any:
     """Nodes by rising or falling mass."""
     return rising_order(level.masses, -1.0 if falling else 1.0)
-
-
-@compile_with(**EXACT)
-def ascend(
-    level: Level, score: Score, logs: Any, labels: Any, least: float, falling: bool, rounds: int, most: int, effort: Effort
-) -> Any:
-    """Moves, refinement and aggregation up to one node per cluster; all of it again while that changes labels.
-
-    There are never more than `most` clusters if there were not before.
-    """
-    for _ in range(rounds):
-        before = renumber(labels.astype(np.int32))
-        here, current, whole = level, before, first_numbers(len(labels))
-        while True:
-            order, alone = first_numbers(len(current)), len(current) > effort.largest
-            if effort.by_mass:
-                order = visiting_order(here, falling)
-            if not alone:
-                current = renumber(move_nodes(here, score, logs, current.copy(), order, least, most, effort))
-            parts = current
-            if effort.divide:
-                parts = renumber(refine(here, score, logs, current[:0] if alone else current, order, least))
-            if count_of(parts) == len(current):
-                parts = current
-                if count_of(parts) == len(current):
-                    break
-            smaller = np.empty(count_of(parts), np.int32)
-            for i in range(len(current)):
-                smaller[parts[i]] = current[i]
-            here = _aggregate(here, parts)
-            whole, current = taken(parts, whole), renumber(smaller)
-        found, same = renumber(taken(current, whole)), True
-        for i in range(len(found)):
-            same &= found[i] == before[i]
-        labels = found.astype(np.int64)
-        if same:
-            break
-    return labels

@@ -13,11 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.pair_objectives import PairObjective
+from cvxnmf.graphs.ascent import aggregate, ascend, climb
 from cvxnmf.graphs.merges import merge_clusters
-from cvxnmf.graphs.moves import Effort, Labels, Level, aggregate, ascend, cluster_sums, level_of, renumber
+from cvxnmf.graphs.moves import Effort, Labels, Level, cluster_sums, level_of, renumber
 from cvxnmf.graphs.order import canonical_order, in_order
 from cvxnmf.graphs.score import Score
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.sparse_products import ONE_SHARE_BELOW
 
 __all__ = ["Labels", "best_labels", "improved_labels", "labels_after_dissolving", "labels_at_resolution"]
 
@@ -64,8 +66,14 @@ class Ascent(NamedTuple):
         return self._ascend(labels, rounds, falling, self.most)
 
     def _ascend(self, labels: Labels, rounds: int, falling: bool, most: int) -> Labels:
-        scored = self.level, self.score, self.logs, labels, self.least
-        return np.asarray(ascend(*scored, falling, rounds, most, self.effort))
+        scored = self.level, self.score, self.logs
+        if len(self.level.indices) < ONE_SHARE_BELOW:
+            return np.asarray(ascend(*scored, labels, self.least, falling, rounds, most, self.effort))
+        for _ in range(rounds):
+            before, labels = renumber(labels), climb(*scored, labels, self.least, falling, most, self.effort)
+            if np.array_equal(before, labels):
+                break
+        return labels
 
     def alone(self) -> Labels:
         """Every node a cluster of its own."""

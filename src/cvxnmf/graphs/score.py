@@ -71,3 +71,11 @@ def gain(
     if score.simple != 0.0:
         worth += score.simple * (_single_edges(edges + joined, size + added_size) - _single_edges(edges, size))
     return worth
+
+
+@compile_with(**EXACT, forceinline=True)
+def most_gain(score: Score, joined: float, added_mass: float) -> float:
+    """What no cluster gains more than, whatever is in it: a bound without a look at the cluster, infinite if there is none."""
+    if score.own != 0.0 or score.entropy != 0.0 or score.simple != 0.0 or score.penalty < 0.0 or score.charge < 0.0:
+        return np.inf
+    return score.reward * joined - score.penalty * added_mass * added_mass
