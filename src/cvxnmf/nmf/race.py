@@ -42,8 +42,8 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
-#: Coarse descents that the whole race may take as long as, in steps on all rows.
-DESCENTS = 8.0
+#: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
+DESCENTS, INCOMPLETE_DESCENTS = 8.0, 5.0
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
 SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
 #: Steps that a winner may take though the effort is spent.
@@ -81,11 +81,12 @@ class Effort:
         seconds = 1e-4 + flops / 1.2e10  # of a step, about, on any machine
         self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
         self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
+        self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
         self.spent = 0.0
 
     def restrict(self, steps: float) -> None:
         """Spend no more than some descents of so many steps: where these are short, a user does not expect to wait."""
-        self.limit = min(self.limit, max(DESCENTS * steps, self.short) * self.share_of_all)
+        self.limit = min(self.limit, max(self.descents * steps, self.short) * self.share_of_all)
 
     def exhausted(self, share: float = 1.0) -> bool:
         """Whether a share of it is spent."""
