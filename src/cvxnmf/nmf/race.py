@@ -337,19 +337,19 @@ class Race:
         return best, FINE_EXCHANGES._replace(in_vain=in_vain)
 
     def _exchange(self, contender: Contender, terms: Exchanges, tol: float, share: float) -> Contender:
-        """The contender after columns were exchanged, as long as that helps; coming back to it counts twice."""
-        choice = tries = vain = 0
+        """The contender after columns were exchanged, as long as that helps."""
+        tries = vain = 0
         while vain < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
             A = contender.sample.data.matrix
-            other = Contender(self, contender.sample, initialise.exchange_columns(A, *contender.factors, choice), wait=2)
+            other = Contender(self, contender.sample, initialise.exchange_columns(A, *contender.factors, vain), wait=2)
             other.run(LOOK, 0.0)
             if other.value < terms.near * contender.value:
                 other.run(SECOND_LOOK, tol)
             if other.value < terms.very_near * contender.value:
                 other.run(150, tol)
-            tries, choice, vain = tries + 1, choice + 1, vain + (2 if other.value < (1.0 + EQUAL) * contender.value else 1)
+            tries, vain = tries + 1, vain + 1
             if other.value < contender.value * (1.0 - 1e-5):
-                contender, choice, vain = other, 0, 0
+                contender, vain = other, 0
         return contender
 
     def _settle(self, contender: Contender, share: float) -> None:
