@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.decomposition import NMF
 
 import cvxnmf
@@ -313,3 +313,11 @@ def test_nearly_exact_data_race_in_double_precision():
     rng = np.random.default_rng(3)
     A = rng.random((120, 4)) @ rng.random((4, 90))
     assert factorize(A, 4, tol=1e-4).value < 1e-6 * np.sum(A**2)
+
+
+@pytest.mark.parametrize(("data", "k", "left"), [(load_breast_cancer, 8, 0.05), (load_iris, 3, 1e-3)])
+def test_badly_scaled_columns_and_little_noise_do_not_end_a_descent_early(data, k, left):
+    A = data().data
+    found = factorize(A, k, tol=1e-4, max_iter=200)  # as `NMF` asks for it
+    longer = cvxnmf.classical_nmf(A, k, "als", init=(found.U, found.V), tol=0.0, max_iter=200)
+    assert longer.value >= (1.0 - left) * found.value
