@@ -158,9 +158,11 @@ FUNCTIONS = []
 
 def find_functions():
     """Find them, and let forked processes share the memory of everything."""
+    gc.unfreeze()  # tests freeze what they have collected, and frozen objects are not listed
     gc.collect()
     here = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
     FUNCTIONS[:] = [each for each in here if Path(each.__code__.co_filename).parent == KERNEL]
+    assert FUNCTIONS, "no function of the kernel was found, so that no mutant could be installed"
     gc.freeze()
 
 

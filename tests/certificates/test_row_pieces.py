@@ -72,6 +72,14 @@ def test_sums_are_those_of_the_matrix():
     assert (small.largest, small.whole) == (1.25, False)
 
 
+def test_nodes_of_one_edge_carry_data_and_small_entries_are_told():
+    A = np.zeros((5, 5))
+    A[[0, 1, 2, 3], [1, 2, 3, 4]] = 0.25  # a path: both ends have one edge
+    sums = row_pieces.sum_pieces(pieces(A + A.T, 2), np.arange(5) % 2, 2)
+    assert len(sums.degrees) == 5
+    assert sums.largest == 0.25
+
+
 def test_one_entry_that_is_not_whole_is_enough():
     A = graph()
     groups = np.zeros(N - len(EMPTY), dtype=np.intp)

@@ -19,6 +19,7 @@ Scope "model": no X in the stated cone has a lower objective
     elimination          what makes that rigorous: a sparse matrix plus a model of low rank is positive semidefinite
     krylov               what makes that probable: leading eigenvalues from random blocks
     grouped              nodes that share positions: the bound of their sums, and a constant
+    row_pieces           these sums of a graph whose rows come in pieces
     nonsymmetric         ``exp(X)`` of a table, with the nuclear norm or the paper's penalty
     doubly_nonnegative   projection on matrices that are positive semidefinite and nonnegative
 
