@@ -25,6 +25,7 @@ from cvxnmf.graphs.moves import (
 from cvxnmf.graphs.numbering import count_of, first_numbers, taken
 from cvxnmf.graphs.score import EXACT, Score
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.prefetching import look_ahead
 from cvxnmf.linalg.sparse_products import ONE_SHARE_BELOW, shares_of_rows
 from cvxnmf.linalg.threads import map_in_threads
 
@@ -89,6 +90,7 @@ def _aggregate_rows(
     for c in range(first, last):
         begin = written
         for q in range(starts[c], starts[c + 1]):
+            look_ahead(level.indptr, level.indices, parts, members, q)
             i = members[q]
             inside = level.loops[i]
             for p in range(level.indptr[i], level.indptr[i + 1]):

@@ -16,6 +16,7 @@ from cvxnmf.graphs.numbering import count_of, first_numbers, rising_order
 from cvxnmf.graphs.score import EXACT, Score, gain, most_gain
 from cvxnmf.linalg.arrays import FloatArray, is_held_once, is_uniform
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.prefetching import MOST, look_ahead, look_along, prefetch
 
 Labels = NDArray[np.int64]
 #: Visits per node after which moves end; rounding could let a few nodes go round for ever.
@@ -56,6 +57,8 @@ class Effort(NamedTuple):
 KEEP = Effort(keep=True)
 #: The kind of the numbers of nodes and clusters in calls: each further kind, and each literal, would be compiled for itself.
 WHOLE: Any = np.int64
+#: How many visits ahead the sums of clusters are asked for.
+SUMS_AHEAD = 2
 #: Whether a node joins a cluster or leaves it.
 IN, OUT = WHOLE(1), WHOLE(-1)
 #: Of each cluster the weight inside it, its mass, its nodes of the first graph, and its nodes of this level, side by side.
@@ -114,6 +117,7 @@ def cluster_sums(level: Level, labels: Any, count: int) -> Any:
         a = labels[i]
         inside = level.loops[i]
         for p in range(level.indptr[i], level.indptr[i + 1]):
+            look_along(level.indices, labels, p)
             if labels[level.indices[p]] == a:
                 inside += weight(level, p)
         own = sums[a]
@@ -151,6 +155,15 @@ def _nobody_near(level: Level) -> Near:
     for i in range(len(level.masses)):
         most = max(most, level.indptr[i + 1] - level.indptr[i])
     return Near(np.empty(most, np.int32), np.empty(most), np.full(len(level.masses), -1, np.int32))
+
+
+@compile_with(**EXACT, forceinline=True)
+def _ask_for_sums(level: Level, labels: Any, node: int, sums: Any, near: Near) -> None:
+    """Have the sums of the clusters of a node's neighbours loaded."""
+    for p in range(level.indptr[node], min(level.indptr[node] + MOST, level.indptr[node + 1])):
+        c = WHOLE(labels[level.indices[p]])
+        prefetch(sums, c)
+        prefetch(near.places, c)
 
 
 @compile_with(**EXACT, forceinline=True)
@@ -215,6 +228,7 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
             moved = 0
         if length == 0:
             break
+        look_ahead(level.indptr, level.indices, labels, queue, first)
         i = WHOLE(queue[first])
         first, length, waiting[i] = (first + 1 if first + 1 < n else 0), length - 1, False
         a = WHOLE(labels[i])
@@ -267,8 +281,10 @@ def single_parts(level: Level) -> Any:
 def merge_alone(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, parts: Any, sums: Any) -> None:
     """Merge nodes that are still alone; what clusters these nodes are not in stays as it is, so that threads may share them."""
     near = _nobody_near(level)
-    for node in order:
-        i = WHOLE(node)
+    for place in range(len(order)):
+        look_ahead(level.indptr, level.indices, parts, order, place)
+        _ask_for_sums(level, parts, order[(place + SUMS_AHEAD) % len(order)], sums, near)
+        i = WHOLE(order[place])
         a = WHOLE(parts[i])
         if sums[a].members != 1:
             continue

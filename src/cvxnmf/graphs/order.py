@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cvxnmf.linalg.arrays import LARGE_SPARSE, FloatArray, equal_values, is_uniform
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.hashing import mixed_bits
+from cvxnmf.linalg.prefetching import look_ahead, look_along
 from cvxnmf.linalg.sparse_products import over_rows, shares_of_rows
 from cvxnmf.linalg.threads import map_in_threads
 
@@ -54,6 +55,7 @@ def _wider(indptr: Any, indices: Any, bits: Any, colours: Any, wider: Any, first
     for i in range(first, last):
         total = np.uint64(0)
         for p in range(indptr[i], indptr[i + 1]):
+            look_along(indices, colours, p)
             total += mixed_bits(colours[indices[p]] * MIXER + (mixed_bits(np.uint64(bits[p])) if several else common))
         wider[i] = mixed_bits(colours[i] * MIXER + total)
 
@@ -82,6 +84,7 @@ def _reorder_rows(
     """Rows of the graph in another order, their columns under their new numbers, and sorted."""
     valued = len(data) == len(indices)
     for i in range(first, last):
+        look_ahead(indptr, indices, rank, order, i)
         begin, place = indptr[order[i]], starts[i]
         length = starts[i + 1] - place
         for p in range(length):

@@ -1,0 +1,69 @@
+"""Entries of arrays that a loop will need soon: processors load them meanwhile. Results are the same, whatever is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cvxnmf.linalg.compiled import Deferred, compile_with
+
+#: How many places ahead the begin of a row is asked for, then its columns, then what stands there.
+ROWS, COLUMNS, VALUES = 16, 10, 4
+#: Columns of a row that are asked for at most, and how many of them come together.
+MOST, TOGETHER = 32, 16
+#: How many entries ahead of all rows in their order.
+ENTRIES = 24
+
+
+def _prefetch() -> Callable[..., None]:
+    """The function for compiled loops: ``prefetch(array, place)``."""
+    from llvmlite import ir  # type: ignore[import-untyped]  # what numba compiles with
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    for_reading_often = [number(0), number(3), number(1)]
+
+    @intrinsic
+    def ask(_: Any, array: Any, place: Any) -> tuple[Any, Callable[..., Any]]:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            entries = context.make_array(signature.args[0])(context, builder, given[0]).data
+            address = builder.bitcast(builder.gep(entries, [given[1]]), byte)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            load = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
+            builder.call(load, [address, *for_reading_often])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64), generate
+
+    return ask
+
+
+#: ``prefetch(array, place)`` inside of a compiled loop: the entry at this place of a one-dimensional array will be read soon.
+#: The place need not be within the array.
+prefetch = Deferred(_prefetch)
+
+
+@compile_with(error_model="numpy", nogil=True, forceinline=True)
+def look_ahead(indptr: Any, indices: Any, x: Any, rows: Any, place: int) -> None:
+    """Before work on ``rows[place]`` of a matrix in compressed rows: have the next rows loaded, and x at their columns.
+
+    After the last of the rows come the first ones.
+    """
+    count = len(rows)
+    prefetch(indptr, np.int64(rows[(place + ROWS) % count]))
+    begin = np.int64(indptr[rows[(place + COLUMNS) % count]])
+    prefetch(indices, begin)
+    prefetch(indices, begin + TOGETHER)
+    row = rows[(place + VALUES) % count]
+    for p in range(indptr[row], min(indptr[row] + MOST, indptr[row + 1])):
+        prefetch(x, np.int64(indices[p]))
+
+
+@compile_with(error_model="numpy", nogil=True, forceinline=True)
+def look_along(indices: Any, x: Any, place: int) -> None:
+    """Before work on entries of a matrix in the order of their rows: have x at a later one's column loaded."""
+    prefetch(x, np.int64(indices[min(place + ENTRIES, len(indices) - 1)]))
