@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from builders import planted_graph
 
+from builders import planted_graph
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.prefetching import look_ahead, look_along, prefetch
 
