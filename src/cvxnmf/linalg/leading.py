@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import eigenpairs_between
+from cvxnmf.linalg.eigen import eigenpairs, eigenpairs_between
 
 #: Eigenvalues, decreasing, and their vectors.
 Pairs = tuple[FloatArray, FloatArray]
@@ -50,7 +50,7 @@ def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: i
     """The largest eigenvalues of a symmetric operator, decreasing, and their vectors; of a small one by a full decomposition."""
     if n <= SMALL_OPERATOR or 3 * count >= n:
         B = np.column_stack([product(column) for column in np.eye(n)])
-        values, vectors = sl.eigh((B + B.T) / 2, check_finite=False)
+        values, vectors = eigenpairs((B + B.T) / 2)
         return values[::-1][:count], vectors[:, ::-1][:, :count]
     operator = spl.LinearOperator((n, n), matvec=product, dtype=np.float64)
     return lanczos_pairs(operator, count, np.random.default_rng(0).standard_normal(n), 1e-4)
@@ -192,7 +192,7 @@ def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter
     except spl.ArpackError:
         if n <= WRITTEN_OUT:
             dense = np.asarray(B @ np.eye(n))
-            values, vectors = sl.eigh((dense + dense.T) / 2, check_finite=False)
+            values, vectors = eigenpairs((dense + dense.T) / 2)
         else:
             values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=100 * tol, ncv=min(n, 4 * size), maxiter=100 * n)
     order = np.argsort(-values, kind="stable")[:k]

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
@@ -29,6 +28,7 @@ from cvxnmf.graphs.label_bounds.separation import Rows, cut_rows, join_cuts, no_
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.momentum import Momentum
 
 #: Triangles, stars and 2-partitions that are added at once; growths of a 2-partition that are tried.
@@ -230,7 +230,7 @@ class ComplementaryCuts:
         """A gradient step on the matrix, projected on semidefinite ones; the matrix and ``s_ij R_ij``."""
         upper = self.signs * np.maximum(0.0, self.margin - F)
         stepped = self._centred(T + upper + upper.T)
-        values, vectors = sl.eigh(stepped, driver="evd", check_finite=False)
+        values, vectors = eigenpairs(stepped)
         half = vectors[:, values < 0.0] * np.sqrt(-values[values < 0.0])
         stepped += half @ half.T
         return stepped, F + self.signs * (stepped - T)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import eigenpairs
 
 #: Up to this many rows, and from this share of negative eigenvalues on, everything is decomposed.
 SMALL, MANY = 150, 0.25
@@ -36,7 +37,7 @@ class NegativePart:
     def _decompose(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         n = len(V)
         if n <= SMALL:
-            values, Q = sl.eigh(V, driver="evd", check_finite=False)
+            values, Q = eigenpairs(V)
             count = int(np.searchsorted(values, 0.0))
             return values[:count], Q[:, :count]
         values, Q = sl.eigh(V, driver="evr", subset_by_value=(-np.inf, 0.0), check_finite=False)
