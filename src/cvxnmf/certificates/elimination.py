@@ -155,7 +155,7 @@ def lower_factor(model: Model, pivots: Any) -> tuple[Array, float]:
 
 
 def is_psd_with_model(B: Any, error: float, room: float, nodes: list[int], model: Model, share: float, pivots: Any) -> bool:
-    """Whether ``B + share E`` is positive semidefinite, B known up to an error in norm and lowered by `room` for all errors."""
+    """Whether ``B + share E`` is positive semidefinite, by elimination; B, off by `error`, is lowered by `room` for errors."""
     F, lost = lower_factor(model, pivots)
     parts = eliminate(B - room * sp.eye_array(B.shape[0]), nodes)
     G = np.sqrt(share) * F[parts.order]

@@ -161,7 +161,7 @@ def transposed_square() -> Callable[..., None]:
 
 
 def gathered_square() -> Callable[..., None]:
-    """The same of rows that indices name: ``Y[to_row + j, to_column + i] = X[indices[place + i], column + j]``."""
+    """Transposes a square of rows by index, a function: ``Y[to_row + j, to_column + i] = X[indices[place + i], column + j]``."""
 
     @intrinsic
     def copy(

@@ -23,7 +23,7 @@ NAME = "partition {} of the dask data frame"
 
 
 class Columns(NamedTuple):
-    """The columns of the ends of edges, and of their weights if they count."""
+    """The columns of a data frame of edges that hold their ends, and their weights if these count."""
 
     tail: Any
     head: Any
@@ -31,14 +31,14 @@ class Columns(NamedTuple):
 
 
 class PartitionPieces(NamedTuple):
-    """Pieces of one partition in memory."""
+    """Pieces of one partition of a dask data frame of edges, in memory."""
 
     frame: Any
     columns: Columns
     number: int
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Slices of the partition."""
+        """Pieces of edges: slices of the partition of a data frame."""
         frame, (tail, head, weight) = self.frame, self.columns
         weights = None if weight is None else frame[weight].to_numpy()
         return FrameEdges(frame[tail].to_numpy(), frame[head].to_numpy(), weights, NAME.format(self.number)).pieces()
@@ -51,7 +51,7 @@ class DaskEdges:
         self.partitions, self.columns = frame.to_delayed(), columns
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Pieces of all partitions."""
+        """Pieces of edges of all partitions of the dask data frame."""
         for number, partition in enumerate(self.partitions):
             (frame,) = import_module("dask").compute(partition, scheduler="synchronous")
             for piece in PartitionPieces(frame, self.columns, number).pieces():
@@ -59,7 +59,7 @@ class DaskEdges:
 
 
 class FrameGraph(NamedTuple):
-    """The names of the nodes in this process and on the workers, and the graph on the workers."""
+    """The graph of a dask data frame on the workers, with the names of its nodes in this process and on the workers."""
 
     nodes: NodeNames
     names: WorkerNames
@@ -88,7 +88,7 @@ def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf,
 def _numbered(
     workers: Workers, parts: list[Any], columns: Columns, shelf: Shelf, report: Report
 ) -> tuple[NodeNames, list[NamesPart]]:
-    """The names of the nodes, numbered; if they are text, which of them first occur in which partition."""
+    """The names of the nodes of a data frame, numbered; if they are text, which of them first occur in which partition."""
     ends = [workers.submit(distinct_ends, part, columns, number) for number, part in enumerate(parts)]
     numbering, named = Numbering(shelf), []
     for number, future in enumerate(ends):
@@ -104,7 +104,7 @@ def _numbered(
 
 
 def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:
-    """Different ends of the edges of a partition, checked like everything else in it; or what is wrong with it."""
+    """Different ends of the edges of a data frame's partition, checked like everything else in it; or what is wrong with it."""
     try:
         pieces = list(PartitionPieces(frame, columns, number).pieces())
     except ValueError as error:

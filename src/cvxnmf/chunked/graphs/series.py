@@ -20,14 +20,14 @@ MISSING = "Labels as a dask series need dask data frames; install them with: pip
 
 
 class NamesPart(NamedTuple):
-    """Some nodes as they are listed: a future of names among which theirs are, and which they are, a range or their hashes."""
+    """Some nodes of a series of labels: a future of names among which theirs are, and which they are, a range or their hashes."""
 
     future: Any
     which: Any
 
 
 class WorkerNames(NamedTuple):
-    """The names of all nodes, on the workers."""
+    """The names of all nodes on the workers, from which a dask series of labels is made."""
 
     workers: Workers
     parts: list[NamesPart]
@@ -44,7 +44,7 @@ class WorkerNames(NamedTuple):
         return futures
 
     def series(self, labels: Any) -> Any:
-        """The dask series of the labels."""
+        """The dask series of the nodes' labels, by their names."""
         frames, pandas = dask_frames(), import_module("pandas")
         futures, named = self.labelled(labels), not isinstance(self.parts[0].which, range)
         index = pandas.Index([], dtype=object if named else np.int64, name=NODE)
@@ -52,7 +52,7 @@ class WorkerNames(NamedTuple):
 
 
 def dask_frames() -> Any:
-    """The module ``dask.dataframe``."""
+    """The module ``dask.dataframe``, for a series of labels."""
     try:
         return import_module("dask.dataframe")
     except ImportError:
@@ -60,7 +60,7 @@ def dask_frames() -> Any:
 
 
 def labelled_part(names: Any, which: Literal, labels: Literal) -> Any:
-    """The labels of some nodes by their names, text or numbers."""
+    """The pandas series of the labels of some nodes by their names, text or numbers."""
     pandas, wanted = import_module("pandas"), which.value
     if isinstance(names, Cells):
         keys = cells.hashes(names)[0]
