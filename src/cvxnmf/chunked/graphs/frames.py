@@ -121,7 +121,7 @@ def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:
 
 
 def partition_entries(frame: Any, columns: Columns, number: int, keys: Any) -> tuple[list[Entries], Any]:
-    """Both directions of the edges of a partition; loops with their weights, and how many entries lie in ranges of rows."""
+    """Both directions of the edges of a data frame's partition, its loops with weights, and counts of entries by row ranges."""
     pieces = list(PartitionPieces(frame, columns, number).pieces())
     found, loops, values = [], [np.empty(0, dtype=np.int32)], [np.empty(0)]
     histogram = np.zeros(tasks.RANGES, dtype=np.int64)
