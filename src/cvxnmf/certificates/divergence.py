@@ -65,7 +65,7 @@ def margins(A: Array) -> Margins:
     return Margins(kept, np.ascontiguousarray(A[kept]), rows, columns, float(rows.sum()))
 
 
-def oriented(A: Array, witness: Witness) -> Array:
+def orient_data(A: Array, witness: Witness) -> Array:
     """The data of a divergence bound, or their transpose if the witness is about it."""
     return A.T if "transposed" in witness else A
 
@@ -126,7 +126,7 @@ def sum_with_error(values: Array, error: float) -> float:
 
 def subspace_bound(part: Array, k: int, witness: Witness) -> Bound:
     """The subspace bound on the KL divergence from the witness Y; one of the transpose's shape ("transposed") bounds that."""
-    part = oriented(part, witness)
+    part = orient_data(part, witness)
     Y, data = matching_witness(witness, "Y", part.shape), margins(part)
     A, Y = data.A, np.ascontiguousarray(Y[data.kept])
     m, n = A.shape
@@ -180,6 +180,6 @@ def independence_bound(A: Array, k: int, witness: Witness) -> Bound:
 
 def pinsker_bound(part: Array, k: int, witness: Witness) -> Bound:
     """Pinsker's bound on the KL divergence, from the singular values of ``D_r^-1/2 A``, or of the witness N added to it."""
-    data = margins(oriented(part, witness))
-    N = matching_witness(witness, "N", oriented(part, witness).shape)[data.kept] if "N" in witness else None
+    data = margins(orient_data(part, witness))
+    N = matching_witness(witness, "N", orient_data(part, witness).shape)[data.kept] if "N" in witness else None
     return dual_bound(data.A / np.sqrt(data.rows)[:, None], N, k, False, SHARE_UNITS * UNIT)

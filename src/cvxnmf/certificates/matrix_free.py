@@ -125,7 +125,7 @@ class MatrixFreeDual:
             yield float(upper[0]), float(found[0])
 
     @cached_property
-    def eliminated(self) -> list[int]:
+    def nodes_to_eliminate(self) -> list[int]:
         """Nodes that are eliminated when the matrix-free dual point is proved to be in the cone, in order."""
         return eliminated_nodes(self.A)
 
@@ -152,7 +152,7 @@ class MatrixFreeDual:
             raise CertificateError("The pivots of the witness are not different nodes of the data.")
         B, error = self.cone_matrix(share, trace)
         room, chosen = room_for_errors(share, trace), pivots.astype(np.intp)
-        return is_psd_with_model(B, error, room, self.eliminated, self.model, share, chosen)
+        return is_psd_with_model(B, error, room, self.nodes_to_eliminate, self.model, share, chosen)
 
     def cone_matrix(self, share: float, trace: float) -> tuple[Any, float]:
         """Sparse part of the matrix-free dual: ``trace I - share S^-1 (A + Diag excess) S^-1``, and its error in norm."""

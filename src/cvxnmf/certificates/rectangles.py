@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import witness_arrays
-from cvxnmf.certificates.divergence import matching_witness, oriented, pinsker_bound, singular_bound, subspace_bound
+from cvxnmf.certificates.divergence import matching_witness, orient_data, pinsker_bound, singular_bound, subspace_bound
 from cvxnmf.certificates.losses import KL, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, Bound, is_finite
 from cvxnmf.certificates.squared_error import dual_bound
@@ -60,7 +60,7 @@ def prove_rectangles(A: Any, statement: RankStatement, witness: Witness) -> Proo
 
 def rectangles_bound(data: Array, weights_of_entries: Array, k: int, squared_error: bool, witness: Witness) -> Bound:
     """The bounds of all rectangles of the data, summed; the weights of entries may be one for each row, or for all."""
-    data, limits = oriented(data, witness), oriented(weights_of_entries, witness)
+    data, limits = orient_data(data, witness), orient_data(weights_of_entries, witness)
     sets, weights = witness_arrays(witness, "sets", "weights")
     _require_packing(data, limits, sets, weights)
     side_by_side = (len(data), int(np.count_nonzero(sets)))

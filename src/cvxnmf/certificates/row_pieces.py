@@ -76,7 +76,7 @@ class _RunningSums:
 
     def add(self, piece: Any) -> None:
         """Add the next row piece to the running sums."""
-        rows, first = self._checked(piece), self.rows
+        rows, first = self._canonical_rows(piece), self.rows
         stop = self.rows = first + rows.shape[0]
         carries = np.diff(rows.indptr) > 0
         before, self.carrying = self.carrying, self.carrying + int(np.count_nonzero(carries))
@@ -93,7 +93,7 @@ class _RunningSums:
         self.pairs = self.pairs + part.pairs
         self.parts.append(part._replace(pairs=None))
 
-    def _checked(self, piece: Any) -> Any:
+    def _canonical_rows(self, piece: Any) -> Any:
         """A row piece as canonical compressed rows without zeros; the first one says how many columns there are."""
         rows = real_matrix(piece) if sp.issparse(piece) else None
         if rows is None or not (is_finite(rows.data) and rows.data.min(initial=0.0) >= 0):

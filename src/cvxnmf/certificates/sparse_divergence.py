@@ -52,13 +52,13 @@ def _leading_sums(G: Any, u: Array, v: Array, count: int, symmetric: bool, sourc
     square = LinearOperator((n, n), matvec=product, matmat=product, dtype=np.float64)
     Q = leading_vectors(square, count, source.standard_normal(n))
 
-    def summed(values: Array) -> float:
+    def leading_sum(values: Array) -> float:
         positive = np.maximum(values, 0.0)
         return float(np.sum(positive if symmetric else np.sqrt(positive)))
 
     spaces = spaces_in_turn(n, WIDTH, DEPTHS, not symmetric)
-    bounds = leading_eigenvalues(product, Q, source, spaces, min(count, n), summed)
-    return ((summed(upper), summed(found)) for upper, found in bounds)
+    bounds = leading_eigenvalues(product, Q, source, spaces, min(count, n), leading_sum)
+    return ((leading_sum(upper), leading_sum(found)) for upper, found in bounds)
 
 
 def _beside(G: Any, u: Array, v: Array, symmetric: bool) -> tuple[Product, int]:

@@ -75,12 +75,12 @@ class WeightedRankStatement(Statement):
     @staticmethod
     def prove_zero(A: Any, statement: WeightedRankStatement, witness: Witness) -> Proof:
         """The bound 0 for a weighted loss, beside the size of the data with weights."""
-        return Proof(0.0, True, statement._weighted(A, witness)[2])
+        return Proof(0.0, True, statement._weighted_data(A, witness)[2])
 
     @staticmethod
     def prove_rectangles(A: Any, statement: WeightedRankStatement, witness: Witness) -> Proof:
         """The bounds of all rectangles for a weighted loss, summed."""
-        data, weights, scale = statement._weighted(A, witness)
+        data, weights, scale = statement._weighted_data(A, witness)
         squared_error = statement.plain_loss is SQUARED_ERROR
         return rectangles_bound(data, weights, statement.n_components, squared_error, witness).proof(scale)
 
@@ -88,7 +88,7 @@ class WeightedRankStatement(Statement):
         data = observed_matrix(A, symmetric=False)
         return np.asarray(data.toarray() if sp.issparse(data) else data)
 
-    def _weighted(self, A: Any, witness: Witness) -> tuple[Array, Array, float]:
+    def _weighted_data(self, A: Any, witness: Witness) -> tuple[Array, Array, float]:
         """The data, the weights that the statement names, and the sum of the weighted entries, or of their squares."""
         data, (weights,) = self._data(A), witness_arrays(witness, "W")
         if weights.shape not in (data.shape, (len(data), 1)) or not weights.min() >= 0:

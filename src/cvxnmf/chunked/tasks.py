@@ -54,11 +54,11 @@ def reduce_group(function: ChunkFunction, chunks: Any, state: Any, shared: Liter
     """Task: map the function over the row chunks of a worker and reduce there: their new state, and the partial sum."""
     if isinstance(chunks, Refusal):
         return None, chunks
-    states = None if state is None else aligned(state[0])
-    return map_reduce(function, lambda number: aligned(chunks[number]), len(chunks), states, aligned(shared.value), threads)
+    states = None if state is None else align_data(state[0])
+    return map_reduce(function, lambda number: align_data(chunks[number]), len(chunks), states, align_data(shared.value), threads)
 
 
-def aligned(value: Any) -> Any:
+def align_data(value: Any) -> Any:
     """Copy the arrays of a message to a worker to addresses aligned as numpy itself would choose.
 
     Arrays that came over the wire begin anywhere, and where they begin decides in which order some libraries add.
@@ -66,10 +66,10 @@ def aligned(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.ctypes.data % ALIGNMENT == 0 else value.copy(order="K")
     if sp.issparse(value):
-        arrays = (aligned(part) for part in (value.data, value.indices, value.indptr))
+        arrays = (align_data(part) for part in (value.data, value.indices, value.indptr))
         return sp.csr_array(tuple(arrays), shape=value.shape, copy=False)
     if isinstance(value, list | tuple):
-        parts = [aligned(part) for part in value]
+        parts = [align_data(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
 

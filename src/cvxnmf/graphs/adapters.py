@@ -90,7 +90,7 @@ def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     edges = list(zip(first, second, weights, strict=True))
-    named = _from_edges(_listed(edges), edges, False, signed)
+    named = _from_edges(_nodes_of_edges(edges), edges, False, signed)
     return named._replace(origin=f"a data frame of edges in the columns {ends[0]!r} and {ends[1]!r}")
 
 
@@ -155,7 +155,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
         validation.refuse("An edge of the list lacks the name of a node (None or NaN); leave it out, or name its nodes.")
     _require_weights(weight, any(len(edge) == 3 and isinstance(edge[2], dict) and weight in edge[2] for edge in edges))
     weighted = [(edge[0], edge[1], _weight_of(edge, weight)) for edge in edges]
-    return _from_edges(_listed(weighted), weighted, False, signed)._replace(origin="a list of edges")
+    return _from_edges(_nodes_of_edges(weighted), weighted, False, signed)._replace(origin="a list of edges")
 
 
 def _weight_of(edge: tuple[Any, ...], weight: str | None) -> Any:
@@ -165,7 +165,7 @@ def _weight_of(edge: tuple[Any, ...], weight: str | None) -> Any:
     return edge[2].get(weight, 1.0) if isinstance(edge[2], dict) else edge[2]
 
 
-def _listed(edges: list[tuple[Any, Any, Any]]) -> tuple[Any, ...]:
+def _nodes_of_edges(edges: list[tuple[Any, Any, Any]]) -> tuple[Any, ...]:
     """The nodes of a list of edges, line by line as they first occur; whole numbers rising, and labels in their order."""
     names = dict.fromkeys(name for edge in edges for name in edge[:2])
     return tuple(sorted(names) if all(isinstance(name, Integral) for name in names) else names)
@@ -216,7 +216,7 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
     if not directed:
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     A = csr_without_zeros(sp.coo_array((weights, (rows, columns)), shape=(len(nodes), len(nodes))))
-    return _undirected(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
+    return _undirected_graph(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
 
 
 def _from_matrix(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
@@ -226,13 +226,13 @@ def _from_matrix(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     nodes = tuple(range(A.shape[0]))
     difference = asymmetry(A)
     if difference > rounding_asymmetry(A):
-        return _undirected(nodes, A)
+        return _undirected_graph(nodes, A)
     if difference == 0.0:
         return NamedGraph(nodes, A)
     return NamedGraph(nodes, validation.symmetrise(A, "the adjacency matrix", dtype=getattr(graph, "dtype", float)))
 
 
-def _undirected(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
+def _undirected_graph(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
     """The undirected graph of a directed one: joined where either direction is, weights averaged."""
     if not A.nnz or np.ptp(A.data) == 0:
         how, both = "joined where either direction is", A.maximum(A.T)

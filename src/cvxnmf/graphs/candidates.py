@@ -125,11 +125,11 @@ def best_candidates(
 
 def _from_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
     """Candidates from one start: dispersion and degrees are measured on it, and it is improved quickly."""
-    graph = _measured(graph, start)
+    graph = _with_measured_code(graph, start)
     return graph, _improve(graph, [start, split_clusters(graph, start)], baseline, CONTINUED)
 
 
-def _measured(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
+def _with_measured_code(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
     """The graph with the dispersion and the degrees that the clusters of a candidate leave."""
     if int(labels.max()) == 0:
         return graph
@@ -193,7 +193,7 @@ def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> 
     order = np.argsort(start, kind="stable")
     near = graph.in_order(order)
     found = shorten(near, start[order], rates, 1, WITH_PARTS)
-    near = _measured(near, found.labels)
+    near = _with_measured_code(near, found.labels)
     found = shorten(near, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE, SETTLED)
     labels = np.empty_like(start)
     labels[order] = found.labels

@@ -118,7 +118,7 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
         best = _best_of(graph, given) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
             spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
-            return _ordered(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
+            return _division_by_size(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
     return _on_all_nodes(A, kept, graph, best)._replace(alternatives=_alternatives(found), code=code)
 
 
@@ -219,7 +219,7 @@ def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clus
     return q
 
 
-def _ordered(labels: Labels, memberships: FloatArray) -> Division:
+def _division_by_size(labels: Labels, memberships: FloatArray) -> Division:
     rank = _by_size(labels)
     return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1))
 

@@ -44,13 +44,15 @@ class GroupEmbedding(Embedding):
             self.order = canonical_order(self.part, self.s * self.s)
             most = min(max(MOST_DIRECTIONS, k or 0) + 1, max(1, len(self.kept) // 2))
             s = self.s[self.order]
-            self.spectrum, self.directions = leading_positions(self.ordered, s, self.noise.edge, k, most, self._tell_direction)
+            self.spectrum, self.directions = leading_positions(
+                self.ordered_graph, s, self.noise.edge, k, most, self._tell_direction
+            )
 
     def _tell_direction(self, step: int) -> bool:
         return self.progress.tell("directions", step / 6)
 
     @cached_property
-    def ordered(self) -> sp.csr_array:
+    def ordered_graph(self) -> sp.csr_array:
         """The large graph on nodes with edges, in canonical order."""
         return in_order(self.part, self.order)
 
@@ -88,7 +90,7 @@ class GroupEmbedding(Embedding):
             found = cluster_positions(sums, W, count, self.above_noise, refinement).by_size().of_nodes(groups)
             if refinement is Refinement.LIKELIHOOD and k > 1:
                 report = partial(self.progress.tell, "clusters")
-                graph = DescribedGraph(self.ordered, False, dispersion)
+                graph = DescribedGraph(self.ordered_graph, False, dispersion)
                 refined = refine_labels(graph, found.labels[self.order], k, report)
                 found = refined.of_nodes(np.argsort(self.order))._replace(n_filled=max(found.n_filled, refined.n_filled))
             elif count < k:

@@ -35,7 +35,7 @@ def divisions(graph: DescribedGraph, found: list[Candidate], starts: list[Labels
     merged = distinct([*merged, *(graph.candidate(labels) for labels in starts)])
     improved = [_move(graph, candidate) for candidate in merged if candidate.n_clusters == k]
     improved = sorted(distinct(improved), key=lambda candidate: candidate.length)
-    return distinct([*_recombined(graph, improved)[:1], *improved])
+    return distinct([*_recombine(graph, improved)[:1], *improved])
 
 
 def divide_further(graph: DescribedGraph, labels: Labels, k: int) -> Candidate | None:
@@ -99,7 +99,7 @@ def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
     return best
 
 
-def _recombined(graph: DescribedGraph, improved: list[Candidate]) -> list[Candidate]:
+def _recombine(graph: DescribedGraph, improved: list[Candidate]) -> list[Candidate]:
     """Divisions into a given number of clusters from what the best have in common, two by two, as long as that is shorter."""
     best, tried = improved[:RECOMBINED], set[bytes]()
     for _ in range(GENERATIONS):

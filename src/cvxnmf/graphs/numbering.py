@@ -29,7 +29,7 @@ def count_of(labels: Any) -> int:
 
 
 @compile_with(**EXACT)
-def taken(labels: Any, nodes: Any) -> Any:
+def labels_at(labels: Any, nodes: Any) -> Any:
     """The labels of some nodes, for compiled loops."""
     chosen = np.empty(len(nodes), labels.dtype)
     for i in range(len(nodes)):

@@ -176,11 +176,11 @@ def partition(
             division = aim.divide(A, asked) if before is None else follow(aim.divide(A, asked, start=before), before)
             model = model.with_clusters(partial(_likely_number, A, asked, division if aim.likelihood else None))
             found = _outcome(nodes, model, division, aim)
-            found = found if callback is None else _solved(found, model)
+            found = found if callback is None else _solve_now(found, model)
         return aim.prove(found.with_changes(origin=origin, name=name))
 
 
-def _solved(found: Partition, model: ConvexModel) -> Partition:
+def _solve_now(found: Partition, model: ConvexModel) -> Partition:
     """The partition with its convex problem solved at once, since a callback watches."""
     with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
         return found.with_changes(solution=model.solution)

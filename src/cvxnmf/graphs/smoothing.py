@@ -32,7 +32,7 @@ def smoothed_clusters(level: Level, labels: Labels) -> Labels:
     """Smoothed clusters: by positions that were averaged over neighbours, from those of their first clusters."""
     positions = signs(labels)
     for _ in range(STEPS):
-        positions = _averaged(level, positions)
+        positions = _average_neighbours(level, positions)
     return np.asarray(nearby_clusters(positions, np.int64))
 
 
@@ -60,7 +60,7 @@ def signs(labels: Any) -> Any:
     return found
 
 
-def _averaged(level: Level, positions: Positions) -> Positions:
+def _average_neighbours(level: Level, positions: Positions) -> Positions:
     """Smoothed positions: means of the neighbours, less the mean over all ends of edges, in units of the spread."""
     averaged = np.empty_like(positions)
     map_in_threads(lambda rows: average_rows(level, positions, averaged, *rows), shares_of_rows(level.indptr))

@@ -43,7 +43,7 @@ class Deferred:
 
     def __reduce__(self) -> Any:
         """Pickle a compiled loop as its name, under which another process finds it."""
-        return _named, (self.__module__, self.__dict__["__qualname__"])
+        return _loop_by_name, (self.__module__, self.__dict__["__qualname__"])
 
     def resolve(self) -> Callable[..., Any]:
         """Compile the deferred loop, once, with all loops that it names."""
@@ -66,7 +66,7 @@ def _names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any]
         yield from ((place, name) for name in code.co_names if name in place)
 
 
-def _named(module: str, name: str) -> Any:
+def _loop_by_name(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 

@@ -16,14 +16,14 @@ LANES = 4
 
 def of_vectors(name: str) -> list[Deferred]:
     """A function of :mod:`cvxnmf.linalg.vectors`, which needs the compiler, for one to four vectors of lanes at a time."""
-    return [Deferred(partial(_made, name, count)) for count in (1, 2, 3, 4)]
+    return [Deferred(partial(_vector_function, name, count)) for count in (1, 2, 3, 4)]
 
 
-def _made(name: str, *count: int) -> Any:
+def _vector_function(name: str, *count: int) -> Any:
     return getattr(import_module("cvxnmf.linalg.vectors"), name)(*count)
 
 
-_SQUARE, _GATHERED_SQUARE = (Deferred(partial(_made, name)) for name in ("transposed_square", "gathered_square"))
+_SQUARE, _GATHERED_SQUARE = (Deferred(partial(_vector_function, name)) for name in ("transposed_square", "gathered_square"))
 
 
 @compile_with(error_model="numpy", nogil=True)

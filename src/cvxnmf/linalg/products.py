@@ -22,7 +22,7 @@ def dense_times(A: FloatArray, X: FloatArray) -> FloatArray:
     """``A X`` in double precision for a dense A, multiplied in its own precision; a library does it for many columns."""
     if not is_thin(A, X):
         return np.ascontiguousarray(A @ X.astype(A.dtype, copy=False), dtype=np.float64)
-    factor = padded(X)
+    factor = pad_columns(X)
     result = np.zeros((len(A), factor.shape[1]))
     add_times(A, 0, len(A), factor, result)
     return np.ascontiguousarray(result[:, : X.shape[1]])
@@ -32,7 +32,7 @@ def dense_transposed_times(A: FloatArray, X: FloatArray) -> FloatArray:
     """``A' X`` in double precision; with many columns as ``(X' A)'``, which libraries do faster."""
     if not is_thin(A, X):
         return np.ascontiguousarray((X.T.astype(A.dtype, copy=False) @ A).T, dtype=np.float64)
-    factor = padded(X)
+    factor = pad_columns(X)
     result = np.zeros((A.shape[1], factor.shape[1]))
     add_transposed_times(A, 0, len(A), factor, result)
     return np.ascontiguousarray(result[:, : X.shape[1]])
@@ -43,7 +43,7 @@ def is_thin(A: FloatArray, X: FloatArray) -> bool:
     return X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64
 
 
-def padded(X: FloatArray) -> FloatArray:
+def pad_columns(X: FloatArray) -> FloatArray:
     """X padded with columns of zeros up to whole vectors, for thin products."""
     k = X.shape[1]
     if k % LANES == 0:

@@ -186,12 +186,12 @@ class Cone:
         total, cross = sum(weighted), sum(weighted) ** 2 - sum(entry * entry for entry in weighted)
         if total > 0 and (cross > 0 or (cross == 0 and sum(entry != 0 for entry in ray) == 1)):
             return math.inf
-        y = _rounded(weighted)
+        y = _ray_in_floats(weighted)
         return float(y.sum() * abs(y.sum()) / np.vdot(y, y))
 
     def cutting_row(self, ray: Ray) -> Ray | None:
         """The row of the factor with the most negative product with a ray of the cone, or None if none is negative."""
-        products = self.directions @ _rounded(ray)
+        products = self.directions @ _ray_in_floats(ray)
         for index in np.argsort(products, kind="stable")[: self.k + 1]:  # rounding may put rows of product zero first
             row = whole_numbers(self.F[index])
             if _product(row, ray) < 0:
@@ -251,7 +251,7 @@ def _product(row: Ray, ray: Ray) -> int:
     return sum(x * y for x, y in zip(row, ray, strict=True))
 
 
-def _rounded(ray: Ray) -> FloatArray:
+def _ray_in_floats(ray: Ray) -> FloatArray:
     """A ray of the cone in floating point, its largest entry 1 in size."""
     top = max(abs(entry) for entry in ray)
     return np.array([entry / top for entry in ray])

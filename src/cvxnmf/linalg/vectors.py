@@ -60,13 +60,13 @@ class _Array:
         rounded = vector if vector.type == self.vector else self.builder.fptrunc(vector, self.vector)
         self.builder.store(rounded, place).align = 4
 
-    def repeated(self, number: Any) -> Any:
+    def broadcast(self, number: Any) -> Any:
         """A vector register whose lanes all hold one number."""
         nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, number, ir.Constant(_SHORT, 0))
         return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_SHORT, LANES), [0] * LANES))
 
-    def mixed(self, one: Any, other: Any, order: list[int]) -> Any:
+    def shuffle(self, one: Any, other: Any, order: list[int]) -> Any:
         """Shuffle two vector registers: their numbers, counted through, in an order."""
         return self.builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_SHORT, LANES), order))
 
@@ -100,7 +100,7 @@ def sum_of_rows(vectors: int) -> Callable[..., None]:
             for total in totals:
                 builder.store(zero, total)
             with cgutils.for_range_slice(builder, given[2], given[3], ir.Constant(_LONG, 1), intp=_LONG) as (entry, _):
-                a, near = rows.repeated(numbers.at(entry)), rows.row(entries.at(entry))
+                a, near = rows.broadcast(numbers.at(entry)), rows.row(entries.at(entry))
                 for total, place in zip(totals, rows.vectors(near, columns), strict=True):
                     builder.store(rows.multiply_add(a, rows.load(place), builder.load(total)), total)
             for total, place in zip(totals, sums.vectors(sums.row(given[6]), columns), strict=True):
@@ -129,7 +129,7 @@ def addition_to_rows(vectors: int) -> Callable[..., None]:
             columns = _columns(builder, given[6], builder.add(given[6], ir.Constant(_LONG, LANES * (vectors - 1))), vectors)
             own = [row.load(place) for place in row.vectors(row.pointer, columns)]
             with cgutils.for_range_slice(builder, given[2], given[3], ir.Constant(_LONG, 1), intp=_LONG) as (entry, _):
-                a, near = sums.repeated(numbers.at(entry)), sums.row(entries.at(entry))
+                a, near = sums.broadcast(numbers.at(entry)), sums.row(entries.at(entry))
                 for vector, place in zip(own, sums.vectors(near, columns), strict=True):
                     sums.store(sums.multiply_add(a, vector, sums.load(place)), place)
             return context.get_dummy_value()
@@ -182,8 +182,8 @@ def gathered_square() -> Callable[..., None]:
 def _copy_square(x: _Array, rows: list[Any], column: Any, y: _Array, to_row: Any, to_column: Any) -> None:
     """Transpose a square in vector registers: columns of two rows in turn, then halves of two such pairs."""
     one, two, three, four = (x.load(x.vectors(x.row(row), [column])[0]) for row in rows)
-    first, second = ((x.mixed(one, two, order), x.mixed(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
-    columns = [x.mixed(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
+    first, second = ((x.shuffle(one, two, order), x.shuffle(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
+    columns = [x.shuffle(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
     for number, vector in enumerate(columns):
         row = y.row(y.builder.add(to_row, ir.Constant(_LONG, number)))
         y.store(vector, y.vectors(row, [to_column])[0])
@@ -257,7 +257,7 @@ class _Strip:
         along, near = builder.mul(q, self.along), b.vectors(b.row(builder.add(self.first, q)), self.columns)
 
         def entry(start: Any) -> Any:
-            return c.repeated(builder.load(builder.gep(self.a.pointer, [builder.add(start, along)])))
+            return c.broadcast(builder.load(builder.gep(self.a.pointer, [builder.add(start, along)])))
 
         def multiply_add(total: Any, x: Any, y: Any) -> None:
             builder.store(c.multiply_add(x, y, builder.load(total)), total)

@@ -59,7 +59,7 @@ class Facts(NamedTuple):
 class Kept(Protocol):
     """Arrays that whoever works on the blocks of a graph has, too, and is told what has changed in them."""
 
-    def changed(self, number: int, places: Any) -> None:
+    def note_changes(self, number: int, places: Any) -> None:
         """Note that one of the arrays kept with the blocks has new values in these places."""
 
     def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
@@ -86,7 +86,7 @@ class BlockedGraph(Protocol):
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> BlockedGraph:
         """The blocked graph whose nodes are parts, numbered from 0, with these facts."""
 
-    def scaled(self, unit: float | None) -> BlockedGraph:
+    def with_scaled_weights(self, unit: float | None) -> BlockedGraph:
         """The blocked graph with weights in units of one that all edges have, or as their square roots; masses are row sums."""
 
     def close(self) -> None:
@@ -125,11 +125,11 @@ def summed_entries(rows: Any, columns: Any, weights: Any, first: int, stop: int,
     """Entries of rows `first` to `stop` by row, columns as they first occur, those of a pair summed in their order."""
     if weights is None:
         return sorted_entries(rows, columns, None)
-    return Entries(*_summed(rows, columns, np.asarray(weights), first, stop, n))
+    return Entries(*_sum_pairs(rows, columns, np.asarray(weights), first, stop, n))
 
 
 @compile_with(nogil=True)
-def _summed(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Any:
+def _sum_pairs(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Any:
     place = np.zeros(stop - first + 1, np.int64)
     for row in rows:
         place[row - first + 1] += 1
@@ -198,10 +198,10 @@ def _between_parts(block: RowBlock, parts: Any, n: int) -> Any:
                 rows[count], columns[count] = own, other
                 weights[count] = block.weights[0] if alike else block.weights[p]
                 count += 1
-    return _summed(rows, columns, weights, 0, n, n)
+    return _sum_pairs(rows, columns, weights, 0, n, n)
 
 
-def joined(pieces: list[Entries], first: int, stop: int, n: int, in_order: bool) -> Entries:
+def join_entries(pieces: list[Entries], first: int, stop: int, n: int, in_order: bool) -> Entries:
     """Entries of rows `first` to `stop` from several pieces, those of a pair summed; columns in order, or as they first occur."""
     weights = None if pieces[0].weights is None else np.concatenate([piece.weights for piece in pieces])
     rows, columns = (np.concatenate([piece[part] for piece in pieces]) for part in (0, 1))

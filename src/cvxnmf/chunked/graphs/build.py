@@ -37,11 +37,11 @@ def graph_of_edges(sources: Sequence[EdgeSource], shelf: Shelf, threads: int, re
     if len(nodes) >= 2**31:
         validation.refuse(f"The graph has {len(nodes):,} nodes; up to 2,147,483,647 can be numbered.")
     loops = np.zeros(len(nodes))
-    rows = rows_of(_told(_both_directions(edges, loops), len(numbering.spooled), report), len(nodes), shelf, in_order=True)
+    rows = rows_of(_with_report(_both_directions(edges, loops), len(numbering.spooled), report), len(nodes), shelf, in_order=True)
     return BuiltGraph(nodes, with_masses(rows, loops, shelf, threads))
 
 
-def _told(entries: Iterator[Entries], count: int, report: Report) -> Iterator[Entries]:
+def _with_report(entries: Iterator[Entries], count: int, report: Report) -> Iterator[Entries]:
     for number, part in enumerate(entries):
         yield part
         report("sorting", (number + 1) / count)

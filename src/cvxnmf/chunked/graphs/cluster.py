@@ -70,7 +70,7 @@ class SentArrays:
         self._state: State | None = None
         self._changes: list[list[Any]] = [[] for _ in arrays]
 
-    def changed(self, number: int, places: Any) -> None:
+    def note_changes(self, number: int, places: Any) -> None:
         """Remember places of an array that have new values, which the workers of the cluster are not told yet."""
         self._changes[number].append(places)
 
@@ -147,11 +147,11 @@ class ClusterGraph:
             for future, group in zip(state.futures, self.groups, strict=True)
         ]
         if int(histogram.sum()) > self.workers.settings.few_entries:
-            return shuffled(self.workers, pieces, histogram, facts, in_order=False)
+            return shuffle_entries(self.workers, pieces, histogram, facts, in_order=False)
         shelf, entries = MemoryShelf(), [piece for part in self.workers.gather(pieces) for piece in part]
         return LocalGraph(rows_of(entries, n, shelf), facts, shelf, thread_count())
 
-    def scaled(self, unit: float | None) -> ClusterGraph:
+    def with_scaled_weights(self, unit: float | None) -> ClusterGraph:
         """The graph on the cluster with the same blocks, but scaled weights."""
         facts = self.facts._replace(loops=scaled_weights(self.facts.loops, unit))
         groups = [
@@ -183,7 +183,7 @@ def _spans(bounds: Whole, group: Group) -> list[tuple[int, int]]:
     return [(int(bounds[number]), int(bounds[number + 1])) for number in range(group.first, group.stop)]
 
 
-def shuffled(
+def shuffle_entries(
     workers: Workers, pieces: list[Any], histogram: Any, facts: Facts, in_order: bool, root: bool = False
 ) -> ClusterGraph:
     """A graph on the cluster from futures of entries: cut by rows, sent to the rows' worker, summed, and cut into blocks."""

@@ -12,7 +12,7 @@ from cvxnmf.chunked.graphs import cells, tasks
 from cvxnmf.chunked.graphs.blocks import Entries, Facts
 from cvxnmf.chunked.graphs.build import Report, add_loops, symmetric_entries
 from cvxnmf.chunked.graphs.cells import Cells
-from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffled, with_row_sums
+from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffle_entries, with_row_sums
 from cvxnmf.chunked.graphs.numbering import NodeNames, Numbering
 from cvxnmf.chunked.graphs.pieces import EdgePiece, FrameEdges, Place
 from cvxnmf.chunked.graphs.series import NamesPart, WorkerNames
@@ -69,7 +69,7 @@ class FrameGraph(NamedTuple):
 def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf, report: Report) -> FrameGraph:
     """The graph of a dask data frame: edges go from the partitions to the workers of their rows."""
     parts = [workers.compute(part) for part in frame.to_delayed()]
-    nodes, named = _numbered(workers, parts, columns, shelf, report)
+    nodes, named = _number_nodes(workers, parts, columns, shelf, report)
     keys = workers.submit(tasks.blocks_as_sent, Literal(nodes.keys))
     made = [workers.submit(partition_entries, part, columns, number, keys) for number, part in enumerate(parts)]
     facts = workers.gather([workers.submit(tasks.one_of, part, 1) for part in made])
@@ -80,12 +80,12 @@ def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf,
         histogram += counts
     known = Facts(np.zeros(len(nodes)), loops, np.ones(len(nodes), dtype=np.int64))
     entries = [workers.submit(tasks.one_of, part, 0) for part in made]
-    graph = with_row_sums(shuffled(workers, entries, histogram, known, in_order=True, root=True))
+    graph = with_row_sums(shuffle_entries(workers, entries, histogram, known, in_order=True, root=True))
     report("sorting", 1.0)
     return FrameGraph(nodes, WorkerNames(workers, named or [NamesPart(keys, range(len(nodes)))]), graph)
 
 
-def _numbered(
+def _number_nodes(
     workers: Workers, parts: list[Any], columns: Columns, shelf: Shelf, report: Report
 ) -> tuple[NodeNames, list[NamesPart]]:
     """The names of the nodes of a data frame, numbered; if they are text, which of them first occur in which partition."""

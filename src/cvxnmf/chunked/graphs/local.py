@@ -18,7 +18,7 @@ from cvxnmf.chunked.graphs.blocks import (
     aggregate_block,
     block_bounds,
     blocks_of_colour,
-    joined,
+    join_entries,
     row_sums,
     scaled_weights,
 )
@@ -54,7 +54,7 @@ class OwnArrays(NamedTuple):
     graph: LocalGraph
     arrays: tuple[Any, ...]
 
-    def changed(self, number: int, places: Any) -> None:
+    def note_changes(self, number: int, places: Any) -> None:
         """Do nothing: in this process nobody needs to be told that a kept array has changed."""
 
     def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
@@ -98,7 +98,7 @@ class LocalGraph:
             pieces = ordered_results(work, len(self.rows.bounds) - 1, self.threads)
             return LocalGraph(rows_of(pieces, len(facts.masses), self.shelf), facts, self.shelf, self.threads)
 
-    def scaled(self, unit: float | None) -> LocalGraph:
+    def with_scaled_weights(self, unit: float | None) -> LocalGraph:
         """The graph in this process with the same rows, but scaled weights; rows are closed by whoever opened them."""
         kept = self.rows.weights
         if unit is None:
@@ -178,6 +178,6 @@ def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole, in_orde
             Entries(*(None if part is None else part[span] for part in piece)) for piece, span in zip(kept, spans, strict=True)
         ]
         first, stop = int(buckets[number]), int(buckets[number + 1])
-        found = joined(slices, first, stop, len(degrees), in_order)
+        found = join_entries(slices, first, stop, len(degrees), in_order)
         degrees[first:stop] = np.bincount(found.rows - first, minlength=stop - first)
         yield found

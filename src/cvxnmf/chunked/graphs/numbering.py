@@ -55,12 +55,12 @@ class Numbering:
         if self.weighted not in (None, weighted):
             piece.place.refuse(0, f"edges have {'' if weighted else 'no '}weights here, unlike those before.")
         self.weighted, self.ends = weighted, self.ends + 2 * len(piece.tails)
-        keys = self._hashed(piece) if self.named else self._numbered(piece)
+        keys = self._hash_keys(piece) if self.named else self._number_keys(piece)
         weights = None if piece.weights is None else self.shelf.keep(iter([piece.weights]), np.float64)
         tails, heads = (self.shelf.keep(iter([key]), key.dtype) for key in keys)
         self.spooled.append(Spooled(tails, heads, weights))
 
-    def _numbered(self, piece: EdgePiece) -> tuple[Any, Any]:
+    def _number_keys(self, piece: EdgePiece) -> tuple[Any, Any]:
         for ends in (piece.tails, piece.heads):
             least = int(np.argmin(ends))
             if ends[least] < 0:
@@ -68,7 +68,7 @@ class Numbering:
             self.largest = max(self.largest, int(np.max(ends)))
         return piece.tails, piece.heads
 
-    def _hashed(self, piece: EdgePiece) -> tuple[Hashes, Hashes]:
+    def _hash_keys(self, piece: EdgePiece) -> tuple[Hashes, Hashes]:
         """Hashes of the names of a piece's ends, for numbering; names of nodes that are new are kept."""
         both = [cells.hashes(end) for end in (piece.tails, piece.heads)]
         keys, checks = (np.column_stack(part).ravel() for part in zip(*both, strict=True))

@@ -138,7 +138,7 @@ class ParquetEdges:
         except ImportError:
             raise ImportError(f"{path} is a parquet file, which needs pyarrow; install it with: pip install pyarrow") from None
         self.path = path
-        self.file = self._opened()
+        self.file = self._open_file()
         names = list(self.file.schema_arrow.names)
         tail, head = columns_of_ends(names)
         weight = column_called(names, WEIGHTS)
@@ -147,7 +147,7 @@ class ParquetEdges:
             validation.refuse(f"{path} has a single column; a list of edges has two of names, and perhaps one of weights.")
         self.columns = [names[column] for column in ends + ([weight] if weighted and weight is not None else [])]
 
-    def _opened(self) -> Any:
+    def _open_file(self) -> Any:
         try:
             return self.parquet.ParquetFile(self.path)
         except Exception as error:  # whatever is wrong with the file

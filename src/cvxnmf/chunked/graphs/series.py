@@ -32,7 +32,7 @@ class WorkerNames(NamedTuple):
     workers: Workers
     parts: list[NamesPart]
 
-    def labelled(self, labels: Any) -> list[Any]:
+    def label_futures(self, labels: Any) -> list[Any]:
         """Futures of pandas series of the labels, which are listed as the names are; each part is sent its own."""
         futures, done = [], 0
         for future, which in self.parts:
@@ -46,7 +46,7 @@ class WorkerNames(NamedTuple):
     def series(self, labels: Any) -> Any:
         """The dask series of the nodes' labels, by their names."""
         frames, pandas = dask_frames(), import_module("pandas")
-        futures, named = self.labelled(labels), not isinstance(self.parts[0].which, range)
+        futures, named = self.label_futures(labels), not isinstance(self.parts[0].which, range)
         index = pandas.Index([], dtype=object if named else np.int64, name=NODE)
         return frames.from_delayed(futures, meta=pandas.Series([], index, np.int32, CLUSTER), verify_meta=False)
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxnmf.chunked.graphs.blocks import COLOURS, Entries, RowBlock, aggregate_block, joined, scaled_weights
+from cvxnmf.chunked.graphs.blocks import COLOURS, Entries, RowBlock, aggregate_block, join_entries, scaled_weights
 from cvxnmf.chunked.local import map_reduce
 from cvxnmf.chunked.row_chunks import ChunkFunction
-from cvxnmf.chunked.tasks import Literal, aligned
+from cvxnmf.chunked.tasks import Literal, align_data
 
 #: Ranges of rows whose entries are counted to share them out.
 RANGES = 1024
@@ -25,7 +25,7 @@ class WorkerBlocks(NamedTuple):
 
 def as_one_chunk(blocks: list[RowBlock], first: int, threads: int) -> list[WorkerBlocks]:
     """All blocks of a worker as its only chunk, in arrays that no task needs to copy again."""
-    return [WorkerBlocks(first, threads, aligned(blocks))]
+    return [WorkerBlocks(first, threads, align_data(blocks))]
 
 
 def over_blocks(
@@ -35,7 +35,7 @@ def over_blocks(
 
     The news are places and values of each array; without places all values are new, or none.
     """
-    arrays = [_updated(places, values, number, arrays) for number, (places, values) in enumerate(pairwise_of(news))]
+    arrays = [_update_array(places, values, number, arrays) for number, (places, values) in enumerate(pairwise_of(news))]
     chosen = [block for number, block in enumerate(own.blocks, own.first) if colour is None or number % COLOURS == colour]
     if not chosen:
         return arrays, ((),)
@@ -48,7 +48,7 @@ def pairwise_of(values: Any) -> Any:
     return zip(values[::2], values[1::2], strict=True)
 
 
-def _updated(places: Any, values: Any, number: int, arrays: Any) -> Any:
+def _update_array(places: Any, values: Any, number: int, arrays: Any) -> Any:
     """Task's array with new values in these places; a copy, because the task may be run again."""
     if arrays is None or (not len(places) and len(values)):
         return np.array(values)
@@ -71,7 +71,7 @@ def one_of(pieces: list[Any], number: int) -> Any:
 
 def blocks_as_sent(blocks: Literal) -> Any:
     """Blocks of a graph that are a part of the task itself."""
-    return aligned(blocks.value)
+    return align_data(blocks.value)
 
 
 def scaled_blocks(blocks: list[RowBlock], unit: float | None) -> list[RowBlock]:
@@ -117,7 +117,7 @@ def cut_by_rows(pieces: list[Entries], cuts: list[int]) -> list[list[Entries]]:
 
 def joined_rows(slices: list[list[Entries]], first: int, stop: int, n: int, in_order: bool) -> tuple[int, Any, Entries]:
     """Task: the rows from `first` up to `stop` of all slices: entries per row, and the entries, those of a pair summed."""
-    found = joined([piece for part in slices for piece in part], first, stop, n, in_order)
+    found = join_entries([piece for part in slices for piece in part], first, stop, n, in_order)
     return first, np.bincount(found.rows - first, minlength=stop - first), found
 
 

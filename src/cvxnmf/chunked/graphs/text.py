@@ -60,7 +60,7 @@ class TextEdges:
 
     def pieces(self) -> Iterator[EdgePiece]:
         """Pieces of edges: whole lines of the text."""
-        with opened(self.path) as stream:
+        with open_text(self.path) as stream:
             head = _read(stream, SAMPLE, self.path).removeprefix(b"\xef\xbb\xbf")
             layout, line, rest, done = self._layout(head), 1, head, False
             while rest or not done:
@@ -91,10 +91,10 @@ class TextEdges:
         for column in found[:2]:
             if len(column) and not column.lengths.min():
                 place.refuse(int(np.argmin(column.lengths)), "a name is empty; each line needs two names.")
-        ends: list[Any] = [self._numbered(column, place) if layout.whole else column for column in found[:2]]
+        ends: list[Any] = [self._node_numbers(column, place) if layout.whole else column for column in found[:2]]
         return EdgePiece(ends[0], ends[1], self._weights(found[2], place) if len(found) > 2 else None, place, share)
 
-    def _numbered(self, column: Cells, place: Place) -> Whole:
+    def _node_numbers(self, column: Cells, place: Place) -> Whole:
         values, bad = cells.whole_numbers(column)
         if bad >= 0:
             text = column.text(bad)[:40]
@@ -155,7 +155,7 @@ def _is_whole(text: str) -> bool:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Any]:
+def open_text(path: str) -> Iterator[Any]:
     """A stream of the bytes of a text file, unpacked if it is gzip."""
     try:
         with open(path, "rb") as stream:

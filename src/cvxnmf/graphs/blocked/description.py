@@ -88,7 +88,7 @@ def describe_blocks(graph: BlockedGraph, roots: bool) -> BlockedDescription:
     simple = float(largest) == -float(least)
     if simple and float(largest) == 1.0 or not (simple or roots):
         return BlockedDescription(graph, simple, 1.0)
-    described = BlockedDescription(graph.scaled(float(largest) if simple else None), simple, 1.0)
+    described = BlockedDescription(graph.with_scaled_weights(float(largest) if simple else None), simple, 1.0)
     if simple:
         return described
     return described.with_dispersion(described.weight_dispersion(np.zeros(graph.n, dtype=np.int32)))

@@ -15,7 +15,7 @@ from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
 from cvxnmf.chunked.graphs.row_pieces import pieces_of
 from cvxnmf.convex.coarsening import GROUPS
 from cvxnmf.graphs.blocked.description import BlockedDescription
-from cvxnmf.graphs.blocked.rounds import Numbers, renumbered
+from cvxnmf.graphs.blocked.rounds import Numbers, consecutive_labels
 from cvxnmf.graphs.score import EXACT
 from cvxnmf.linalg.compiled import compile_with
 
@@ -55,7 +55,7 @@ def group_nodes(graph: BlockedGraph, labels: Numbers, most: int) -> Numbers:
     weights = np.bincount(kinds, graph.facts.masses)
     heavy = np.zeros(len(weights), dtype=np.bool_)
     heavy[np.argsort(-weights, kind="stable")[: most - k]] = True
-    groups = renumbered(np.where(heavy[kinds], k + kinds, labels))
+    groups = consecutive_labels(np.where(heavy[kinds], k + kinds, labels))
     return groups if groups.max() else (np.arange(graph.n) >= (graph.n + 1) // 2).astype(np.int32)  # nothing tells them apart
 
 

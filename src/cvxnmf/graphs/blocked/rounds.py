@@ -77,7 +77,7 @@ def sweeps(graph: BlockedGraph, labels: Numbers, rule: Rule, most: int, inside: 
         rounds.measure()
         if sum(rounds.move(colour) for colour in range(COLOURS)) <= FEW_MOVES * graph.n:
             break
-    return renumbered(rounds.labels)
+    return consecutive_labels(rounds.labels)
 
 
 class Rounds:
@@ -99,7 +99,7 @@ class Rounds:
     def _set(self, clusters: Any, values: Sums) -> None:
         for number, (array, new) in enumerate(zip(self.sums, values, strict=True), 2):
             array[clusters] = new[clusters]
-            self.kept.changed(number, clusters)
+            self.kept.note_changes(number, clusters)
 
     def move(self, colour: int) -> int:
         """Move the nodes of the blocks of a colour in one round; how many moved."""
@@ -123,11 +123,11 @@ class Rounds:
             sums.edges[empty] = 0.0
             told += [(2, changed), (2, empty)]
         for number, places in told:
-            self.kept.changed(number, places)
+            self.kept.note_changes(number, places)
         return len(nodes)
 
 
-def renumbered(labels: Any) -> Numbers:
+def consecutive_labels(labels: Any) -> Numbers:
     """Labels after rounds of moves as consecutive numbers from 0, in the order of their first nodes."""
     return np.asarray(renumber(labels.astype(np.int32, copy=False)))
 

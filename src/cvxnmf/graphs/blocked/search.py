@@ -15,7 +15,7 @@ from cvxnmf import validation
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, RowBlock
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.blocked.description import BlockedDescription
-from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, merged_facts, renumbered, sweeps
+from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, consecutive_labels, merged_facts, sweeps
 from cvxnmf.graphs.blocked.smoothing import smoothed_clusters
 from cvxnmf.graphs.candidates import LOST, SMOOTHED_RESOLUTION
 from cvxnmf.graphs.description_length import Candidate
@@ -131,7 +131,7 @@ def merged_up(graph: BlockedGraph, rule: Rule, inside: Numbers = ANYWHERE) -> Nu
         whole = parts[whole]
     if here is not graph:
         here.close()
-    return renumbered(whole)
+    return consecutive_labels(whole)
 
 
 def _of_parts(values: Numbers, parts: Numbers) -> Numbers:

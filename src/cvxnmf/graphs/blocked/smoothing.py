@@ -21,7 +21,7 @@ def smoothed_clusters(graph: BlockedGraph, labels: Numbers) -> Numbers:
     for colour in [*range(COLOURS)] * STEPS:
         for first, rows in kept.map_blocks(average_block, colour=colour):
             positions[first : first + len(rows)] = rows
-            kept.changed(0, np.arange(first, first + len(rows)))
+            kept.note_changes(0, np.arange(first, first + len(rows)))
     centre_and_scale(positions, graph.facts.masses.astype(np.float32))
     return np.asarray(nearby_clusters(positions, np.int32))
 

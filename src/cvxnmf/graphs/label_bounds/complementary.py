@@ -95,22 +95,22 @@ class ComplementaryCuts:
         self.indicators /= np.linalg.norm(self.indicators, axis=0)
         self.margin = self.excess = np.inf
         kept = self._without_slack(cut_rows(self.cuts), self.cuts)
-        cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T)
+        cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._project_off_clusters(self.point.T)
         i, j, coefficients, self.starts = cut_rows(cuts)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
         self._stop_momentum(m, T)
-        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
+        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._reduction_of_weights(m))
 
     def _stop_momentum(self, m: FloatArray, T: FloatArray) -> None:
         """Forget the last change of multipliers and matrix, so that the next step is a plain one."""
         self.momentum, self.moved = Momentum(), _Point(np.zeros_like(m), np.zeros_like(T), np.zeros_like(T))
 
-    def _taken(self, m: FloatArray) -> FloatArray:
+    def _reduction_of_weights(self, m: FloatArray) -> FloatArray:
         """What multipliers of complementary cuts take from the reduced weights, times the sign of the pair."""
         amounts = self.coefficients * np.repeat(m, np.diff(self.starts))
         return np.asarray(np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n), dtype=np.float64)
 
-    def _centred(self, M: FloatArray) -> FloatArray:
+    def _project_off_clusters(self, M: FloatArray) -> FloatArray:
         """A symmetric matrix projected on those that are 0 times the indicators of the partition's clusters."""
         Z = self.indicators
         left = M - Z @ (Z.T @ M)
@@ -205,7 +205,7 @@ class ComplementaryCuts:
         self.coefficients = np.concatenate([self.coefficients[held], rows.coefficients[inside] * self.signs[i, j]])
         none = np.zeros(int(fresh.sum()))
         m, change = (np.concatenate([part.m[kept], none]) for part in (self.point, self.moved))
-        self.moved = self.moved._replace(m=change, F=self.signs * self.moved.T - self._taken(change))
+        self.moved = self.moved._replace(m=change, F=self.signs * self.moved.T - self._reduction_of_weights(change))
         self.cuts, self.point = join_cuts([self.cuts.select(kept), found.select(fresh)]), self.point._replace(m=m)
 
     def _descend(self) -> None:
@@ -229,7 +229,7 @@ class ComplementaryCuts:
     def _project(self, T: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A gradient step on the complementary matrix, projected on semidefinite ones; the matrix and ``s_ij R_ij``."""
         upper = self.signs * np.maximum(0.0, self.margin - F)
-        stepped = self._centred(T + upper + upper.T)
+        stepped = self._project_off_clusters(T + upper + upper.T)
         values, vectors = sl.eigh(stepped, driver="evd", check_finite=False)
         half = vectors[:, values < 0.0] * np.sqrt(-values[values < 0.0])
         stepped += half @ half.T
@@ -240,7 +240,7 @@ class ComplementaryCuts:
         """Reduced pair weights above the diagonal after complementary cuts, in units."""
         return np.asarray(self.signs * self.point.F)
 
-    def weighted(self, grain: int) -> Cuts:
+    def weighted_cuts(self, grain: int) -> Cuts:
         """The complementary cuts with their multipliers in whole numbers of a grain."""
         whole = np.rint(self.point.m * self.unit * grain).astype(np.int64)
         return self.cuts._replace(multipliers=whole).select(whole > 0)

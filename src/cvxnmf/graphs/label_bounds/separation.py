@@ -234,7 +234,7 @@ def _stars(X: Any, low: float, high: float, violation: float, leaves: int, tries
             if total > 1.0 + violation and size >= 3:
                 amounts.append(total - 1.0)
                 sides.append(side)
-    return _stacked(amounts, sides)
+    return _stack_cuts(amounts, sides)
 
 
 @compile_with(nogil=True)
@@ -269,11 +269,11 @@ def _two_partitions(X: Any, violation: float, tries: int, turn: int) -> Any:
             if 2 <= here < there and total > here + violation:
                 amounts.append(total - here)
                 sides.append(side.copy())
-    return _stacked(amounts, sides)
+    return _stack_cuts(amounts, sides)
 
 
 @compile_with(nogil=True)
-def _stacked(amounts: Any, sides: Any) -> Any:
+def _stack_cuts(amounts: Any, sides: Any) -> Any:
     """Violations and signs of separated cuts as arrays, without the first entries, which only tell their types."""
     count = len(amounts) - 1
     values, table = np.empty(count), np.empty((count, len(sides[0])), np.int8)
