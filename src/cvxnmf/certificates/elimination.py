@@ -47,7 +47,7 @@ class Model(NamedTuple):
     accuracy: float
 
     def columns(self, pivots: Any) -> Array:
-        """Columns of the model E at the pivots."""
+        """Columns at the pivots of the model E, for elimination."""
         exponents = self.W @ self.W[pivots].T + self.v[:, None] + self.v[pivots]
         return np.asarray(np.exp(exponents) / self.s[:, None] / self.s[pivots])
 

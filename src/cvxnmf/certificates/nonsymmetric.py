@@ -112,7 +112,7 @@ def _conjugate_sums(loss: Loss, A: Array, Z: Array, share: float = 0.0, mass: fl
 
 
 def _margin_correction(floor: Array, Z: Array) -> tuple[float, float]:
-    """What giving Z the margins of the floor exactly may do: the share an entry may lose, and the mass added in all."""
+    """Margins of a nonsymmetric dual point Z put right: the share that an entry may lose, and the mass added in all."""
     share, mass = 0.0, 0.0
     for edge, point in ((floor, Z), (floor.T, Z.T)):
         (wanted, error), (found, more) = row_sums(edge), row_sums(point)

@@ -41,7 +41,7 @@ def is_mirrored(M: Array) -> bool:
 
 
 def is_finite(values: Array) -> bool:
-    """Whether no entry is infinite or NaN."""
+    """Whether no entry of an array that a proof rests on is infinite or NaN."""
     return bool(np.isfinite(values.min(initial=0.0)) and np.isfinite(values.max(initial=0.0)))
 
 

@@ -37,7 +37,7 @@ class RowSource(ABC):
         """Read the rows from `first` up to `stop`, left out, from their source."""
 
     def part(self, first: int, stop: int) -> Any:
-        """What a worker needs to read these rows: a source and places in it, by default the rows themselves."""
+        """Source of rows that a worker can read, and places in it; by default the rows themselves."""
         return ArrayRows(self.read(first, stop)), 0, stop - first
 
 

@@ -236,5 +236,5 @@ def _columns(memberships: Callable[[], FloatArray], rank: Labels) -> FloatArray:
 
 
 def _by_size(labels: Labels) -> Labels:
-    """Numbers of the clusters by decreasing size."""
+    """Numbers of the clusters of a division by decreasing size."""
     return np.argsort(-np.bincount(labels), kind="stable").astype(np.int64)

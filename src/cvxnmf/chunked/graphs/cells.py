@@ -27,7 +27,7 @@ class Cells(NamedTuple):
     lengths: Whole
 
     def text(self, row: int) -> str:
-        """The text of one cell."""
+        """The text of one cell of a line, decoded."""
         return self.bytes(row).decode("utf-8", "replace")
 
     def bytes(self, row: int) -> bytes:

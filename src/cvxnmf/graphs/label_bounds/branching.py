@@ -147,7 +147,7 @@ class Search:
         return ProvedByCuts(proof, everywhere, grain, self.contraction.expand(self.labels), closed)
 
     def trivial(self) -> Case:
-        """The case that is proved without any cut."""
+        """The case of branching that is proved without any cut."""
         return Case(self._bound(no_cuts()), no_cuts())
 
     def pair_sum(self, labels: Labels) -> int:

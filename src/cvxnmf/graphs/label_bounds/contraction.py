@@ -119,7 +119,7 @@ def _triangles(merge: Merge, grain: int) -> Cuts:
 
 
 def _aggregate(objective: PairObjective, place: Integers, count: int) -> PairObjective:
-    """The quality of partitions of contracted nodes."""
+    """The quality of partitions of contracted nodes, summed over those that were joined."""
     i, j = place[objective.rows], place[objective.columns]
     both = np.where((objective.rows != objective.columns) & (i == j), 2, 1) * objective.weights
     W = sp.csr_array(sp.coo_array((both, (np.minimum(i, j), np.maximum(i, j))), shape=(count, count)))

@@ -92,12 +92,12 @@ def make_triangles(nodes: Any) -> Cuts:
 
 
 def no_cuts() -> Cuts:
-    """An empty list of cuts."""
+    """An empty list of cuts, where separation finds none."""
     return make_cuts(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 def join_cuts(parts: list[Cuts]) -> Cuts:
-    """Several lists of cuts joined to one."""
+    """Several lists of separated cuts joined to one."""
     lengths = np.concatenate([np.diff(part.starts) for part in parts])
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Cuts(starts, *(np.concatenate([getattr(part, name) for part in parts]) for name in Cuts._fields[1:]))
@@ -118,7 +118,7 @@ class Rows(NamedTuple):
 
 
 def cut_rows(cuts: Cuts) -> Rows:
-    """All cuts as rows of a sparse matrix."""
+    """All separated cuts as rows of a sparse matrix."""
     lengths = np.diff(cuts.starts)
     i, j, products = cuts._replace(multipliers=np.ones_like(lengths)).pairs()
     groups = [np.repeat(np.flatnonzero(lengths == length), length * (length - 1) // 2) for length in np.unique(lengths)]
