@@ -98,7 +98,7 @@ def best_low_rank(M: FloatArray, k: int, symmetric: bool) -> tuple[FloatArray, f
 
 
 def _top_pairs(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """The k largest eigenvalues of M and their vectors, in increasing order."""
+    """The k largest eigenvalues of a symmetric M and their vectors, in increasing order."""
     n = len(M)
     if n > 200 and k <= PARTIAL_SHARE * n:
         return eigenpairs_between(M.copy(), n - k, n - 1)
@@ -127,7 +127,7 @@ def singular_triples_above(B: FloatArray, threshold: float) -> tuple[FloatArray,
 
 
 def spectral_norm(B: FloatArray) -> float:
-    """Largest singular value of B."""
+    """Spectral norm: the largest singular value of B."""
     unit = max(float(B.max(initial=0.0)), -float(B.min(initial=0.0)))
     if not 0 < unit < np.inf:
         return unit
@@ -144,7 +144,7 @@ def smallest_eigenvalue(B: FloatArray, metric: FloatArray | None = None) -> floa
 
 
 def _end_eigenvalue(B: FloatArray, number: int, metric: FloatArray | None = None) -> float:
-    """One eigenvalue of B, or of a pencil; what the driver for a range does not find (see above), that for all does."""
+    """One eigenvalue of B, or of a pencil, by its number; where LAPACK's driver for a range finds none, all are computed."""
     metric = None if metric is None else metric.T  # transposed, a C array is what LAPACK wants: no copy
     diagonals = [(M, np.diag(M).copy()) for M in (B, metric) if M is not None]
     options = {"eigvals_only": True, "subset_by_index": [number, number], "overwrite_a": True, "overwrite_b": True}
