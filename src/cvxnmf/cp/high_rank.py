@@ -17,8 +17,8 @@ from cvxnmf.results import Point
 #: About this many centres are tried.
 CENTRES = 2000
 #: Steps of the descent, which ends early when STALLED_STEPS of them lower the squared error by less than a few percent.
-DESCENT_STEPS = 300
-STALLED_STEPS = 100
+DESCENT_STEPS = 1000
+STALLED_STEPS = 200
 #: Steps that make the norms of all rows and columns about equal.
 SCALING_STEPS = 8
 #: Matrices of up to this many entries are kept during a descent instead of computed at every step.
