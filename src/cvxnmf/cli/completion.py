@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     return CERTIFIED
 
 
-def _named(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+def _command_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """The options of a command, without its files."""
     return [action for action in parser._actions if action.option_strings]
 
@@ -56,7 +56,7 @@ def _bash(commands: dict[str, argparse.ArgumentParser], shell: str) -> str:
     """The script for bash, which zsh runs too."""
     choices, every = [], []
     for name, parser in commands.items():
-        words = [word for action in _named(parser) for word in action.option_strings]
+        words = [word for action in _command_options(parser) for word in action.option_strings]
         every.append(f'      {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word"));;')
         for action in parser._actions:
             if action.choices:
@@ -72,7 +72,7 @@ def _fish(commands: dict[str, argparse.ArgumentParser]) -> str:
     lines = []
     for name, parser in commands.items():
         lines.append(f"complete -c cvxnmf -n __fish_use_subcommand -f -a {name}")
-        for action in _named(parser):
+        for action in _command_options(parser):
             words = " ".join(f"-l {word[2:]}" if word.startswith("--") else f"-s {word[1:]}" for word in action.option_strings)
             listed = f" -x -a '{' '.join(map(str, action.choices))}'" if action.choices else "" if action.nargs == 0 else " -r"
             lines.append(f"complete -c cvxnmf -n '__fish_seen_subcommand_from {name}' {words}{listed}")

@@ -74,14 +74,14 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
     widths = [max(_cells(row[place]) for row in (header, *rows)) for place in range(len(header))]
     between, room = len(APART) * (len(header) - 1), shutil.get_terminal_size((100, 24)).columns
     if is_terminal(sys.stdout):
-        widths = _fitted(widths, left, room - between)
+        widths = _narrow_columns(widths, left, room - between)
     encoding = getattr(sys.stdout, "encoding", None) or "utf8"
     rule = ("─" if encoding.lower().startswith("utf") else "-") * min(sum(widths) + between, max(room, 100))
     lines = [_line(row, widths, left) for row in (header, *rows)]
     print("\n".join([lines[0], rule, *lines[1:]]))
 
 
-def _fitted(widths: list[int], left: Collection[int], room: int) -> list[int]:
+def _narrow_columns(widths: list[int], left: Collection[int], room: int) -> list[int]:
     """The widths with the widest columns of text narrowed alike until the table fits into the room."""
     fitted, widest = list(widths), max(widths)
     while sum(fitted) > room and widest > LEAST_WIDTH:
@@ -94,13 +94,13 @@ def _line(row: Sequence[str], widths: Sequence[int], left: Collection[int]) -> s
     """A row of a table, without blanks at its end."""
     parts = []
     for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        text = cut(cell, width)
+        text = shorten_text(cell, width)
         blanks = " " * (width - _cells(text))
         parts.append(text + blanks if place in left else blanks + text)
     return APART.join(parts).rstrip()
 
 
-def cut(text: str, width: int) -> str:
+def shorten_text(text: str, width: int) -> str:
     """The text, or as many of its first names, between commas, as fit into so many cells of a terminal."""
     if _cells(text) <= width:
         return text

@@ -175,7 +175,7 @@ def group_near_points(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
     numbers = itertools.count(1)  # of equal scatters the older group is cut first
     while heap and len(heap) + len(done) < count:
         scatter, _, nodes = heapq.heappop(heap)
-        sides = _cut(Y[nodes], weights[nodes]) if scatter < 0 else None
+        sides = _sides_of_mean(Y[nodes], weights[nodes]) if scatter < 0 else None
         if sides is None:
             done.append(nodes)
             continue
@@ -199,7 +199,7 @@ def _scatter(Y: FloatArray, weights: FloatArray) -> float:
     return scatter if scatter > 1e-24 * float(weights @ np.einsum("ij,ij->i", Y, Y)) else 0.0
 
 
-def _cut(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
+def _sides_of_mean(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
     """On which side of the mean each point lies along the widest direction; None if all lie on the same side."""
     centred = Y - (weights @ Y) / weights.sum()
     widest = np.linalg.eigh(centred.T @ (weights[:, None] * centred))[1][:, -1]

@@ -70,7 +70,7 @@ def two_valued_noise(degrees: FloatArray, s: FloatArray, top: float) -> Noise:
     t = s * s
     dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / float(degrees.sum()))
     edge = spectral_edge(_two_valued_variance(degrees, top, 1.0 / t) / t) * _evenness(degrees, dispersion)
-    return _raised(edge, dispersion, edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny)), len(t))
+    return _noise_with_margin(edge, dispersion, edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny)), len(t))
 
 
 def dispersed_noise(degrees: FloatArray, s: FloatArray, measure: Callable[[FloatArray, float], float]) -> Noise:
@@ -79,10 +79,10 @@ def dispersed_noise(degrees: FloatArray, s: FloatArray, measure: Callable[[Float
     variance = degrees / t * float(np.sum(degrees / t)) / float(degrees.sum())
     unit_edge = spectral_edge(variance)
     dispersion = measure(variance, unit_edge)
-    return _raised(unit_edge * np.sqrt(dispersion), dispersion, unit_edge, len(t))
+    return _noise_with_margin(unit_edge * np.sqrt(dispersion), dispersion, unit_edge, len(t))
 
 
-def _raised(edge: float, dispersion: float, unit_edge: float, n: int) -> Noise:
+def _noise_with_margin(edge: float, dispersion: float, unit_edge: float, n: int) -> Noise:
     """The noise of n nodes, its edges raised by what the largest eigenvalue varies."""
     raised = 1.0 + n ** (-2.0 / 3.0)
     return Noise(float(edge * raised), dispersion, float(unit_edge * raised))

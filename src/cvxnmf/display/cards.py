@@ -45,7 +45,7 @@ def _proof(certificate: Certificate, about: str = "") -> str:
 
 def _proof_details(certificate: Certificate) -> str:
     """Return what a bound rests on, and the numbers, folded."""
-    return _folded("What the bound rests on", _proof_facts(certificate))
+    return _details_element("What the bound rests on", _proof_facts(certificate))
 
 
 def _proof_facts(certificate: Certificate) -> str:
@@ -83,7 +83,7 @@ def factorization_card(result: Factorization) -> str:
     top, proof = result.top(MEMBERS), result.certificate
     details = (_proof_facts(proof), _paragraph(result.message))
     strip = _strip([part.share for part in top])
-    return _card(heading, strip, top_table(top), _proof(proof), _folded("Details of the proof", *details))
+    return _card(heading, strip, top_table(top), _proof(proof), _details_element("Details of the proof", *details))
 
 
 def rank_choice_card(choice: RankChoice) -> str:
@@ -136,7 +136,7 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
         parts.append(_paragraph(f"Proved as soon as you look at it: {', '.join(waiting)}"))
     details = [part for about, proof in proofs for part in (_paragraph(about), _proof_facts(proof))]
     if details:
-        parts.append(_folded("Details of the proofs", *details))
+        parts.append(_details_element("Details of the proofs", *details))
     return _card("Partition of {} into {}".format(*partition._sizes()), *parts)
 
 
@@ -170,7 +170,7 @@ def _card(heading: str, *parts: str) -> str:
     return f'<div style="{frame}">{head}{"".join(parts)}</div>'
 
 
-def _folded(summary: str, *parts: str) -> str:
+def _details_element(summary: str, *parts: str) -> str:
     """Return parts that open when somebody asks for them."""
     return (
         f'<details style="margin:.3em 0"><summary style="cursor:pointer">{_escape(summary)}</summary>{"".join(parts)}</details>'

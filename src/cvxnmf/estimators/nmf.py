@@ -371,7 +371,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
             validation.refuse("init='custom' needs both W and H; pass them to fit or fit_transform.")
         check_start(H, (plan.n_components, rows.data.shape[1]), "H")
         check_start(W, (rows.n_samples, plan.n_components), "W")
-        return rows.scaled(np.asarray(W, dtype=np.float64)), np.asarray(H, dtype=np.float64).T
+        return rows.fitted_codes(np.asarray(W, dtype=np.float64)), np.asarray(H, dtype=np.float64).T
 
 
 def _any_positive(X: Any) -> bool:

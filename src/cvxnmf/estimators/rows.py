@@ -35,7 +35,7 @@ class FittedRows(NamedTuple):
         """Number of samples, those of weight 0 included."""
         return int(self.data.shape[0]) if self.plain else len(self.kept)
 
-    def scaled(self, W: Any) -> Any:
+    def fitted_codes(self, W: Any) -> Any:
         """Codes of the fitted rows from codes of all rows: those of weight 0 are left out, the others scaled."""
         return np.asarray(W) if self.plain else np.asarray(W)[self.kept] * self.scales
 
@@ -46,7 +46,7 @@ class FittedRows(NamedTuple):
 
     def value(self, codes: Any, components: Any) -> float:
         """The loss, weighted if there are weights, of codes of all rows."""
-        U, V = (side.astype(np.float64, copy=False) for side in (self.scaled(codes), components.T))
+        U, V = (side.astype(np.float64, copy=False) for side in (self.fitted_codes(codes), components.T))
         if self.weights is None:
             return factor_loss(self.data, U, V, self.loss)
         A = np.asarray(self.data, dtype=np.float64)

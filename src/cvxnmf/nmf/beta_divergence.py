@@ -108,17 +108,17 @@ class BetaDivergence(NMFLoss):
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
         """The divergence without the terms in which the model appears."""
-        return self.unit * (data.observed_sum(self._fixed) + (float(self._fixed(filled).sum()) if len(filled) else 0.0))
+        return self.unit * (data.observed_sum(self._constant) + (float(self._constant(filled).sum()) if len(filled) else 0.0))
 
     def constant_of(self, A: Storage) -> float:
         """The same; zeros that are not stored add nothing."""
-        return self.unit * float(self._fixed(A.entries).sum())
+        return self.unit * float(self._constant(A.entries).sum())
 
     def _powers(self, a: FloatArray) -> FloatArray:
         """``a^beta``."""
         return np.asarray(a**self.beta)
 
-    def _fixed(self, a: FloatArray) -> FloatArray:
+    def _constant(self, a: FloatArray) -> FloatArray:
         """The part of the divergence of each entry that the model cannot change."""
         if self.beta == 0.0:
             return np.asarray(-np.log(a) - 1.0)

@@ -71,7 +71,7 @@ class Goal(NamedTuple):
     limits: Limits
 
     @property
-    def scaled(self) -> Any:
+    def scaled_data(self) -> Any:
         """The data as the statement scales them."""
         return self.A if self.statement.scaling is None else degree_scaled(self.A)[0]
 
@@ -84,9 +84,9 @@ class Goal(NamedTuple):
         """Whether the rank reaches a side of the data, so that any matrix has it."""
         return self.statement.n_components >= min(A.shape) and not self.statement.symmetric
 
-    def found(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+    def prove_bound(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
         """The bound of a witness, or nothing if it proves none: an observed part that is all zero, for instance."""
-        return proved(self.A, self.statement, kind, witness)
+        return prove_witness(self.A, self.statement, kind, witness)
 
 
 class WeightedGoal(NamedTuple):
@@ -99,12 +99,12 @@ class WeightedGoal(NamedTuple):
     limits: Limits
     weights: FloatArray
 
-    def found(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+    def prove_bound(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
         """The bound of a witness, which the weights join, or nothing if it proves none."""
-        return proved(self.A, self.statement, kind, witness | {"W": self.weights})
+        return prove_witness(self.A, self.statement, kind, witness | {"W": self.weights})
 
 
-def proved(A: Any, statement: certificates.Statement, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+def prove_witness(A: Any, statement: certificates.Statement, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
     """The bound of a witness, if it proves one."""
     try:
         return [Found(kind, witness, statement.prove(A, kind, witness))]

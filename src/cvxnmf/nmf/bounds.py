@@ -72,7 +72,7 @@ def weighted_certificate(
     statement = WeightedRankStatement(loss, k, False, weights_digest(weights))
     goal = WeightedGoal(A, statement, value, effort, limits, weights)
     with np.errstate(all="ignore"):
-        (zero,) = goal.found("zero", {})
+        (zero,) = goal.prove_bound("zero", {})
         return _best_certificate(statement, value, zero, _found_by(weighted_bounds, goal))
 
 

@@ -12,7 +12,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.data import NOTHING, FactorRows, Penalty, RowStep
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, VObjective
-from cvxnmf.nmf.storage import ChunkedProducts, stored
+from cvxnmf.nmf.storage import ChunkedProducts, storage_of
 from cvxnmf.nmf.updates.rule import Rule
 
 
@@ -73,7 +73,7 @@ class ChunkedData:
 
 def update_chunk(chunk: Any, state: Any, V: FloatArray, step: RowStep) -> tuple[Any, tuple[Any, ...]]:
     """Update the rows of U of a chunk, and return its share of :class:`ColumnSums`."""
-    A = stored(chunk)
+    A = storage_of(chunk)
     U, new = step.update(A, state, V)
     products, logarithms = step.loss.column_products(A, U, V)
     return (U, new), (products, U.T @ U, U.sum(axis=0), Maximum(U.max()), logarithms)
@@ -81,4 +81,4 @@ def update_chunk(chunk: Any, state: Any, V: FloatArray, step: RowStep) -> tuple[
 
 def chunk_loss(chunk: Any, state: Any, V: FloatArray, loss: NMFLoss) -> tuple[None, tuple[float]]:
     """The loss of a chunk."""
-    return None, (loss.value(stored(chunk), state_rows(state), V),)
+    return None, (loss.value(storage_of(chunk), state_rows(state), V),)

@@ -86,7 +86,7 @@ def consensus(
     known, n_starts = find_loss(loss), validation.integer("n_starts", n_starts, minimum=2)
     density = validation.number("density", density, minimum=0.0, strict=True)
     named = separate_names(A, row_names, column_names)
-    with _opened(named.A, n_components, known, memory_limit, client) as (raw, data, k, rng):
+    with _open_data(named.A, n_components, known, memory_limit, client) as (raw, data, k, rng):
         with single_thread(), np.errstate(all="ignore"):
             runs = [
                 descend(data, initialise.random(data.matrix, k, rng), "hals", known.name, stopping=START) for _ in range(n_starts)
@@ -96,7 +96,7 @@ def consensus(
         if np.count_nonzero(kept) < k:
             dense = f"{np.count_nonzero(kept)} components of {len(kept)}"
             validation.refuse(f"Only {dense} are dense at density={density:g}; raise it.")
-        medians, labels, silhouette = clustered(spectra[kept], k)
+        medians, labels, silhouette = cluster_medians(spectra[kept], k)
         U = encode(raw, medians, known.name)
         start = np.maximum(U, 1e-9 * U.max()), np.maximum(medians.T, 1e-9 * medians.max())
         result = factorize(raw, k, loss, False, start, row_names=named.rows, column_names=named.columns)
@@ -106,7 +106,7 @@ def consensus(
 
 
 @contextmanager
-def _opened(
+def _open_data(
     A: Any, n_components: Any, loss: NMFLoss, memory_limit: Any, client: Any
 ) -> Iterator[tuple[Any, DataMatrix, int, np.random.Generator]]:
     """The data as they are and as descents take them, the number of components, and a source of starts that the data seed."""
@@ -134,7 +134,7 @@ def local_distances(X: FloatArray, neighbours: int) -> FloatArray:
     return np.asarray(np.sort(distances, axis=1)[:, : min(neighbours, len(X) - 1)].mean(axis=1))
 
 
-def clustered(X: FloatArray, k: int) -> tuple[FloatArray, Any, float]:
+def cluster_medians(X: FloatArray, k: int) -> tuple[FloatArray, Any, float]:
     """Medians of k clusters of rows, their labels, and the mean silhouette; by k-means with a fixed seed."""
     from sklearn.cluster import KMeans  # type: ignore[import-untyped]
     from sklearn.metrics import silhouette_score  # type: ignore[import-untyped]

@@ -21,7 +21,7 @@ from cvxnmf.linalg.products import product_entries, put_entries
 from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
-from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Products, Storage, stored
+from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Products, Storage, storage_of
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
@@ -155,7 +155,7 @@ class MemoryMatrix:
         self.shape, self.complete = storage.shape, not len(missing.rows)
         self.matrix = storage.A if matrix is None else matrix
         self._sums: dict[Callable[[FloatArray], FloatArray], float] = {}
-        self._filled = [NOTHING if self.complete else np.asarray(storage.entries[missing.places])]  # shared by the flipped data
+        self._filled = [NOTHING if self.complete else np.asarray(storage.entries[missing.places])]  # shared by the transpose
 
     @cached_property
     def transposed(self) -> Storage:
@@ -167,7 +167,7 @@ class MemoryMatrix:
             return CompressedRows(A.T.tocsr())
         return DenseRows(np.ascontiguousarray(A.T), None if weights is None else np.ascontiguousarray(weights.T))
 
-    def flipped(self) -> MemoryMatrix:
+    def transpose(self) -> MemoryMatrix:
         """The same data with rows and columns exchanged; both hold the same arrays."""
         rows, columns, _ = self.missing
         missing = self.missing if self.complete else Missing(columns, rows, self._transposed_places)
@@ -180,7 +180,7 @@ class MemoryMatrix:
     def sample(self, rows: NDArray[np.intp]) -> MemoryMatrix:
         """Some rows of data without missing entries."""
         A, weights = self.storage.A[rows], self.storage.weights
-        storage = stored(A) if weights is None else DenseRows(A, weights[rows])
+        storage = storage_of(A) if weights is None else DenseRows(A, weights[rows])
         return MemoryMatrix(storage, single=self.single, matrix=self.matrix[rows] if self.matrix is not self.storage.A else A)
 
     @property
@@ -197,7 +197,7 @@ class MemoryMatrix:
             return self
         if not 1 / LARGEST_SINGLE <= float(self.storage.A.max()) <= LARGEST_SINGLE:
             return self
-        storage = stored(self.storage.A.astype(np.float32))
+        storage = storage_of(self.storage.A.astype(np.float32))
         return MemoryMatrix(storage, single=self.single, symmetric=self.symmetric, matrix=self.matrix)
 
     @cached_property
@@ -213,7 +213,7 @@ class MemoryMatrix:
         return inverse[places]
 
     @cached_property
-    def observed(self) -> FloatArray:
+    def observed_entries(self) -> FloatArray:
         """The stored observed entries (of sparse data the nonzero ones)."""
         values = self.storage.entries
         if self.complete:
@@ -225,27 +225,27 @@ class MemoryMatrix:
     @cached_property
     def energy(self) -> float:
         """``||A||²`` over the observed entries."""
-        return float(np.einsum("i,i", self.observed, self.observed, dtype=np.float64))
+        return float(np.einsum("i,i", self.observed_entries, self.observed_entries, dtype=np.float64))
 
     @cached_property
     def total(self) -> float:
         """Sum of the observed entries."""
-        return float(self.observed.sum(dtype=np.float64))
+        return float(self.observed_entries.sum(dtype=np.float64))
 
     @cached_property
     def entropy(self) -> float:
         """``sum A log A - A`` over the observed entries."""
-        return entropy(self.observed)
+        return entropy(self.observed_entries)
 
     def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
         """Sum of a function of the observed entries, times their weights if they have any; computed once for each function."""
         if function not in self._sums:
-            values, weights = function(self.observed), self.storage.weights
+            values, weights = function(self.observed_entries), self.storage.weights
             self._sums[function] = float(values.sum(dtype=np.float64) if weights is None else np.vdot(weights, values))
         return self._sums[function]
 
     @property
-    def filled(self) -> FloatArray:
+    def filled_values(self) -> FloatArray:
         """The values where entries are missing."""
         return self._filled[0]
 
@@ -282,7 +282,7 @@ class MemoryMatrix:
         if self.complete and loss.one_pass and rule.by_rows:
             return self._update_in_one_pass(rule, loss, penalty, U, V, extrapolation)
         self.impute(U.state[0], V)
-        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, loss.constant(self, self.filled))
+        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, loss.constant(self, self.filled_values))
         state = step.update(self.storage, U.state, V)
         self.impute(state[0], V)
         return FactorRows(state, None, penalty.value(state[0], 0)), self.column_objective(loss, penalty, state[0])
@@ -320,7 +320,7 @@ class MemoryMatrix:
 
     def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
         """The objective in V with U fixed, missing entries as they are filled."""
-        return loss.objective(self.transposed, U, penalty.l1[1], penalty.l2[1], loss.constant(self, self.filled))
+        return loss.objective(self.transposed, U, penalty.l1[1], penalty.l2[1], loss.constant(self, self.filled_values))
 
     def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
         """The loss over the observed entries; filled ones add nothing."""
@@ -332,4 +332,4 @@ class MemoryMatrix:
         if self.complete:
             return 0.0
         model = product_entries(self.missing.rows, self.missing.columns, U.state[0], V)
-        return float(loss.entrywise(self.filled, np.asarray(model)).sum())
+        return float(loss.entrywise(self.filled_values, np.asarray(model)).sum())

@@ -76,7 +76,7 @@ class Stopping(NamedTuple):
     callback: Callable[[Iterate], Any] | None = None
 
     @classmethod
-    def checked(cls, max_iter: Any, tol: Any, callback: Any) -> Stopping:
+    def from_arguments(cls, max_iter: Any, tol: Any, callback: Any) -> Stopping:
         """A user's terms, refused in a sentence where they make no sense."""
         validation.callback(callback)
         return cls(validation.integer("max_iter", max_iter, minimum=1), validation.number("tol", tol, minimum=0.0), callback)
@@ -201,7 +201,7 @@ def classical_nmf(
     """
     validation.choice("method", method, METHODS)
     found = find_loss(loss) if weights is None else find_loss(f"{WEIGHTED}{find_loss(loss).name}")
-    stopping = Stopping.checked(max_iter, tol, callback)
+    stopping = Stopping.from_arguments(max_iter, tol, callback)
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
     if not isinstance(sum_to_one, bool | np.bool_):

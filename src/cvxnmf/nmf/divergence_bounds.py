@@ -32,14 +32,14 @@ def divergence_bounds(goal: Goal) -> Iterator[Found]:
     if part is None or not part.A.any():
         return
     if k == 1:
-        yield from goal.found("independence", part.witness)
+        yield from goal.prove_bound("independence", part.witness)
         return
-    yield from goal.found("pinsker", part.witness)
+    yield from goal.prove_bound("pinsker", part.witness)
     left = goal.limits.decompositions(part.A.shape, goal.effort)
     if not left:
         return
     y = where_filled(part.A, lambda filled: ky_fan_point(filled, k, symmetric, min(left, MOST_STEPS)))
-    found = goal.found("ky-fan", part.witness | {"y": y})
+    found = goal.prove_bound("ky-fan", part.witness | {"y": y})
     yield from found
     if all(each.proof.bound < MORE_THAN_SUBSPACES * goal.value for each in found):
         yield from _subspace_bounds(goal, part, min(left, MOST_REWEIGHTINGS))
@@ -49,7 +49,7 @@ def _subspace_bounds(goal: Goal, part: Part, steps: int) -> Iterator[Found]:
     """Distances of the columns, and of the rows, from subspaces."""
     for A, orientation in ((part.A, {}), (part.A.T, {"transposed": np.ones(1)})):
         Y = where_filled(A, lambda filled: subspace_point(filled, goal.statement.n_components, steps))
-        yield from goal.found("subspace", part.witness | orientation | {"Y": Y})
+        yield from goal.prove_bound("subspace", part.witness | orientation | {"Y": Y})
 
 
 def where_filled(A: FloatArray, point: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -114,16 +114,16 @@ def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
     """
     if symmetric:
         values, vectors = sl.eigh(M, driver="evd", check_finite=False)
-        return np.asarray((vectors * capped(values, count)) @ vectors.T)
+        return np.asarray((vectors * project_to_capped_simplex(values, count)) @ vectors.T)
     if M.shape[0] < M.shape[1]:
         return _leading_part(M.T, count, symmetric).T
     squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
     values = np.sqrt(np.maximum(squares, 0.0))
-    shares = capped(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
+    shares = project_to_capped_simplex(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
     return np.asarray(M @ ((vectors * shares) @ vectors.T))
 
 
-def capped(values: FloatArray, count: int) -> FloatArray:
+def project_to_capped_simplex(values: FloatArray, count: int) -> FloatArray:
     """The nearest numbers from 0 to STEP with a sum of at most ``count STEP``: values less a level, cut off."""
     capped = np.clip(values, 0.0, STEP)
     if capped.sum() <= count * STEP:
@@ -149,13 +149,13 @@ def subspace_point(A: FloatArray, k: int, steps: int) -> FloatArray:
     B -= np.outer(u, u @ B)
     with single_thread(min(A.shape)):
         Q, R = sl.qr(B, mode="economic") if B.shape[0] > B.shape[1] else (None, B)
-        Y = _reweighted(R, k - 1, steps)
+        Y = _reweighted_dual_point(R, k - 1, steps)
     Y = Y if Q is None else Q @ Y
     longest = np.sqrt(np.sum(Y * Y, axis=0)) * (1.0 + 1e-10)
     return np.asarray(Y / np.maximum(longest, 1.0))
 
 
-def _reweighted(B: FloatArray, k: int, steps: int) -> FloatArray:
+def _reweighted_dual_point(B: FloatArray, k: int, steps: int) -> FloatArray:
     """The unit vectors from the nearest points of a relaxed subspace to the columns of B that prove most."""
     lengths = np.sqrt(np.sum(B * B, axis=0))
     if not lengths.any():

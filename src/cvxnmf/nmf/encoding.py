@@ -140,7 +140,7 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray |
     order = order[lengths[order] > 0]
     G = np.ascontiguousarray((H / scale[:, None]).T)
     for rows in _rows_of_like_length(order, lengths, k):
-        x, columns = _padded(entries, rows, lengths)
+        x, columns = _pad_rows(entries, rows, lengths)
         total = totals[rows, None]
         square = l2 * total / (scale * scale)
         mixture = _Mixture(x / total, G[columns], S[rows], square)
@@ -159,7 +159,7 @@ def _rows_of_like_length(order: Any, lengths: Any, k: int) -> Iterator[Any]:
         first += height
 
 
-def _padded(entries: Any, rows: Any, lengths: Any) -> tuple[FloatArray, Any]:
+def _pad_rows(entries: Any, rows: Any, lengths: Any) -> tuple[FloatArray, Any]:
     """Entries of some rows and their columns, filled with zeros to the same length."""
     places = np.arange(int(lengths[rows].max()))
     inside = places < lengths[rows, None]

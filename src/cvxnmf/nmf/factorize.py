@@ -135,7 +135,7 @@ def factorize(
     loss = find_loss(loss).name if weights is None else f"{WEIGHTED}{find_loss(loss).name}"
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
-    stopping = Stopping.checked(max_iter, tol, callback)
+    stopping = Stopping.from_arguments(max_iter, tol, callback)
     data = separate_names(A, row_names, column_names)
     with shown(verbose, "factorize", stopping.max_iter, callback) as told:
         stopping = stopping._replace(callback=told)
@@ -162,7 +162,7 @@ def _factorize_in_memory(
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
     twofold = found.kind in SYMMETRIC and _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
     require_method("hals", found, twofold, None, in_memory=True)
-    given = None if start is None else _given(start, twofold)
+    given = None if start is None else _start_factors(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
     single = getattr(A, "dtype", None) in (np.float32, np.float16)
@@ -178,7 +178,7 @@ def _factorize_chunks(
     """Factorise data in row chunks: fewer starts, and the certificate from singular values alone; symmetric if asked for."""
     twofold = symmetric is not None and _flag(symmetric)
     require_method("hals", find_loss(loss), twofold, None, in_memory=False)
-    given = None if start is None else _given(start, twofold)
+    given = None if start is None else _start_factors(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
     if n_components is None:
@@ -205,7 +205,7 @@ def _best_of(search: Search, given: Any, effort: int | None, now: bool, weights:
             return weighted_certificate(A, k, value, loss, weights, spent)
         return rank_certificate(A, k, value, loss, symmetric, spent)
 
-    return _certified(search, best, prove, given is None) if now else _certified_later(search, best, prove)
+    return _certify_best(search, best, prove, given is None) if now else _certified_later(search, best, prove)
 
 
 def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
@@ -223,12 +223,12 @@ def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
         search.descend(initialise.eigen_nndsvd(B, k))
     effort = int(np.clip(GRAPH_EFFORT / B.shape[0] ** 3, 5, 150))
     best = search.best.factorization()
-    result = _certified(search, best, lambda value: rank_certificate(A, k, value, "mse", True, effort, "degree"), True)
+    result = _certify_best(search, best, lambda value: rank_certificate(A, k, value, "mse", True, effort, "degree"), True)
     U = roots[:, None] * result.U
     return dataclasses.replace(result, U=U, V=U)
 
 
-def _certified(
+def _certify_best(
     search: Search, best: Factorization, certificate_of: Callable[[float], Certificate], from_dual: bool
 ) -> Factorization:
     """The best run with its certificate; of two columns, also tried from the dual point, which may close the gap."""
@@ -282,7 +282,7 @@ def _flag(symmetric: Any) -> bool:
     return bool(symmetric)
 
 
-def _given(start: Any, twofold: bool) -> Any:
+def _start_factors(start: Any, twofold: bool) -> Any:
     """A user's start in the form that the descent takes."""
     if isinstance(start, Factorization):
         return start.U if twofold else (start.U, start.V)

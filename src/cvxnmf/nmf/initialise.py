@@ -84,7 +84,7 @@ def successive_projection(A: Any, k: int, triples: Triples | None = None) -> Fac
         return nndsvd(A, k, triples)
     rows = A[chosen]
     V = np.ascontiguousarray(np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T)
-    return balanced(least_squares_rows(_times(A, V), V), V)
+    return balance_columns(least_squares_rows(_times(A, V), V), V)
 
 
 def standing_columns(A: Any, k: int, triples: Triples | None = None) -> Factors:
@@ -117,7 +117,7 @@ def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
         u, v = rank_one(U[:, [i, j]], V[:, [i, j]])
         U[:, i], V[:, i] = u, v
         U, V = descend(working, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
-    return balanced(U, V)
+    return balance_columns(U, V)
 
 
 def convex(A: FloatArray, k: int, symmetric: bool) -> Factors:
@@ -141,7 +141,7 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> Factors:
     U, V = (np.exp(np.minimum(solution.v[part, None] + solution.W[part] @ centres.T + shift, 300.0)) for part in (first, second))
     scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
     U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
-    return (U, U) if symmetric else balanced(U, V)
+    return (U, U) if symmetric else balance_columns(U, V)
 
 
 def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatArray, Solution]:
@@ -185,7 +185,7 @@ def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> F
     u, v = residual_pair(A, U, V)
     U, V = U.copy(), V.copy()
     U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
-    U[:, [j]], V[:, [j]] = balanced(u[:, None], v[:, None])
+    U[:, [j]], V[:, [j]] = balance_columns(u[:, None], v[:, None])
     return U, V
 
 
@@ -341,7 +341,7 @@ def rank_one(U: FloatArray, V: FloatArray) -> Factors:
     return u / max(float(v @ v), np.finfo(np.float64).tiny), v
 
 
-def balanced(U: FloatArray, V: FloatArray) -> Factors:
+def balance_columns(U: FloatArray, V: FloatArray) -> Factors:
     """Factors with the same product ``UV'`` whose columns have equal norms in pairs."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     alive = (u > 0) & (v > 0)

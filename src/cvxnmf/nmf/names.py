@@ -39,7 +39,7 @@ def separate_names(A: Any, row_names: Any = None, column_names: Any = None) -> N
     """
     table = _table(A)
     for side, names in (("rows", table.rows), ("columns", table.columns)):
-        if names is not None and (twice := _repeated(names)) is not None:
+        if names is not None and (twice := _first_duplicate(names)) is not None:
             sentence = f"{twice!r} names several {side} of A, which tables cannot tell apart; make the names of {side} unique."
             warnings.warn(sentence, stacklevel=3)
     if row_names is None and column_names is None:
@@ -56,7 +56,7 @@ def _given_names(name: str, given: Any, size: int) -> tuple[Any, ...]:
         validation.refuse(f"{name} must be a sequence of names, not {given!r}.")
     try:
         names = _plain(given)
-        twice = _repeated(names)
+        twice = _first_duplicate(names)
     except TypeError:
         validation.refuse(f"{name} must be a sequence of names, strings or numbers, not {given!r}.")
     if len(names) != size:
@@ -71,7 +71,7 @@ def _plain(names: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(name.item() if isinstance(name, np.generic) else name for name in names)
 
 
-def _repeated(names: tuple[Any, ...]) -> Any:
+def _first_duplicate(names: tuple[Any, ...]) -> Any:
     """The first name that occurs again; None if there is none."""
     seen: set[Any] = set()
     for name in names:

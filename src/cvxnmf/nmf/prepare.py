@@ -12,7 +12,7 @@ from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray, with_short_indices
 from cvxnmf.nmf.data import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
-from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.storage import storage_of
 
 
 class Checked(NamedTuple):
@@ -34,7 +34,7 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
     if symmetric:
         checked = checked._replace(A=_symmetric_part(checked, said=checked.single))
     data = _fill_missing(checked, symmetric, loss)
-    validation.magnitude(data.observed if len(data.observed) else np.zeros(1), loss.name)
+    validation.magnitude(data.observed_entries if len(data.observed_entries) else np.zeros(1), loss.name)
     return data
 
 
@@ -113,7 +113,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
         require_positive(A, loss.name)
     dense = not sp.issparse(A)
     compress = dense and loss.compress_below > 0 and np.count_nonzero(A) <= loss.compress_below * A.size
-    storage = stored(sp.csr_array(A) if compress else A)
+    storage = storage_of(sp.csr_array(A) if compress else A)
     if not len(rows):
         return MemoryMatrix(storage, NOTHING_MISSING, single, symmetric, A if keep_dense else None)
     values = _typical_values(A, rows, columns)

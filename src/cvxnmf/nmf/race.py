@@ -97,7 +97,7 @@ class Effort:
         """Share that is spent, above 0; what is polished then takes about as long as a twentieth."""
         return float(np.clip(0.95 * self.spent / self.limit, 1e-3, 0.95))
 
-    def left(self) -> int:
+    def steps_left(self) -> int:
         """Steps that are left for a winner, some in any case."""
         return int(np.clip(self.limit - self.spent, FEWEST_LEFT, 200))
 
@@ -270,7 +270,7 @@ class Race:
 
     def _enter(self, sample: Sample, start: Factors) -> Contender:
         """A contender, descended as far as that is cheap."""
-        contender = Contender(self, sample, initialise.balanced(*start))
+        contender = Contender(self, sample, initialise.balance_columns(*start))
         if not sample.whole:
             self.on_samples.append(contender)
         contender.run(COARSE_STEPS, self.coarse_tolerance)
@@ -322,7 +322,7 @@ class Race:
         for contender in lifted:
             contender.run(LIFTED_STEPS, self.fine_tolerance)
         winner = _best(lifted)
-        winner.run(self.effort.left(), self.fine_tolerance)
+        winner.run(self.effort.steps_left(), self.fine_tolerance)
         self._settle(winner, 1.0)
         for contender in lifted:
             while contender is not winner and contender.steps < 150 and not self.effort.exhausted():

@@ -117,7 +117,7 @@ def choose_rank(
         comparison.run()
         results = comparison.results(named, checked_matrix(raw, False, find_loss(loss), single))
     held_out, stability = comparison.held_out(), comparison.stability()
-    k, reason = recommended(tried, held_out, stability)
+    k, reason = recommend_rank(tried, held_out, stability)
     return RankChoice(k, reason, tried, held_out, stability, results)
 
 
@@ -199,7 +199,7 @@ class Comparison:
             best = min((fits[k] for fits in self.fits), key=lambda fit: fit.run.value).run
             run = _descend(data, self._lift(best, data), self.loss.name, WHOLE)
             if previous is not None and previous.value < run.value:
-                run = _descend(data, grown(data, previous, k), self.loss.name, WHOLE)
+                run = _descend(data, extend_factors(data, previous, k), self.loss.name, WHOLE)
             previous = run
             found.append(_with_proof_later(run, data.matrix if data.complete else validation.partial_matrix(A), named))
         return tuple(found)
@@ -221,11 +221,11 @@ def shared_descents(
     for k in ranks:
         starts = [initialise.nndsvd(data.storage.A, k, triples)]
         if best:
-            starts.append(grown(data, best[max(best)], k))
+            starts.append(extend_factors(data, best[max(best)], k))
         best[k] = min((_descend(data, start, loss, MASKED) for start in starts), key=lambda run: run.value)
         report(k, best[k])
     for above, k in itertools.pairwise(reversed(ranks)):
-        run = _descend(data, merged(best[above].U, best[above].V, k), loss, MASKED)
+        run = _descend(data, merge_components(best[above].U, best[above].V, k), loss, MASKED)
         best[k] = min(best[k], run, key=lambda run: run.value)
     return best
 
@@ -236,18 +236,18 @@ def _descend(data: MemoryMatrix, start: Factors, loss: str, stopping: Stopping) 
     return descend(data, (U, V), "hals", loss, stopping=stopping)
 
 
-def grown(data: MemoryMatrix, run: Run, k: int) -> Factors:
+def extend_factors(data: MemoryMatrix, run: Run, k: int) -> Factors:
     """The factors with the strongest directions of what they leave as further columns."""
     U, V = run.U, run.V
     data.impute(U, V)
     while U.shape[1] < k:
         pair = initialise.residual_pair(data.storage.A, U, V)
-        u, v = initialise.balanced(*(side[:, None] for side in pair))
+        u, v = initialise.balance_columns(*(side[:, None] for side in pair))
         U, V = np.hstack([U, u]), np.hstack([V, v])
     return U, V
 
 
-def merged(U: FloatArray, V: FloatArray, k: int) -> Factors:
+def merge_components(U: FloatArray, V: FloatArray, k: int) -> Factors:
     """The factors with the pairs merged whose merging costs least."""
     while U.shape[1] > k:
         i, j = initialise.cheapest_pair(U, V)
@@ -339,7 +339,7 @@ def likeness(V: FloatArray, W: FloatArray) -> float:
     return float(cosines[linear_sum_assignment(-cosines)].mean())
 
 
-def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatArray) -> tuple[int, str]:
+def recommend_rank(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatArray) -> tuple[int, str]:
     """The smallest rank whose held-out error is not clearly above the least one, or beyond which little is gained, and why."""
     mean = held_out.mean(axis=0)
     best = int(np.argmin(mean))

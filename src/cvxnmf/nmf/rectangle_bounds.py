@@ -55,7 +55,7 @@ def rectangle_bounds(goal: Goal) -> Iterator[Found]:
     A = np.asarray(A.toarray() if sp.issparse(A) else A)
     witness = rectangles(A, (~np.isnan(A)).astype(np.float64), goal.statement.n_components, goal.statement.has_squared_error)
     if witness:
-        yield from goal.found("rectangles", witness)
+        yield from goal.prove_bound("rectangles", witness)
 
 
 def rectangles(A: FloatArray, limits: FloatArray, k: int, squared_error: bool) -> dict[str, FloatArray]:
@@ -68,10 +68,10 @@ def rectangles(A: FloatArray, limits: FloatArray, k: int, squared_error: bool) -
     rows, columns = _order_by_content(np.where(limits > 0, A, -1.0), limits)
     A, limits = (np.ascontiguousarray(M[np.ix_(rows, columns)]) for M in (A, limits))
     with single_thread(A.shape[1]):
-        cover = Cover.grown(A, limits, k)
+        cover = Cover.grow_sets(A, limits, k)
         if not cover.sets:
             return {}
-        weights = cover.improved(cover.packed(cover.rows.astype(float)))
+        weights = cover.improve_weights(cover.pack_weights(cover.rows.astype(float)))
         found = cover.witness(weights, squared_error, np.argsort(rows), np.argsort(columns))
         return found | ({"transposed": np.ones(1)} if turned else {})
 
@@ -99,7 +99,7 @@ class Cover:
         self.parts = [A[np.ix_(rows, columns)] for rows, columns in zip(self.kept, self.sets, strict=True)]
 
     @classmethod
-    def grown(cls, A: FloatArray, limits: FloatArray, k: int) -> Cover:
+    def grow_sets(cls, A: FloatArray, limits: FloatArray, k: int) -> Cover:
         """Sets of columns grown from the columns that a row has, in classes by the rows that they keep.
 
         Where limits differ, all columns are the first set, and classes follow for entries whose limit is a share of the largest.
@@ -111,7 +111,7 @@ class Cover:
             classes.extend(_grown_classes(observed, k, source))
         return cls(A, limits, k, classes)
 
-    def packed(self, wish: FloatArray, one_class: bool = False) -> FloatArray:
+    def pack_weights(self, wish: FloatArray, one_class: bool = False) -> FloatArray:
         """Weights in the proportions of a wish, raised as far as entries allow, the widest sets first or all at once."""
         weights, load = wish.copy(), np.zeros_like(self.limits)
         for each in [range(len(self.sets))] if one_class else self.classes:
@@ -128,7 +128,7 @@ class Cover:
             gains[rows, b] = np.sum((part @ vectors[:, : -self.k]) ** 2, axis=1)
         return total, gains
 
-    def improved(self, weights: FloatArray) -> FloatArray:
+    def improve_weights(self, weights: FloatArray) -> FloatArray:
         """Weights moved, by the longest move that helps, to packings of what rows would gain; the bound is concave in them."""
         sizes = np.array([len(columns) for columns in self.sets])
         best, gains = self.bound(weights)
@@ -136,7 +136,7 @@ class Cover:
             gains /= sizes
             wish = (gains / np.maximum(gains.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)) ** POWER + LEAST
             wish = np.where(self.rows, wish, 0.0)
-            targets = [self.packed(wish, one_class=True), self.packed(wish)]
+            targets = [self.pack_weights(wish, one_class=True), self.pack_weights(wish)]
             for target, length in ((target, length) for length in MOVES for target in targets):
                 moved = (1.0 - length) * weights + length * target
                 there, gains_there = self.bound(moved)
@@ -211,7 +211,7 @@ def _grown_classes(observed: NDArray[np.bool_], k: int, source: np.random.Random
         grown: list[IndexArray] = []
         entries = min(REPEATED * observed.size, MOST_ENTRIES)
         for _ in range(min(count, 10 + len(observed) // ROWS_PER_SET)):
-            columns = _grown(observed, wanted, source)
+            columns = _grow_column_set(observed, wanted, source)
             entries -= len(columns) * int(np.count_nonzero(observed[:, columns].all(axis=1)))
             if len(columns) > k:
                 grown.append(columns)
@@ -221,7 +221,7 @@ def _grown_classes(observed: NDArray[np.bool_], k: int, source: np.random.Random
     return classes
 
 
-def _grown(observed: NDArray[np.bool_], wanted: int, source: np.random.RandomState) -> IndexArray:
+def _grow_column_set(observed: NDArray[np.bool_], wanted: int, source: np.random.RandomState) -> IndexArray:
     """Columns that a row has, one after the other, each the one of a few that keeps most rows, while enough are kept."""
     pool = source.permutation(np.flatnonzero(observed[source.randint(len(observed))])).tolist()
     rows = np.ones(len(observed), dtype=bool)

@@ -88,7 +88,7 @@ class Search:
     def _race(self, data: MemoryMatrix) -> None:
         """The winner of a race on the data, the longer side as rows."""
         wide = data.shape[0] < data.shape[1]
-        race = Race(data.flipped() if wide else data, self.k, find_loss(self.loss), self.stopping)
+        race = Race(data.transpose() if wide else data, self.k, find_loss(self.loss), self.stopping)
 
         def finish(contender: Contender, status: Status) -> Run:
             run = contender.result(status)

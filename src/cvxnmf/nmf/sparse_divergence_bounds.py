@@ -16,7 +16,7 @@ from cvxnmf.certificates.krylov import random_source
 from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
 from cvxnmf.linalg.sparse_products import csr_product_entries
 from cvxnmf.nmf.bound_goal import Found, Goal
-from cvxnmf.nmf.divergence_bounds import capped, entries_maximised
+from cvxnmf.nmf.divergence_bounds import entries_maximised, project_to_capped_simplex
 
 #: Singular vectors beyond twice the rank, and products with the block in every step.
 EXCESS, PRODUCTS = 10, 2
@@ -32,7 +32,7 @@ def sparse_divergence_bounds(goal: Goal) -> Iterator[Found]:
     if A.nnz:
         steps = MOST_STEPS if goal.effort is None else min(goal.effort, MOST_STEPS)
         y = sparse_ky_fan_point(A, goal.statement.n_components, steps)
-        yield from goal.found("ky-fan", {"y": y})
+        yield from goal.prove_bound("ky-fan", {"y": y})
 
 
 class LowRank(NamedTuple):
@@ -72,7 +72,7 @@ def _leading_part(
         block = _beside(v, transposed @ Q + L.right @ (L.left.T @ Q))
     turn, values, right = np.linalg.svd(block.T, full_matrices=False)
     left = Q @ turn
-    kept = capped(values, count)
+    kept = project_to_capped_simplex(values, count)
     return LowRank(left * kept, right.T), right.T
 
 

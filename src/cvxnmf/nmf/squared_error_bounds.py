@@ -32,23 +32,23 @@ BISECTIONS = 50
 
 def squared_error_bounds(goal: Goal) -> Iterator[Found]:
     """The tail of the singular values, and where they can be computed often enough, a dual matrix."""
-    A, symmetric, k = goal.scaled, goal.statement.symmetric, goal.statement.n_components
+    A, symmetric, k = goal.scaled_data, goal.statement.symmetric, goal.statement.n_components
     if goal.is_full_rank(A):
         return
     if not goal.may_fill:
-        yield from goal.found("lanczos", {})
+        yield from goal.prove_bound("lanczos", {})
         return
     part = observed_part(A, symmetric)
     if part is None or goal.is_full_rank(part.A):
         return
-    yield from goal.found("tail", part.witness)
+    yield from goal.prove_bound("tail", part.witness)
     k, left = min(k, *part.A.shape), goal.limits.decompositions(part.A.shape, goal.effort)
     if k == 1 or left == 0:  # of rank one, the best approximation is nonnegative
         return
     if goal.effort is None and not part.witness and goal.value - _tail(part.A, k, symmetric) <= NEARLY_CLOSED * goal.value:
         return
     N = best_dual_matrix(part.A, k, symmetric, goal.value, left)
-    yield from goal.found("dual", part.witness | {"N": N})
+    yield from goal.prove_bound("dual", part.witness | {"N": N})
 
 
 def _tail(A: FloatArray, k: int, symmetric: bool) -> float:

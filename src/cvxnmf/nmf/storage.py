@@ -198,7 +198,7 @@ class CompressedRows:
         return np.asarray(self.A[rows].toarray())
 
 
-def stored(A: Any) -> Storage:
+def storage_of(A: Any) -> Storage:
     """The storage of an array or of a sparse matrix."""
     return CompressedRows(A.tocsr()) if sp.issparse(A) else DenseRows(A)
 
@@ -233,5 +233,5 @@ class ChunkedProducts:
 
 def chunk_ratio_times(chunk: Any, U: FloatArray, V: FloatArray) -> tuple[FloatArray, tuple[float]]:
     """``(A_c / U_c V') V`` as the state of a chunk, and the logarithms."""
-    product, logarithms = stored(chunk).ratio_times(U, V)
+    product, logarithms = storage_of(chunk).ratio_times(U, V)
     return product, (logarithms,)

@@ -18,8 +18,8 @@ from cvxnmf.certificates.row_chunks import row_chunks
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.nmf.bound_goal import Found, Limits, proved
-from cvxnmf.nmf.divergence_bounds import MOST_STEPS, STEP, Splitting, capped
+from cvxnmf.nmf.bound_goal import Found, Limits, prove_witness
+from cvxnmf.nmf.divergence_bounds import MOST_STEPS, STEP, Splitting, project_to_capped_simplex
 
 #: Rows that the rule is learnt from: at least so many, more for every column, and entries at most.
 ROWS, ROWS_PER_COLUMN, MOST_ENTRIES = 2000, 8, 4_000_000
@@ -44,7 +44,7 @@ def streamed_divergence_bounds(A: ChunkedMatrix, statement: RankStatement, limit
             centre, directions = learnt_rule(sample[np.ix_(sample.any(axis=1), kept)], k, steps)
         witness["directions"] = np.zeros((n, max(1, directions.shape[1])))
         witness["centre"][kept], witness["directions"][kept, : directions.shape[1]] = centre, directions
-    yield from proved(A.given, statement, "ky-fan", witness)
+    yield from prove_witness(A.given, statement, "ky-fan", witness)
 
 
 def _sample(given: Any, rows: Any) -> FloatArray:
@@ -66,7 +66,7 @@ def learnt_rule(A: FloatArray, k: int, steps: int) -> tuple[FloatArray, FloatArr
     M = splitting.beside(2.0 * G - splitting.V)
     squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
     values = np.sqrt(np.maximum(squares, 0.0))
-    drawn = capped(values, k - 1)
+    drawn = project_to_capped_simplex(values, k - 1)
     left = values - drawn  # singular values of G
     kept = (drawn > NEGLIGIBLE * STEP) & (left > 0)
     return splitting.u @ G, vectors[:, kept] * np.sqrt(drawn[kept] / STEP / left[kept])

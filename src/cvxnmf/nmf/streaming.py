@@ -15,7 +15,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, penalty_value
 from cvxnmf.nmf.methods import METHODS, Needs
-from cvxnmf.nmf.storage import DenseRows, Storage, stored
+from cvxnmf.nmf.storage import DenseRows, Storage, storage_of
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.least_squares import LeastSquares
 from cvxnmf.nmf.weights import row_scales
@@ -37,7 +37,7 @@ class Memory(ABC):
         self.count = keep * self.count + (len(U) if weights is None else float(weights.sum()))
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
-            A, U, weights = stored(A.A[rows]), U[rows], weights[rows]
+            A, U, weights = storage_of(A.A[rows]), U[rows], weights[rows]
         return self._add(keep, A, U, V, loss, weights)
 
     @abstractmethod
@@ -80,7 +80,7 @@ class MultiplicativeMemory(Memory):
         elif weights is not None:
             scales = row_scales(weights, loss.beta)
             columns, U = columns * scales, scales[:, None] * U
-        transposed = stored(columns) if entries is None else DenseRows(columns, entries)
+        transposed = storage_of(columns) if entries is None else DenseRows(columns, entries)
         objective = loss.objective(transposed, U, 0.0, 0.0, 0.0)
         negative, positive = objective.gradient_parts(V)
         self.numerator = keep * self.numerator + V * negative
@@ -155,4 +155,4 @@ class Streaming:
 
 def _double(batch: Any) -> Storage:
     """Rows in double precision."""
-    return stored(batch if batch.dtype == np.float64 else batch.astype(np.float64))
+    return storage_of(batch if batch.dtype == np.float64 else batch.astype(np.float64))

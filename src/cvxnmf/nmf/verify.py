@@ -16,7 +16,7 @@ from cvxnmf.nmf.bounds import rank_certificate, weighted_certificate
 from cvxnmf.nmf.chunked_data import ChunkedData
 from cvxnmf.nmf.data import NO_PENALTY
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
-from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit
@@ -116,7 +116,7 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix; in doubles."""
     with np.errstate(all="ignore"):
-        return find_loss(loss).value(stored(A.astype(np.float64, copy=False)), U, V)
+        return find_loss(loss).value(storage_of(A.astype(np.float64, copy=False)), U, V)
 
 
 @factor_loss.register

@@ -57,7 +57,7 @@ def weighted_bounds(goal: WeightedGoal) -> Iterator[Found]:
             turned = "transposed" in found
             rows, columns = (scaled.columns, scaled.rows) if turned else (scaled.rows, scaled.columns)
             weights, sets = found["weights"] * rows[:, None], found["sets"] * columns
-            yield from goal.found("rectangles", found | {"weights": weights, "sets": sets})
+            yield from goal.prove_bound("rectangles", found | {"weights": weights, "sets": sets})
 
 
 def scaled_data(A: Any, weights: FloatArray, squared_error: bool) -> Scaled:
@@ -92,20 +92,20 @@ def _one_rectangle(goal: WeightedGoal, scaled: Scaled, part: Part, squared_error
     weights[kept[0], 0], sets[0, kept[1]] = least * scaled.rows[kept[0]], scaled.columns[kept[1]]
     rectangle = {"weights": weights, "sets": sets}
 
-    def found(name: str, point: FloatArray) -> list[Found]:
+    def prove_rectangle(name: str, point: FloatArray) -> list[Found]:
         whole = np.zeros((m, A.shape[1]))
         whole[kept[0]] = point
-        return goal.found("rectangles", rectangle | {name: whole})
+        return goal.prove_bound("rectangles", rectangle | {name: whole})
 
-    yield from goal.found("rectangles", rectangle)
+    yield from goal.prove_bound("rectangles", rectangle)
     k, left = goal.statement.n_components, goal.limits.decompositions((len(A), A.shape[1]), goal.effort)
     if not left or not A.any():
         return
     if squared_error:
         if k > 1:
-            yield from found("N", best_dual_matrix(A, k, False, goal.value, left))
+            yield from prove_rectangle("N", best_dual_matrix(A, k, False, goal.value, left))
         return
-    proved = found("y", where_filled(A, lambda filled: ky_fan_point(filled, k, False, min(left, MOST_STEPS))))
+    proved = prove_rectangle("y", where_filled(A, lambda filled: ky_fan_point(filled, k, False, min(left, MOST_STEPS))))
     yield from proved
     if all(each.proof.bound < MORE_THAN_SUBSPACES * goal.value for each in proved):
-        yield from found("Y", where_filled(A, lambda filled: subspace_point(filled, k, min(left, MOST_REWEIGHTINGS))))
+        yield from prove_rectangle("Y", where_filled(A, lambda filled: subspace_point(filled, k, min(left, MOST_REWEIGHTINGS))))

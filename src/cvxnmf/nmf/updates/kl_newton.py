@@ -33,9 +33,9 @@ class KLNewton(Rule[DivergenceObjective]):
     def update(self, objective: DivergenceObjective, X: FloatArray) -> FloatArray:
         """One pass over the coordinates."""
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
-        sums = _paired(objective.sums + objective.l1)
+        sums = _pad_to_even_columns(objective.sums + objective.l1)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
-        V = padded(objective.V) if A.sparse else np.ascontiguousarray(_paired(objective.V).T, dtype=A.entries.dtype)
+        V = padded(objective.V) if A.sparse else np.ascontiguousarray(_pad_to_even_columns(objective.V).T, dtype=A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
 
         def work(rows: tuple[int, int]) -> float:
@@ -47,7 +47,7 @@ class KLNewton(Rule[DivergenceObjective]):
         return new
 
 
-def _paired(X: FloatArray) -> FloatArray:
+def _pad_to_even_columns(X: FloatArray) -> FloatArray:
     """X with an even number of columns, a column of zeros in excess if need be: coordinates are taken in pairs."""
     k = X.shape[-1]
     if k % 2 == 0:
