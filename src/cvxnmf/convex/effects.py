@@ -63,7 +63,7 @@ def _newton_step(loss: Loss, cone: Geometry[Any], X: FloatArray, residual: Float
 
 
 def _matching_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: int = 10) -> FloatArray:
-    """Effects that bring the margins of ``exp(X)`` within a factor of two of those of A, overflow or not."""
+    """First effects, which bring the margins of ``exp(X)`` within a factor of two of those of A, overflow or not."""
     target = np.log(cone.margins(loss.A))
     v = np.zeros(len(target))
     for _ in range(max_iter):

@@ -19,7 +19,7 @@ P = TypeVar("P", Point, PairedPoint)
 
 
 class Geometry(ABC, Generic[P]):
-    """The set that X lies in, as methods see it: its metric, its projection and its penalty.
+    """The geometry of the set that X lies in, as methods see it: metric, projection, penalty and effects.
 
     s holds positive weights of the rows of v and W; with free effects X may be changed by effects at no cost.
     """
@@ -29,15 +29,15 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def point(self, v: FloatArray, W: FloatArray) -> P:
-        """The point with these factors."""
+        """The point of the geometry's set with given factors v and W."""
 
     @abstractmethod
     def scale(self, B: FloatArray) -> FloatArray:
-        """``S B S``, in place."""
+        """The matrix ``S B S`` in the metric of the geometry, in place."""
 
     @abstractmethod
     def unscale(self, B: FloatArray) -> FloatArray:
-        """``S^-1 B S^-1``, in place."""
+        """The matrix ``S^-1 B S^-1`` in the metric of the geometry, in place."""
 
     @property
     @abstractmethod
@@ -54,15 +54,15 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def entries(self, X: FloatArray) -> FloatArray:
-        """The entries that make up X, as a vector: those of a triangle where X is symmetric."""
+        """The entries that make up X in the geometry, as a vector: those of a triangle where X is symmetric."""
 
     @abstractmethod
     def matrix(self, entries: FloatArray) -> FloatArray:
-        """The X of these entries, which it may share."""
+        """The X of given entries in the geometry, with which it may share memory."""
 
     @abstractmethod
     def entry_scales(self) -> FloatArray | None:
-        """What :meth:`scale` multiplies the entries by; None where that is 1."""
+        """The scales by which the geometry's :meth:`scale` multiplies the entries; None where all are 1."""
 
     @abstractmethod
     def typical_multiplier(self, trace: float) -> float:
@@ -70,11 +70,11 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def inner(self, X: FloatArray) -> float:
-        """The penalty at a dense X."""
+        """The penalty of the geometry at a dense X."""
 
     @abstractmethod
     def penalty(self, point: P) -> float:
-        """The penalty at a point in factors."""
+        """The penalty of the geometry at a point in factors."""
 
     def factor_penalty(self, point: P) -> float:
         """A smooth function of the factors whose least value over all factors of X is the penalty."""
@@ -94,7 +94,7 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
-        """X with its entries raised by their effects, a new array."""
+        """X with its entries raised by the effects v of the geometry, a new array."""
 
     @abstractmethod
     def margins(self, G: FloatArray) -> FloatArray:
@@ -102,15 +102,15 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def log_margins(self, X: FloatArray) -> FloatArray:
-        """Logarithms of the margins of ``exp(X)``, overflow or not."""
+        """Logarithms of the margins of ``exp(X)`` in the geometry, overflow or not."""
 
     @abstractmethod
     def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
-        """Scale the rows and columns of a nonnegative Z, in place, until it nearly has these margins."""
+        """Scale the rows and columns of a nonnegative Z, in place, nearly to the margins that the geometry's effects see."""
 
     @abstractmethod
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
-        """The largest multiple of g, up to 1, that is dual feasible, and the matrix that clips g; None if g is feasible.
+        """The largest multiple of g, up to 1, in the geometry's dual set, and the matrix that clips g; None if g is feasible.
 
         Adding that matrix raises eigenvalues, or lowers singular values, that are not feasible to the limit.
         """
@@ -121,11 +121,11 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def contains(self, X: FloatArray, tolerance: float) -> bool:
-        """Whether X is admissible up to the tolerance."""
+        """Whether X lies in the geometry's set up to the tolerance."""
 
     @abstractmethod
     def canonical_factors(self, point: P) -> P:
-        """Return the same X in factors that are unique but for ties."""
+        """Return the point of the geometry's set in factors that are unique but for ties."""
 
     def project(self, X: FloatArray, threshold: float = 0.0) -> P:
         """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""

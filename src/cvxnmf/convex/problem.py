@@ -18,7 +18,7 @@ from cvxnmf.results import AnyPoint, FactorPoint, Solution
 
 
 def refuse_auto(trace: str, known: bool, needed: str, domain: str) -> None:
-    """Refuse a trace given as a word that is not "auto", or "auto" where the edge of the noise is not known."""
+    """Refuse a problem's trace given as a word that is not "auto", or "auto" where the edge of the noise is not known."""
     if trace != "auto":
         validation.refuse(f"trace must be 'auto' or a number {domain}, not {trace!r}.")
     if not known:
@@ -79,14 +79,14 @@ class Problem(ABC):
 
     @abstractmethod
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a matrix that a user gives as a point of this problem."""
+        """Check a matrix that a user gives as a point of the problem."""
 
     @abstractmethod
     def starting_point(self, start: Any) -> Any:
         """Check a warm start: a solution, factors or a matrix."""
 
     def starting_multiplier(self, start: Any) -> FloatArray | None:
-        """Slopes of the loss that proved the bound of a solution of this problem with another trace; None if there are none."""
+        """Slopes of the loss that proved the bound of a solution of the problem with another trace; None if there are none."""
         return None
 
     @abstractmethod
@@ -98,7 +98,7 @@ class Problem(ABC):
         """The points of all components as one, and the component of every node if there are several."""
 
     def join_duals(self, duals: Sequence[Dual | None]) -> Dual | None:
-        """The dual points of all components as one."""
+        """The dual points of all components of the problem as one."""
         (dual,) = duals
         return dual
 
@@ -114,11 +114,11 @@ class Problem(ABC):
 
     @property
     def scale(self) -> float:
-        """The size of the data, against which a vanishing value is judged."""
+        """The size of the problem's data, against which a vanishing value is judged."""
         return float(sum(component.scale for component in self.components))
 
     def dense(self) -> Problem:
-        """The same problem on dense matrices."""
+        """The problem itself, stated on dense matrices."""
         return self
 
     def for_method(self, name: str, single: bool = False) -> Problem:

@@ -46,14 +46,14 @@ def divergence_bounds(goal: Goal) -> Iterator[Found]:
 
 
 def _subspace_bounds(goal: Goal, part: Part, steps: int) -> Iterator[Found]:
-    """Distances of the columns, and of the rows, from subspaces."""
+    """Divergence bounds from distances of the columns, and of the rows, from subspaces."""
     for A, orientation in ((part.A, {}), (part.A.T, {"transposed": np.ones(1)})):
         Y = where_filled(A, lambda filled: subspace_point(filled, goal.statement.n_components, steps))
         yield from goal.prove_bound("subspace", part.witness | orientation | {"Y": Y})
 
 
 def where_filled(A: FloatArray, point: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """A dual point of the rows and columns that carry data, zero elsewhere."""
+    """A dual point of the divergence bound on rows and columns that carry data, zero elsewhere."""
     filled, whole = np.ix_(A.any(axis=1), A.any(axis=0)), np.zeros_like(A)
     whole[filled] = point(A[filled])
     return whole
@@ -73,7 +73,7 @@ def ky_fan_point(A: FloatArray, k: int, symmetric: bool, steps: int) -> FloatArr
 
 
 class Splitting:
-    """Steps between the entries of G and its singular values beside u and v, for data without empty rows and columns."""
+    """Douglas-Rachford splitting of the Ky Fan bound between entries of G and singular values; no row or column is empty."""
 
     def __init__(self, A: FloatArray, k: int, symmetric: bool) -> None:
         self.P, self.k, self.symmetric = A / A.sum(), k, symmetric
@@ -82,17 +82,17 @@ class Splitting:
         self.V = 0.5 * (self.P / self.base + self.base)
 
     def entries(self) -> FloatArray:
-        """The G that entries want."""
+        """The G of the Ky Fan splitting that is best entry by entry."""
         return entries_maximised(self.V, self.P, self.base)
 
     def beside(self, M: FloatArray) -> FloatArray:
-        """``(I - uu') M (I - vv')``."""
+        """The part ``(I - uu') M (I - vv')`` of M beside the roots of the margins, in the Ky Fan splitting."""
         M = M - np.outer(self.u, self.u @ M)
         M -= np.outer(M @ self.v, self.v)
         return M
 
     def step(self) -> None:
-        """One decomposition."""
+        """One step of the Ky Fan splitting, which takes one decomposition."""
         G = self.entries()
         self.V -= G  # V + (reflected - drawn) - G with the reflection 2G - V
         reflected = G - self.V
@@ -177,7 +177,7 @@ def _reweighted_dual_point(B: FloatArray, k: int, steps: int) -> FloatArray:
 
 
 def _outside(values: FloatArray, k: int) -> FloatArray:
-    """Shares q in [0, 1], all but k in sum, of least ``sum values q^2``: inversely proportional to the values, cut off at 1."""
+    """Shares q in [0, 1] outside a subspace, all but k in sum, of least ``sum values q^2``: inverse to values, cut off at 1."""
     values = np.maximum(values, np.finfo(np.float64).tiny)
     order = np.sort(values)
     wanted, inverse = len(values) - k, np.cumsum((1.0 / order)[::-1])[::-1]

@@ -161,7 +161,7 @@ def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatA
 
 
 def _entering_traces(A: FloatArray, problem: Any, symmetric: bool) -> FloatArray:
-    """The traces at which directions enter the convex model, in decreasing order."""
+    """The traces at which directions enter the convex model of an initialisation, in decreasing order."""
     residual = A - np.outer(A.sum(axis=1), A.sum(axis=0) / A.sum())
     if not symmetric:
         return np.asarray(0.5 * np.linalg.svd(residual, compute_uv=False))
@@ -170,14 +170,14 @@ def _entering_traces(A: FloatArray, problem: Any, symmetric: bool) -> FloatArray
 
 
 def _centres(W: FloatArray, k: int) -> FloatArray:
-    """K centres of the positions: the farthest points in turn, then the means of those nearest."""
+    """K centres of the positions in the convex initialisation: the farthest points in turn, then means of nearest points."""
     first = farthest_points(W, k)
     labels = nearest_centres(W, first)
     return np.array([W[labels == c].mean(axis=0) if np.any(labels == c) else first[c] for c in range(k)])
 
 
 def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> Factors:
-    """Exchange columns: factors with two near columns merged, and the strongest direction that is left in the free place.
+    """Factors as a new start, two near columns merged and the strongest direction of the residual in the free place.
 
     `choice` counts the pairs from the one whose merging costs least.
     """
@@ -190,7 +190,7 @@ def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> F
 
 
 def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
-    """Nonnegative vectors of the strongest direction in ``A - UV'``, of its positive part where that can be formed."""
+    """Nonnegative vectors of the strongest direction in the residual ``A - UV'``, of its positive part where that fits."""
     formed = not sp.issparse(A) and A.shape[0] * A.shape[1] <= LARGEST_RESIDUAL
     if formed:
         residual = np.maximum(0.0, A - U @ V.T)
@@ -217,18 +217,18 @@ def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
 
 
 def _times(A: Any, X: FloatArray) -> FloatArray:
-    """``A X``, once: nothing is compiled for dense data."""
+    """The product ``A X`` for an initialisation; nothing is compiled for dense data."""
     return csr_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A @ X)
 
 
 def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A' X``, once."""
+    """The product ``A' X`` for an initialisation."""
     return csr_transposed_times(A, X) if sp.issparse(A) else np.ascontiguousarray((X.T @ A).T)
 
 
 @functools.singledispatch
 def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over.
+    """The k leading singular triples of A, or eigenpairs (negative values become 0) twice over, for initialisations.
 
     Up to `full_gram` columns the Gram matrix is formed; beyond a subspace is iterated a few times, which is enough for a start.
     """
@@ -248,7 +248,7 @@ def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FU
 
 
 def refined_values(A: Any, right: FloatArray) -> FloatArray:
-    """Singular values after two more iterations from nearly singular vectors of a matrix that is not wide."""
+    """Singular values after two more subspace iterations from nearly singular vectors of a matrix that is not wide."""
     for _ in range(2):
         right = _transposed_times(A, np.linalg.qr(_times(A, right))[0])
     return np.asarray(np.linalg.svd(right, compute_uv=False))
@@ -256,7 +256,7 @@ def refined_values(A: Any, right: FloatArray) -> FloatArray:
 
 @leading_triples.register
 def _(A: ChunkedMatrix, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """From the Gram matrix where there is room for it, or by a few passes; the largest eigenpairs by a few passes."""
+    """The leading singular triples of row chunks, from the Gram matrix where it fits, or by a few passes."""
     if symmetric:
         values, vectors = krylov_pairs(A.__matmul__, A.shape[1], k)
         return vectors, np.maximum(values, 0.0), vectors
@@ -266,26 +266,26 @@ def _(A: ChunkedMatrix, k: int, symmetric: bool = False, full_gram: int = FULL_G
 
 @leading_triples.register
 def _(A: Transposed, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """Those of the row chunks with sides exchanged."""
+    """The leading singular triples of transposed row chunks, with sides exchanged."""
     right, values, left = leading_triples(A.T, k)
     return left, values, right
 
 
 def _triples_of_gram(A: Any, squares: FloatArray, right: FloatArray) -> Triples:
-    """Triples from eigenpairs of ``A'A``; values that rounding hides are zero."""
+    """Singular triples of row chunks from eigenpairs of ``A'A``; values that rounding hides are zero."""
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
     return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
 
 
 def _first(triples: Triples, k: int) -> Triples:
-    """The first k triples."""
+    """The first k singular triples of an initialisation."""
     left, values, right = triples
     return left[:, :k], values[:k], right[:, :k]
 
 
 def _parts(A: Any, k: int, triples: Triples) -> Factors:
-    """Scaled nonnegative parts of k triples; where there are fewer, the parts left over and then nothing."""
+    """Scaled nonnegative parts of k singular triples for NNDSVD; where there are fewer, the parts left over and then zeros."""
     left, values, right = triples
     U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
     spare = []
@@ -307,13 +307,13 @@ def _parts(A: Any, k: int, triples: Triples) -> Factors:
 
 
 def _mean(A: Any) -> float:
-    """The mean of A in units of a factor: over the root of its largest entry."""
+    """The mean of A in units of a factor, over the root of its largest entry, to fill zeros of an initialisation."""
     mean = A.data.sum() / (A.shape[0] * A.shape[1]) if sp.issparse(A) else A.mean()  # scipy's own makes a copy
     return float(mean / np.sqrt(A.max()))
 
 
 def cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
-    """The pair whose rank-one approximation loses least, or the next ones.
+    """The pair of columns of U and V whose merging into one loses least, or the next such pairs.
 
     What is lost is the smaller eigenvalue of the product of the two 2 by 2 Gram matrices.
     """
@@ -342,7 +342,7 @@ def rank_one(U: FloatArray, V: FloatArray) -> Factors:
 
 
 def balance_columns(U: FloatArray, V: FloatArray) -> Factors:
-    """Factors with the same product ``UV'`` whose columns have equal norms in pairs."""
+    """Factors of an initialisation with the product ``UV'`` kept and columns of equal norms in pairs."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     alive = (u > 0) & (v > 0)
     ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))

@@ -16,7 +16,7 @@ from cvxnmf.nmf.storage import storage_of
 
 
 class Checked(NamedTuple):
-    """Nonnegative finite entries, ones in place of missing ones, and where these are."""
+    """A checked matrix of nonnegative finite entries, ones in place of missing ones, and where those are."""
 
     A: Any
     rows: NDArray[np.intp]
@@ -96,7 +96,7 @@ def _check_sparse(A: Any) -> Checked:
 
 
 def _symmetric_part(checked: Checked, said: bool) -> Any:
-    """The data without differences of mirrored entries by rounding, said or not; refused if there are others."""
+    """The prepared matrix without differences of mirrored entries by rounding, said or not; refused if there are others."""
     A, (m, n) = checked.A, checked.A.shape
     if m != n:
         validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
@@ -107,7 +107,7 @@ def _symmetric_part(checked: Checked, said: bool) -> Any:
 
 
 def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: bool = False) -> MemoryMatrix:
-    """Data in the storage that suits the loss, missing entries filled with what their row and column suggest."""
+    """The prepared matrix in the storage that suits the loss, missing entries filled with what row and column suggest."""
     A, rows, columns, single = checked
     if loss.needs_positive_data:
         require_positive(A, loss.name)
@@ -131,7 +131,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
 
 
 def require_positive(A: Any, loss: str) -> None:
-    """Refuse zeros, from which every model is infinitely far; ones stand for missing entries here."""
+    """Refuse a prepared matrix with zeros, from which every model is infinitely far; ones stand for missing entries."""
     zeros = A.shape[0] * A.shape[1] - (A.nnz if sp.issparse(A) else np.count_nonzero(A))
     if zeros:
         validation.refuse(

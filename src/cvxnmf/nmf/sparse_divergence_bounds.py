@@ -25,7 +25,7 @@ MOST_STEPS = 40
 
 
 def sparse_divergence_bounds(goal: Goal) -> Iterator[Found]:
-    """The bound of a sparse dual point, where data are not filled."""
+    """The divergence bound of a sparse dual point, where sparse data are not filled."""
     if goal.may_fill or goal.is_full_rank(goal.A) or goal.effort == 0 or np.isnan(goal.A.data).any():
         return
     A = csr_without_zeros((goal.A + goal.A.T) / 2 if goal.statement.symmetric else goal.A)
@@ -36,14 +36,14 @@ def sparse_divergence_bounds(goal: Goal) -> Iterator[Found]:
 
 
 class LowRank(NamedTuple):
-    """``left @ right.T``."""
+    """A low-rank matrix ``left @ right.T`` beside the sparse dual point."""
 
     left: FloatArray
     right: FloatArray
 
 
 def sparse_ky_fan_point(A: Any, k: int, steps: int) -> FloatArray:
-    """The y of the bound on the entries of A, in their order; A in compressed rows without zeros."""
+    """The y of the Ky Fan bound on the entries of a sparse A, in their order; compressed rows without zeros."""
     shares = np.asarray(A.sum(axis=1)).ravel() / A.sum(), np.asarray(A.sum(axis=0)).ravel() / A.sum()
     u, v = np.sqrt(shares[0]), np.sqrt(shares[1])
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
@@ -62,7 +62,7 @@ def sparse_ky_fan_point(A: Any, k: int, steps: int) -> FloatArray:
 def _leading_part(
     S: Any, L: LowRank, margins: tuple[FloatArray, FloatArray], block: FloatArray, count: int
 ) -> tuple[LowRank, FloatArray]:
-    """What is drawn from ``S + L`` beside the margins, as a product, and the block of right singular vectors."""
+    """The projected leading part of ``S + L`` beside the margins, as a product, and the block of right singular vectors."""
     u, v = margins
     transposed = S.T.tocsr()
     for _ in range(PRODUCTS):
@@ -77,5 +77,5 @@ def _leading_part(
 
 
 def _beside(unit: FloatArray, X: FloatArray) -> FloatArray:
-    """``(I - uu') X``."""
+    """The part ``(I - uu') X`` beside a margin of sparse data in the Ky Fan bound."""
     return X - np.outer(unit, unit @ X)

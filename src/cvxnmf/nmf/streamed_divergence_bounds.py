@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-6
 
 
 def streamed_divergence_bounds(A: ChunkedMatrix, statement: RankStatement, limits: Limits) -> Iterator[Found]:
-    """The bound of a rule, where there is room for a matrix of the columns and time for its decompositions."""
+    """The divergence bound of a rule for streamed rows, where a matrix of the columns fits and can be decomposed."""
     k, (m, n) = statement.n_components, A.shape
     rows = min(m, max(ROWS, ROWS_PER_COLUMN * n), MOST_ENTRIES // n)
     steps = min(limits.decompositions((rows, n), None), MOST_STEPS)
@@ -48,7 +48,7 @@ def streamed_divergence_bounds(A: ChunkedMatrix, statement: RankStatement, limit
 
 
 def _sample(given: Any, rows: Any) -> FloatArray:
-    """Some rows, dense, by a pass over the data."""
+    """A dense sample of rows by a pass over the streamed data, to learn the rule of the bound from."""
     parts, first = [], 0
     for chunk in row_chunks(given):
         part = chunk[rows[(first <= rows) & (rows < first + chunk.shape[0])] - first]
@@ -58,7 +58,7 @@ def _sample(given: Any, rows: Any) -> FloatArray:
 
 
 def learnt_rule(A: FloatArray, k: int, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Centre and directions, by the splitting on data without empty rows and columns."""
+    """Centre and directions of the rule for streamed rows, by the splitting on data without empty rows and columns."""
     splitting = Splitting(A, k, False)
     for _ in range(steps):
         splitting.step()

@@ -90,7 +90,7 @@ def verify(
 
 
 def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weights: Any) -> Certificate:
-    """The certificate of factors in a loss with weights."""
+    """The certificate of anybody's factors in a loss with weights."""
     if V is None:
         validation.refuse("Factors UU' cannot be verified with weights; give V as well.")
     raw, found = validation.partial_matrix(A), find_loss(f"{WEIGHTED}{loss}")
@@ -103,7 +103,7 @@ def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weig
 
 
 def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) -> Certificate:
-    """The certificate of factors of data in row chunks."""
+    """The certificate of anybody's factors of data in row chunks."""
     U, V = validation.nonnegative_factors(U, V, chunked.matrix_shape(A))
     with chunked.open_chunked(A, U.shape[1], memory_limit, client) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
@@ -121,6 +121,6 @@ def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
 
 @factor_loss.register
 def _(A: chunked.ChunkedMatrix, U: FloatArray, V: FloatArray, loss: str) -> float:
-    """By a pass over the row chunks."""
+    """The loss of anybody's factors by a pass over the row chunks."""
     data = ChunkedData(A)
     return data.loss_value(find_loss(loss), data.hold(U, NO_PENALTY), V)

@@ -34,7 +34,7 @@ NEGLIGIBLE = 1e-6
 
 
 class Scaled(NamedTuple):
-    """Data with their scales in the loss, NaN where the limit is zero, weights w and s of rows and columns, and the limits L."""
+    """Data scaled by weights for a bound, NaN where the limit is zero, weights w and s of rows and columns, and the limits L."""
 
     A: FloatArray
     rows: FloatArray
@@ -43,7 +43,7 @@ class Scaled(NamedTuple):
 
 
 def weighted_bounds(goal: WeightedGoal) -> Iterator[Found]:
-    """The bound of one rectangle, with dual points of its own, and of many where the weights are no product."""
+    """Bounds for weighted losses: of one rectangle, with dual points of its own, and of many where the weights are no product."""
     k, squared_error = goal.statement.n_components, goal.statement.plain_loss is SQUARED_ERROR
     if k >= min(goal.A.shape) or not goal.limits.may_fill(goal.A, effort=1):
         return
@@ -61,7 +61,7 @@ def weighted_bounds(goal: WeightedGoal) -> Iterator[Found]:
 
 
 def scaled_data(A: Any, weights: FloatArray, squared_error: bool) -> Scaled:
-    """The data scaled by the weights of rows and columns, the geometric means of columns raised until they cover all."""
+    """The data scaled by row and column weights: columns by geometric means, rows so that the product covers all weights."""
     A = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
     W = np.where(np.isnan(A), 0.0, np.broadcast_to(weights, A.shape))
     seen = W > 0
@@ -78,12 +78,12 @@ def scaled_data(A: Any, weights: FloatArray, squared_error: bool) -> Scaled:
 
 
 def _mean(values: FloatArray, seen: NDArray[np.bool_], axis: int) -> FloatArray:
-    """Means of what is seen; 0 where nothing is."""
+    """Means of the logarithms of weights that are positive; 0 where none is."""
     return np.asarray(np.where(seen, values, 0.0).sum(axis=axis) / np.maximum(seen.sum(axis=axis), 1))
 
 
 def _one_rectangle(goal: WeightedGoal, scaled: Scaled, part: Part, squared_error: bool) -> Iterator[Found]:
-    """Bounds of the observed part with the least limit of each of its rows, without a dual point and with the best ones."""
+    """Weighted bounds of the observed part with the least limit of each row, without a dual point and with the best ones."""
     m, n = scaled.A.shape
     kept = part.witness.get("rows", np.ones(m)) > 0, part.witness.get("columns", np.ones(n)) > 0
     least = scaled.limits[np.ix_(*kept)].min(axis=1) * (1.0 - MARGIN)

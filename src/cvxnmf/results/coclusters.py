@@ -56,7 +56,7 @@ class CoClusters:
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters."""
+        """Number of clusters of rows and columns."""
         return int(max(self.row_labels.max(), self.column_labels.max())) + 1
 
     @property
@@ -70,7 +70,7 @@ class CoClusters:
         return list(zip(members(self.rows, self.row_labels, k), members(self.columns, self.column_labels, k), strict=True))
 
     def __repr__(self) -> str:
-        """Return one line, without computing a proof."""
+        """Return the co-clusters in one line, without computing a proof."""
         from cvxnmf.display.formatting import count
 
         at_hand = vars(self)["solution"]

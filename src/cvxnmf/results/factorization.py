@@ -23,7 +23,7 @@ REPR_ITEMS = 4
 
 
 class OnDemand(Generic[Value]):
-    """A field of a dataclass that may be given as a function of no arguments, which is called when it is first looked at."""
+    """A field of a result that may be given as a function of no arguments, called when it is first looked at."""
 
     def __init__(self, default: Value | None = None) -> None:
         self.default = default
@@ -93,7 +93,7 @@ class CPFactor:
 
 
 class Level(NamedTuple):
-    """What a certificate speaks of, where an answer was reached on several levels.
+    """One level on which a factorisation or partition was certified: its size, what it is about, and the certificate.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Factorization:
     column_names: tuple[Any, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything, proved: what is pickled or copied no longer needs the data."""
+        """Everything of a factorisation, proved: a pickle or copy no longer needs the data."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
@@ -192,7 +192,7 @@ class Factorization:
         return factor_uniqueness(self.U, self.V)
 
     def _size(self) -> str:
-        """The size of the data, and the number of components, in words."""
+        """The size of the data of a factorisation, and the number of components, in words."""
         from cvxnmf.display.formatting import count
 
         pair = f"{count(len(self.U), 'row')} and {count(len(self.V), 'column')}"

@@ -94,7 +94,7 @@ class Solution:
         return int(self.W.shape[1])
 
     def _size(self) -> str:
-        """The size of the problem in words."""
+        """The size of a solved convex problem in words."""
         from cvxnmf.display.formatting import count
 
         n = len(self.v)
