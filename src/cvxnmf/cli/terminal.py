@@ -24,7 +24,7 @@ def tolerate_encodings() -> None:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether a person looks at the stream."""
+    """Whether the stream is a terminal that a person looks at."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
@@ -32,14 +32,14 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return the text without characters that would move the cursor or change colours."""
+    """Return text for a terminal without characters that would move the cursor or change colours."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def note(sentence: str) -> None:
-    """Say something to the person, on stderr."""
+    """Say a sentence to the person at the terminal, on stderr."""
     if sys.stderr is not None:
         print(f"cvxnmf: {printable(sentence)}", file=sys.stderr, flush=True)
 
@@ -82,7 +82,7 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
 
 
 def _narrow_columns(widths: list[int], left: Collection[int], room: int) -> list[int]:
-    """The widths with the widest columns of text narrowed alike until the table fits into the room."""
+    """Column widths of a terminal's table, the widest columns of text narrowed alike until the table fits into the room."""
     fitted, widest = list(widths), max(widths)
     while sum(fitted) > room and widest > LEAST_WIDTH:
         widest -= 1
@@ -91,7 +91,7 @@ def _narrow_columns(widths: list[int], left: Collection[int], room: int) -> list
 
 
 def _line(row: Sequence[str], widths: Sequence[int], left: Collection[int]) -> str:
-    """A row of a table, without blanks at its end."""
+    """A row of a terminal's table, without blanks at its end."""
     parts = []
     for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
         text = shorten_text(cell, width)
