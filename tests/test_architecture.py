@@ -35,6 +35,8 @@ SOURCE = Path(cvxnmf.__file__).parent
 LARGEST_MODULE, LARGEST_FUNCTION = 400, 50
 #: Methods that put a result into something to look at.
 SHOWING = re.compile("__str__|__repr__|_sizes?|_repr_html_|to_[a-z]+|history_frame")
+#: Participles that name functions: decorators, which stand above what they compile, and the transpose, as the field calls it.
+PARTICIPLES = {"compiled", "inlined", "transposed"}
 
 
 @cache
@@ -105,6 +107,18 @@ def test_modules_and_functions_are_short_and_named_for_what_they_do():
         assert len(text.splitlines()) <= LARGEST_MODULE, path
         assert [function.name for function in functions if code_lines(function) > LARGEST_FUNCTION] == [], path
         assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
+
+
+def is_bare_participle(function):
+    """Whether a name is a single participle; what answers yes or no may be one, as in ``budget.exhausted``."""
+    name, answers = function.name.strip("_"), ast.unparse(function.returns) if function.returns else ""
+    return re.fullmatch("[a-z]+[^e]ed", name) is not None and name not in PARTICIPLES and answers != "bool"
+
+
+def test_functions_say_what_they_do_or_return():
+    """``_moved`` leaves open what has moved, and whether it has: `move_nodes` and `nodes_by_cluster` say it."""
+    functions = [(path, node) for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
+    assert [f"{path.relative_to(SOURCE)}: {node.name}" for path, node in functions if is_bare_participle(node)] == []
 
 
 def test_losses_are_compared_by_name_nowhere():

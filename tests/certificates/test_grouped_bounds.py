@@ -7,6 +7,8 @@ import scipy.sparse as sp
 import cvxnmf
 from builders import prove
 from cvxnmf.certificates import GroupedStatement
+from cvxnmf.certificates.grouped import sum_over_groups
+from cvxnmf.certificates.rounding import UNITS_PER_TERM
 from cvxnmf.convex.coarsening import coarsen
 from cvxnmf.convex.noise import degree_metric
 
@@ -72,3 +74,23 @@ def test_rounded_sums_of_many_nodes_are_allowed_for():
     proof = certificate.statement.prove(A, certificate.kind, certificate.witness)
     assert proof.spare > 0
     assert not proof.rigorous
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.3])
+def test_every_logarithm_and_every_rounded_sum_of_the_problem_of_sums_is_allowed_for(factor):
+    A, certificate = grouped(factor)
+    groups = certificate.witness["groups"].astype(int)
+    member = np.eye(3)[groups]
+    sums, degrees = member.T @ A @ member, A.sum(axis=1)
+    sizes = [(A, 1.0), (sums, 1.0), (degrees, 2.0), (member.T @ degrees, 2.0)]
+    terms = sum(weight * np.sum(np.abs(x * np.log(np.where(x > 0, x, 1.0))) + x) for x, weight in sizes)
+    units = UNITS_PER_TERM + (0 if factor == 1.0 else len(degrees))
+    found = sum_over_groups(sp.csr_array(A), 3, certificate.witness)
+    assert found.rounding == pytest.approx(units * 2.0**-52 * terms, rel=1e-9, abs=0.0)
+    assert found.exact is (factor == 1.0)
+
+
+def test_one_tiny_entry_beside_others_is_not_too_small():
+    A, certificate = grouped()
+    A[0, 0] = 1e-300
+    assert prove(A, "dual", certificate.statement, certificate.witness).bound <= certificate.bound

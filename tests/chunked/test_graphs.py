@@ -171,7 +171,7 @@ def test_workers_name_their_labels(named, client, monkeypatch):
     columns, silent = Columns("source", "target"), lambda stage, share: None
     built = graph_of_frame(workers, Partitions(table, 3), columns, MemoryShelf(), silent)
     labels = np.arange(len(built.nodes), dtype=np.int32)
-    futures = built.names.labelled(labels)
+    futures = built.names.label_futures(labels)
     assert len(futures) >= 4
     found = pd.concat(client.gather(futures))
     assert list(found.index) == list(built.nodes)

@@ -384,7 +384,7 @@ def test_a_weight_that_no_edge_has_is_refused():
 
 def test_who_reads_progress_does_not_wait_for_the_convex_problem(monkeypatch):
     solved = []
-    monkeypatch.setattr("cvxnmf.graphs.partition._solved", lambda found, model: solved.append(model) or found)
+    monkeypatch.setattr("cvxnmf.graphs.partition._solve_now", lambda found, model: solved.append(model) or found)
     cvxnmf.partition(nx.karate_club_graph(), verbose=1)
     assert not solved
     cvxnmf.partition(nx.karate_club_graph(), callback=lambda step: None)

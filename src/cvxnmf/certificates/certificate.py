@@ -130,7 +130,7 @@ class Certificate:
         return cls(value, bound, *facts, statement, witness, probable=proof.probable)
 
     def facts(self) -> dict[str, Any]:
-        """Everything but the arrays and the digest, as JSON keeps it."""
+        """All facts of a certificate but the arrays of its witness and its digest, as JSON keeps them."""
         names = ("value", "bound", "scope", "kind", "rigorous", "restored", "scale")
         level = {"probable": True} if self.probable else {}  # left out of files of earlier versions
         return {name: getattr(self, name) for name in names} | level | {"statement": dict(self.statement)}
@@ -179,7 +179,7 @@ class Certificate:
         return self.statement.explain(self.kind)
 
     def __str__(self) -> str:
-        """Value, bound and gap in a few words."""
+        """Value, bound and gap of the certificate in a few words."""
         rigour = {"proved": "", "probable": ", probable", "unproved": ", not rigorous"}[self.trust]
         return (
             f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
@@ -280,7 +280,7 @@ FACTS = {"scope": str, "kind": str, "rigorous": bool, "restored": bool, "digest"
 
 
 def relative_gap(value: float, bound: float, scale: float) -> float:
-    """Gap over the value, or over the least value that counts for data of this scale."""
+    """Relative gap of a certificate: over the value, or over the least value that counts for data of this scale."""
     if value == math.inf:
         return math.inf
     return (value - bound) / max(value, NEGLIGIBLE * scale, np.finfo(np.float64).tiny)

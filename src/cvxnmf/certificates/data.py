@@ -16,7 +16,7 @@ NO_SQUARE = "The data must be a square matrix of finite nonnegative numbers; of 
 
 
 def observed_matrix(A: Any, symmetric: bool) -> Any:
-    """The data, dense or in compressed rows, NaN where entries are missing; made symmetric to the last bit."""
+    """The data for a check of a certificate, dense or in compressed rows, NaN where missing; made symmetric to the last bit."""
     data = real_matrix(A.compute() if is_dask(A) else A)
     if data is None or not _is_nonnegative(data):
         raise CertificateError("The data must be a matrix of nonnegative numbers.")
@@ -26,7 +26,7 @@ def observed_matrix(A: Any, symmetric: bool) -> Any:
 
 
 def data_matrix(A: Any) -> Array:
-    """The data as a dense matrix of finite nonnegative numbers."""
+    """The data for a check of a certificate as a dense matrix of finite nonnegative numbers, or refused."""
     data = real_matrix(A)
     dense = data.toarray() if sp.issparse(data) else data
     if dense is None or not (is_finite(dense) and dense.min() >= 0):
@@ -35,7 +35,7 @@ def data_matrix(A: Any) -> Array:
 
 
 def square_matrix(A: Any) -> Array:
-    """The data as a dense symmetric matrix."""
+    """The data for a check of a certificate as a dense symmetric matrix, or refused."""
     dense = data_matrix(A)
     if dense.shape[0] != dense.shape[1]:
         raise CertificateError(NO_SQUARE)
@@ -43,7 +43,7 @@ def square_matrix(A: Any) -> Array:
 
 
 def sparse_graph(A: Any) -> Any:
-    """The data as a symmetric matrix in compressed rows, on the nodes that carry any."""
+    """The data for a check of a certificate as a symmetric matrix in compressed rows, on the nodes that carry any."""
     data = real_matrix(A)
     if data is None or data.shape[0] != data.shape[1]:
         raise CertificateError(NO_SQUARE)
@@ -58,7 +58,7 @@ def sparse_graph(A: Any) -> Any:
 
 
 def real_matrix(A: Any) -> Any:
-    """A matrix of float64 numbers, dense or in compressed rows without duplicates; None if A is none, or empty."""
+    """The data as a matrix of float64 numbers, dense or in compressed rows without duplicates; None if A is none, or empty."""
     try:
         raw: Any = A if sp.issparse(A) else np.asarray(A)
         if isinstance(A, np.ma.MaskedArray) or raw.dtype.kind not in "fiubO" or raw.ndim != 2 or 0 in raw.shape:
@@ -73,13 +73,13 @@ def real_matrix(A: Any) -> Any:
 
 
 def _is_nonnegative(data: Any) -> bool:
-    """Whether no entry is infinite or negative; it may be NaN."""
+    """Whether no entry of the data is infinite or negative; entries may be NaN."""
     entries = data.data if sp.issparse(data) else data
     return not np.isinf(entries).any() and np.nanmin(entries, initial=0.0) >= 0
 
 
 def witness_array(witness: Witness, name: str) -> Array:
-    """An array of a witness as finite float64 numbers; longer ones are rounded, and a proof is about what they are then."""
+    """An array of a witness as finite float64 numbers; longer ones are rounded, and the proof is about the rounded ones."""
     try:
         array = np.asarray(witness[name])
     except (KeyError, TypeError, ValueError):
@@ -94,5 +94,5 @@ def witness_array(witness: Witness, name: str) -> Array:
 
 
 def witness_arrays(witness: Witness, *names: str) -> list[Array]:
-    """The named arrays of a witness."""
+    """The named arrays of a certificate's witness, as finite float64 numbers."""
     return [witness_array(witness, name) for name in names]

@@ -43,7 +43,7 @@ SHARE_UNITS, PROJECTION_UNITS = 64, 512
 
 
 class Margins(NamedTuple):
-    """Rows and columns that carry data, the data there, their margins and sum, each within `UNITS_PER_TERM` units."""
+    """Margins for bounds on the KL divergence: rows and columns that carry data, their sums within `UNITS_PER_TERM` units."""
 
     kept: Any
     A: Array
@@ -53,25 +53,25 @@ class Margins(NamedTuple):
 
     @property
     def shares(self) -> tuple[Array, Array]:
-        """The unit vectors u and v, entries within `SHARE_UNITS` units."""
+        """Roots u and v of the margins' shares, unit vectors of the divergence bounds, entries within `SHARE_UNITS` units."""
         return np.sqrt(self.rows / self.total), np.sqrt(self.columns / self.total)
 
 
 def margins(A: Array) -> Margins:
-    """The margins of nonnegative data."""
+    """The margins (row and column sums) of nonnegative data for a bound on the KL divergence."""
     rows, columns = row_sums(A)[0], row_sums(A.T)[0]
     kept = np.ix_(rows > 0, columns > 0)
     rows, columns = rows[rows > 0], columns[columns > 0]
     return Margins(kept, np.ascontiguousarray(A[kept]), rows, columns, float(rows.sum()))
 
 
-def oriented(A: Array, witness: Witness) -> Array:
-    """The data, or their transpose if the witness is about it."""
+def orient_data(A: Array, witness: Witness) -> Array:
+    """The data of a divergence bound, or their transpose if the witness is about it."""
     return A.T if "transposed" in witness else A
 
 
 def matching_witness(witness: Witness, name: str, shape: tuple[int, ...]) -> Array:
-    """An array of the witness, which must have a shape."""
+    """An array of the witness of a divergence bound, which must have a given shape."""
     (array,) = witness_arrays(witness, name)
     if array.shape != shape:
         raise CertificateError(f"The witness of shape {array.shape} does not match data of shape {shape}.")
@@ -79,12 +79,12 @@ def matching_witness(witness: Witness, name: str, shape: tuple[int, ...]) -> Arr
 
 
 def ky_fan_bound(part: Array, k: int, witness: Witness, symmetric: bool = False) -> Bound:
-    """The bound of the witness y."""
+    """The Ky Fan bound on the KL divergence from the witness y."""
     return singular_bound(part, matching_witness(witness, "y", part.shape), k, symmetric)
 
 
 def singular_bound(A: Array, y: Array, k: int, symmetric: bool = False) -> Bound:
-    """The Ky Fan bound of y; entries of A may be off by a few units."""
+    """The Ky Fan bound on the KL divergence from y; entries of A may be off by a few units."""
     data = margins(A)
     A, y = data.A, np.ascontiguousarray(y[data.kept])
     if not (y.min() >= 0 and y[A > 0].min() > 0):
@@ -100,7 +100,7 @@ def singular_bound(A: Array, y: Array, k: int, symmetric: bool = False) -> Bound
 
 
 def ky_fan_total(logs: float, size: float, total: float, mass: float, leading: float, shape: tuple[int, ...]) -> Bound:
-    """``sum A log y + S - S u'Gv - S leading``, with `size` the sum of the absolute values behind the first sum."""
+    """Ky Fan bound ``sum A log y + S - S u'Gv - S leading``; `size` sums the absolute values behind the first sum."""
     size += total * (2.0 + leading)
     rounding = UNITS_PER_TERM * UNIT * size + (sum(shape) + PROJECTION_UNITS) * UNIT * total * mass
     return Bound(logs + total * (1.0 - mass - leading), rounding)
@@ -120,13 +120,13 @@ def _leading_sum(M: Array, count: int, symmetric: bool, error: float) -> float:
 
 
 def sum_with_error(values: Array, error: float) -> float:
-    """An upper bound on the sum of numbers that may be larger by `error` each."""
+    """An upper bound on the sum of singular values, or other numbers, that may be larger by `error` each."""
     return float(np.sum(values + error)) * (1 + UNITS_PER_TERM * UNIT)
 
 
 def subspace_bound(part: Array, k: int, witness: Witness) -> Bound:
-    """The bound of the witness Y; one whose shape is that of the transpose ("transposed") bounds the transpose."""
-    part = oriented(part, witness)
+    """The subspace bound on the KL divergence from the witness Y; one of the transpose's shape ("transposed") bounds that."""
+    part = orient_data(part, witness)
     Y, data = matching_witness(witness, "Y", part.shape), margins(part)
     A, Y = data.A, np.ascontiguousarray(Y[data.kept])
     m, n = A.shape
@@ -146,7 +146,7 @@ def subspace_bound(part: Array, k: int, witness: Witness) -> Bound:
 
 
 def _symmetric_sum(B: Array, Y: Array, count: int) -> float:
-    """An upper bound on the largest positive eigenvalues of ``(BY' + YB') / 2``, summed, but for rounding in the product."""
+    """An upper bound on the summed largest eigenvalues of ``(BY' + YB') / 2``, if positive, but for rounding in the product."""
     m, n = B.shape
     count = min(count, m)
     if count == 0:
@@ -166,7 +166,7 @@ def _symmetric_sum(B: Array, Y: Array, count: int) -> float:
 
 
 def independence_bound(A: Array, k: int, witness: Witness) -> Bound:
-    """KL of rank one: ``KL(A || rc' / S) = sum A log A - sum r log r - sum c log c + S log S``."""
+    """The independence bound, KL divergence of rank one: ``sum A log A - sum r log r - sum c log c + S log S``."""
     if k != 1:
         raise CertificateError("A bound of this kind is known for KL of rank one only.")
     rows, columns, total = A.sum(axis=1), A.sum(axis=0), float(A.sum())
@@ -179,7 +179,7 @@ def independence_bound(A: Array, k: int, witness: Witness) -> Bound:
 
 
 def pinsker_bound(part: Array, k: int, witness: Witness) -> Bound:
-    """The bound of the singular values of ``D_r^-1/2 A``, or of the witness N added to it."""
-    data = margins(oriented(part, witness))
-    N = matching_witness(witness, "N", oriented(part, witness).shape)[data.kept] if "N" in witness else None
+    """Pinsker's bound on the KL divergence, from the singular values of ``D_r^-1/2 A``, or of the witness N added to it."""
+    data = margins(orient_data(part, witness))
+    N = matching_witness(witness, "N", orient_data(part, witness).shape)[data.kept] if "N" in witness else None
     return dual_bound(data.A / np.sqrt(data.rows)[:, None], N, k, False, SHARE_UNITS * UNIT)

@@ -33,22 +33,22 @@ class DoublyNonnegativeStatement(Statement):
     scope = "model"
 
     def is_understood(self) -> bool:
-        """Whether both are weights."""
+        """Whether both penalties of the doubly nonnegative problem are weights."""
         return is_weight(self.l1) and is_weight(self.trace)
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """A dual point."""
+        """The kinds of bounds for the doubly nonnegative problem: a dual point, or zero."""
         return ZERO | {"dual": Kind("a dual point", prove_dual)}
 
     def scale(self, A: Any) -> float:
-        """Squared norm of the data."""
+        """Scale of the doubly nonnegative problem: the squared norm of the data."""
         data = square_matrix(A)
         return float(np.vdot(data, data))
 
 
 def prove_dual(A: Any, statement: DoublyNonnegativeStatement, witness: Witness) -> Proof:
-    """Return the bound that S and N prove."""
+    """Return the bound that S and N, the dual point of the doubly nonnegative problem, prove."""
     data, l1, trace = square_matrix(A), statement.l1, statement.trace
     require_moderate_size(data, SQUARED_ERROR)
     S, N = witness_arrays(witness, "S", "N")

@@ -39,7 +39,7 @@ COLUMNS, ENTRIES_AT_ONCE = 256, 1 << 22
 
 
 class Model(NamedTuple):
-    """E by its factors, and a bound on the relative error of its entries when they are computed."""
+    """The model E of a matrix-free dual point by its factors, and a bound on the relative error of its computed entries."""
 
     v: Array
     W: Array
@@ -47,17 +47,17 @@ class Model(NamedTuple):
     accuracy: float
 
     def columns(self, pivots: Any) -> Array:
-        """Columns of E."""
+        """Columns at the pivots of the model E, for elimination."""
         exponents = self.W @ self.W[pivots].T + self.v[:, None] + self.v[pivots]
         return np.asarray(np.exp(exponents) / self.s[:, None] / self.s[pivots])
 
     def diagonal(self) -> Array:
-        """The diagonal of E."""
+        """The diagonal of the model E of a matrix-free dual point."""
         return np.asarray(np.exp(2 * self.v + np.sum(self.W * self.W, axis=1)) / self.s**2)
 
 
 def eliminated_nodes(B: Any, work: float = MOST_WORK, core: int = SMALLEST_CORE) -> list[int]:
-    """Nodes in the order of least degree, as long as little work fills the rest."""
+    """Nodes to eliminate, in the order of least degree, as long as little work fills the rest of the sparse matrix."""
     rows = sp.csr_array(B)
     near = [set(part.tolist()) - {i} for i, part in enumerate(np.split(rows.indices, rows.indptr[1:-1]))]
     queue = [(len(nodes), i) for i, nodes in enumerate(near)]
@@ -81,7 +81,7 @@ def eliminated_nodes(B: Any, work: float = MOST_WORK, core: int = SMALLEST_CORE)
 
 
 class Eliminated(NamedTuple):
-    """``B = L Diag(D, S) L'`` up to an error in norm: nodes in this order, the first ones eliminated; L is 0 beside them."""
+    """Elimination ``B = L Diag(D, S) L'`` up to an error in norm: nodes in order, first the eliminated; L is 0 beside them."""
 
     order: Array
     L: Any
@@ -90,7 +90,7 @@ class Eliminated(NamedTuple):
     error: float
 
     def solve(self, G: Array) -> tuple[Array, float]:
-        """Y with ``LY = G`` up to an error in norm; L is the unit matrix on the core."""
+        """Y with ``LY = G`` for the L of the elimination, up to an error in norm; L is the unit matrix on the core."""
         kept, size = len(self.D), abs(self.L)
         above = spsolve_triangular(self.L[:kept], G[:kept], lower=True, unit_diagonal=True)
         Y = np.vstack([above, G[kept:] - self.L[kept:] @ above])
@@ -101,7 +101,7 @@ class Eliminated(NamedTuple):
 
 
 def eliminate(B: Any, nodes: list[int], largest: int = LARGEST_CORE) -> Eliminated:
-    """Eliminate these nodes, but for those whose pivots are not positive; B is symmetric up to rounding."""
+    """Eliminate these nodes from a sparse B, symmetric up to rounding, but for those whose pivots are not positive."""
     for _ in range(ROUNDS):
         beside = np.setdiff1d(np.arange(B.shape[0]), nodes)
         if not 0 < len(beside) <= largest or not nodes:
@@ -118,7 +118,7 @@ def eliminate(B: Any, nodes: list[int], largest: int = LARGEST_CORE) -> Eliminat
 
 
 def with_core(B: Any, order: Array, L: Any, D: Array, entries: int = ENTRIES_AT_ONCE) -> Eliminated:
-    """The rows of L for the core, the rest there, and how far all of it is from B."""
+    """Elimination with its core: the rows of L there, the Schur complement S, and how far all of it is from B."""
     kept, n = len(D), B.shape[0]
     sides = []
     for first in range(kept, n, COLUMNS):
@@ -138,7 +138,7 @@ def with_core(B: Any, order: Array, L: Any, D: Array, entries: int = ENTRIES_AT_
 
 
 def lower_factor(model: Model, pivots: Any) -> tuple[Array, float]:
-    """F, and an error in norm, with ``E >= FF' - error``."""
+    """Factor F of the model at the pivots, and an error in norm, with ``E >= FF' - error``."""
     C = model.columns(pivots)
     K, terms = C[pivots], 2 * (len(pivots) + 16) * UNIT
     try:
@@ -155,7 +155,7 @@ def lower_factor(model: Model, pivots: Any) -> tuple[Array, float]:
 
 
 def is_psd_with_model(B: Any, error: float, room: float, nodes: list[int], model: Model, share: float, pivots: Any) -> bool:
-    """Whether ``B + share E`` is positive semidefinite, B known up to an error in norm and lowered by `room` for all errors."""
+    """Whether ``B + share E`` is positive semidefinite, by elimination; B, off by `error`, is lowered by `room` for errors."""
     F, lost = lower_factor(model, pivots)
     parts = eliminate(B - room * sp.eye_array(B.shape[0]), nodes)
     G = np.sqrt(share) * F[parts.order]
@@ -173,7 +173,7 @@ def is_psd_up_to(M: Array, error: float) -> bool:
 
 
 def core_matrix(parts: Eliminated, Y: Array) -> tuple[Array, float]:
-    """M, up to an error in norm: ``Diag(D, S) + YY'`` is positive semidefinite if ``M = S + ZX + X'Z' - X'KX`` is, for any X.
+    """Core of an elimination up to an error: ``Diag(D, S) + YY'`` is PSD if ``M = S + ZX + X'Z' - X'KX`` is, for any X.
 
     Z is Y on the core, and K is ``I + Y'inv(D) Y`` of the eliminated nodes. S is overwritten.
     """
@@ -191,7 +191,7 @@ def core_matrix(parts: Eliminated, Y: Array) -> tuple[Array, float]:
 
 
 def _units(L: Any) -> float:
-    """Bounds the relative rounding of products with the rows of L."""
+    """Bounds the relative rounding of products with the rows of an elimination's L."""
     return 2 * (int(np.diff(L.indptr).max()) + 16) * UNIT
 
 

@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 
 def is_plain(path: str | PathLike[str]) -> bool:
-    """Whether a path is or will be a file, not a pipe or a device."""
+    """Whether a path is or will be a plain file, not a pipe or a device."""
     return os.path.isfile(path) or not os.path.exists(path)
 
 
 def temporary_file(path: str | PathLike[str]) -> BinaryIO:
-    """A new file in the folder of `path`, under a name that nobody else has."""
+    """A new temporary file in the folder of `path`, under a name that nobody else has."""
     return open(os.path.join(_folder(path), f".cvxnmf-{os.getpid()}-{secrets.token_hex(8)}.part"), "xb")
 
 
@@ -28,7 +28,7 @@ def _folder(path: str | PathLike[str]) -> str:
 
 @contextmanager
 def whole_file(path: str | PathLike[str]) -> Iterator[str]:
-    """A name to write under; the file takes its place under `path` when it is complete, with the mode of the one before.
+    """A name to write a file under, which takes its place at `path` when it is complete, with the mode of the one before.
 
     Pipes, devices, and files in folders where nothing new may be written, are written in place.
     """

@@ -40,7 +40,7 @@ class GroupedStatement(SymmetricStatement):
     groups: int = field(kw_only=True)
 
     def is_understood(self) -> bool:
-        """Whether the terms are those for which sums over groups are known."""
+        """Whether the terms of a grouped statement are those for which sums over groups are known."""
         if not (super().is_understood() and is_count(self.groups)):
             return False
         if LOSSES[self.loss] is not KL or not self.has_free_effects or not self.fits_diagonal or self.metric != "degree":
@@ -48,16 +48,16 @@ class GroupedStatement(SymmetricStatement):
         return True
 
     def explain(self, kind: str) -> str:
-        """What a bound of this kind rests on, and what it is restricted to."""
+        """What a bound of this kind rests on, and that it is restricted to positions which nodes share in groups."""
         return f"{super().explain(kind)}, for positions that nodes share in {self.groups:,} groups"
 
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
-        """The bound of the sums of the data over groups, and the constant that makes it one of the data."""
+        """Prove a grouped bound: that of the sums of the data over groups, and the constant that makes it one of the data."""
         with np.errstate(all="ignore"):
             return self._prove(sum_over_groups(A, self.groups, witness), kind)
 
     def prove_sums(self, found: GroupSums, kind: str, witness: Witness) -> Proof:
-        """The same from sums that somebody has made of the data: what a certificate is made from, never what it is checked by."""
+        """A grouped bound from sums that somebody has made of the data: a certificate is made from it, never checked by it."""
         with np.errstate(all="ignore"):
             return self._prove(_problem(found, _group_numbers(witness, self.groups), self.groups, witness), kind)
 
@@ -82,7 +82,7 @@ class _Sums(NamedTuple):
 
 
 def sum_over_groups(A: Any, count: int, witness: Witness) -> _Sums:
-    """Sum data over the groups of the witness."""
+    """Sum the data, a graph, over the groups of nodes that the witness names."""
     data = None if is_in_pieces(A) else sparse_graph(A)
     numbers = _group_numbers(witness, count)
     found = sum_pieces(A, numbers, count) if data is None else _sum_matrix(data, numbers, count)
@@ -98,7 +98,7 @@ def _group_numbers(witness: Witness, count: int) -> NDArray[np.intp]:
 
 
 def _problem(found: GroupSums, groups: NDArray[np.intp], count: int, witness: Witness) -> _Sums:
-    """The problem of sums over groups."""
+    """The problem that sums over pairs of groups state, with its metric recomputed, constant and rounding."""
     require_moderate_size(np.array([found.largest]), KL)
     (stated,), degrees = witness_arrays(witness, "metric"), found.degrees
     totals = np.bincount(groups, degrees)
@@ -114,7 +114,7 @@ def _problem(found: GroupSums, groups: NDArray[np.intp], count: int, witness: Wi
 
 
 def _sum_matrix(data: Any, groups: NDArray[np.intp], count: int) -> GroupSums:
-    """Sums of a graph in memory."""
+    """Sums over pairs of groups of a graph in memory."""
     n, entries = data.shape[0], data.data
     if len(groups) != n:
         raise CertificateError("The groups of the witness do not match the data.")
@@ -127,7 +127,7 @@ def _sum_matrix(data: Any, groups: NDArray[np.intp], count: int) -> GroupSums:
 
 
 def _group_metric(totals: Any, sizes: Any, total: float) -> Array:
-    """The metric of the groups, by few roundings from their degrees and sizes.
+    """The metric of groups of nodes, by few roundings from their degrees and sizes.
 
     The squared degree metric is ``(d_i + mean d) / sqrt(2 sum d)``, and that of a group the sum of its nodes'.
     """

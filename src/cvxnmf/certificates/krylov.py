@@ -40,7 +40,7 @@ WEIGHTS, DECADES = 80, 13
 
 
 class Krylov(NamedTuple):
-    """The Krylov space of a random block: `width` vectors, `depth` products; `semidefinite`: M has no eigenvalue below 0."""
+    """A Krylov space of a random block: `width` vectors, `depth` products; `semidefinite`: M has no eigenvalue below 0."""
 
     width: int
     depth: int
@@ -48,7 +48,7 @@ class Krylov(NamedTuple):
 
 
 class Deflated(NamedTuple):
-    """The deflated operator: a probable upper bound on its eigenvalues, and its Ritz values, increasing, with their space."""
+    """A deflated operator: a probable upper bound on its eigenvalues, its Ritz values, increasing, and their Krylov space."""
 
     top: float
     values: Array
@@ -56,13 +56,13 @@ class Deflated(NamedTuple):
     turn: Array
 
     def vectors_above(self, value: float, count: int) -> Array:
-        """Ritz vectors of values above a given one, of the largest."""
+        """Ritz vectors of the Krylov space whose values are above a given one, at most `count`, of the largest."""
         least = max(int(np.searchsorted(self.values, value, side="right")), len(self.values) - count)
         return self.basis @ self.turn[:, least:]
 
 
 class Leading(NamedTuple):
-    """Leading eigenvalues in decreasing order: probable upper bounds on them, and what was found."""
+    """Leading eigenvalues in decreasing order: probable upper bounds by Krylov spaces, and the values that were found."""
 
     upper: Array
     found: Array
@@ -77,7 +77,7 @@ def leading_eigenvalues(
     cost: Callable[[Array], float],
     failure: float = FAILURE,
 ) -> Iterator[Leading]:
-    """Bound the `count` largest eigenvalues by one random space after the other; what Q had missed joins it.
+    """Bound the `count` largest eigenvalues by one random Krylov space after the other; what Q had missed joins it.
 
     `cost` is what bounds are wanted to be low in; all of them together may fail with the probability `failure`.
     """
@@ -92,13 +92,13 @@ def leading_eigenvalues(
 
 
 def spaces_in_turn(n: int, width: int, depths: tuple[int, ...], semidefinite: bool) -> list[Krylov]:
-    """The first space, and deeper ones of moderate size."""
+    """Krylov spaces to try in turn: the first one, and deeper ones of moderate size."""
     moderate = [depth for depth in depths[1:] if width * depth * n <= MOST_ENTRIES]
     return [Krylov(width, depth, semidefinite) for depth in (depths[0], *moderate)]
 
 
 def random_source(*parts: Any) -> np.random.RandomState:
-    """A source of random numbers that the bytes of arrays seed; its stream is the same for all versions of numpy."""
+    """Random numbers for Krylov spaces, seeded by the bytes of arrays; the stream is the same for all versions of numpy."""
     seal = hashlib.sha256()
     for part in parts:
         array = np.ascontiguousarray(part)
@@ -108,7 +108,7 @@ def random_source(*parts: Any) -> np.random.RandomState:
 
 
 def missed_share(n: int, width: int, steps: int, failure: float) -> float:
-    """The share e: with probability ``1 - failure`` the largest eigenvalue is at most the Ritz value over ``1 - e``.
+    """Share e missed by a Krylov space: with probability ``1 - failure`` no eigenvalue exceeds the Ritz value over ``1 - e``.
 
     `steps` is ``2q - 1`` for q products with a block of so many random vectors.
     """
@@ -117,7 +117,7 @@ def missed_share(n: int, width: int, steps: int, failure: float) -> float:
 
 
 def deflate(product: Product, Q: Array, source: np.random.RandomState, space: Krylov, failure: float) -> Deflated:
-    """Bound the operator beside the orthonormal vectors Q by the Krylov space of a random block."""
+    """Bound an operator beside the orthonormal vectors Q by the Krylov space of a random block."""
     n, room = len(Q), len(Q) - Q.shape[1]
     if not room:
         return Deflated(0.0, np.zeros(0), np.zeros((n, 0)), np.zeros((0, 0)))
@@ -136,7 +136,7 @@ def deflate(product: Product, Q: Array, source: np.random.RandomState, space: Kr
 
 
 def _block_lanczos(product: Product, Q: Array, start: Array, depth: int) -> tuple[Array, Array, Array]:
-    """An orthonormal basis of the Krylov space beside Q, the operator in it, and the part of its image that leaves it.
+    """Block Lanczos: an orthonormal basis of the Krylov space beside Q, the operator in it, and the part of the image outside.
 
     Vectors of a space that is exhausted are replaced by others: a larger space only raises the bound.
     """
@@ -161,7 +161,7 @@ def _block_lanczos(product: Product, Q: Array, start: Array, depth: int) -> tupl
 
 
 def _orthonormal_beside(basis: Array, block: Array) -> Array:
-    """An orthonormal basis of the block beside a basis; once or twice would lose orthogonality where the space is exhausted."""
+    """An orthonormal basis of a block beside a Krylov basis; once or twice would lose orthogonality in an exhausted space."""
     scale = float(np.abs(block).max())
     block = block / scale if scale > 0 else block
     for _ in range(3):
@@ -186,7 +186,7 @@ def eigenvalue_bounds(Q: Array, image: Array, top: float, count: int, cost: Call
 
 
 def finite(X: Array) -> Array:
-    """The same array, or an error."""
+    """The array itself if it is finite; otherwise an error that Krylov iterations do not work on missing or too large data."""
     if not is_finite(X):
         raise CertificateError("The data have missing entries, or are too large.")
     return X

@@ -34,7 +34,7 @@ LEAST_CONDUCTANCE = 1e-9
 
 
 class Currents(NamedTuple):
-    """Regions with conductances, flows between them; edges in the order of the objective's entries off the diagonal.
+    """Witness of a label bound by currents: regions with conductances, flows between them; edges in the objective's order.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Currents(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A region: its nodes, the edges inside it that have a capacity, and their ends counted within the region."""
+    """A region of a graph for currents: its nodes, the edges inside with a capacity, and their ends counted within the region."""
 
     nodes: Integers
     inside: Integers
@@ -64,7 +64,7 @@ class Region(NamedTuple):
 
 
 def bound_by_currents(objective: PairObjective, currents: Currents, entries: int = CURRENT_ENTRIES) -> PairBound:
-    """The bound on the sum of L over ordered pairs in one cluster; so many entries of matrices of currents at a time."""
+    """The label bound by currents on the sum of L over ordered pairs in one cluster; so many entries of matrices at a time."""
     edges = edges_of(objective)
     _check(objective, edges, currents)
     sizes, load = objective.sizes.astype(np.float64), currents.flows.astype(np.float64)
@@ -78,7 +78,7 @@ def bound_by_currents(objective: PairObjective, currents: Currents, entries: int
 
 
 def find_regions(edges: Edges, regions: Integers) -> Iterator[Region]:
-    """All regions of at least two nodes."""
+    """All regions of at least two nodes in which currents flow."""
     order = np.argsort(regions, kind="stable")
     starts = np.concatenate([[0], np.flatnonzero(np.diff(regions[order])) + 1, [len(order)]])
     place = np.empty(len(regions), dtype=np.int64)
@@ -93,7 +93,7 @@ def find_regions(edges: Edges, regions: Integers) -> Iterator[Region]:
 
 
 def _check(objective: PairObjective, edges: Edges, currents: Currents) -> None:
-    """Refuse regions that are not connected, and conductances, flows or parts out of range."""
+    """Refuse currents in regions that are not connected, and conductances, flows or parts out of range."""
     n, regions = objective.n, currents.regions
     if (
         not regions.shape == currents.own.shape == (n,)
@@ -117,7 +117,7 @@ def _check(objective: PairObjective, edges: Edges, currents: Currents) -> None:
 
 
 def demand_shares(objective: PairObjective, edges: Edges, currents: Currents) -> tuple[Array, Array]:
-    """For every edge the part of the demand between its two regions that is routed, and the demand of its own two ends."""
+    """For every edge the part of the demand between its two regions that flows route, and the demand of its own two ends."""
     regions, sizes = np.unique(currents.regions, return_inverse=True)[1], objective.sizes.astype(np.float64)
     volumes = np.bincount(regions, weights=sizes)
     a, b = regions[edges.i], regions[edges.j]
@@ -129,19 +129,19 @@ def demand_shares(objective: PairObjective, edges: Edges, currents: Currents) ->
 
 
 def carried_flows(edges: Edges, flows: Array, n: int) -> Array:
-    """What every node carries of the flows along its edges."""
+    """Flow that every node carries along its edges between regions."""
     return np.asarray(np.bincount(edges.i, weights=flows, minlength=n) + np.bincount(edges.j, weights=flows, minlength=n))
 
 
 def own_amounts(objective: PairObjective, currents: Currents) -> Array:
-    """What every node sends of its own demands to its region, itself included."""
+    """Current that every node sends of its own demands into its region, itself included."""
     sizes = objective.sizes.astype(np.float64)
     volumes = np.bincount(currents.regions, weights=sizes)
     return np.asarray(0.5 * float(objective.beta) * currents.own * sizes * volumes[currents.regions])
 
 
 def routed_inside(objective: PairObjective, edges: Edges, currents: Currents) -> float:
-    """What nodes send of their own demands, but not to themselves and not to adjacent nodes."""
+    """Demand routed by currents inside regions, without that of nodes to themselves and to adjacent nodes."""
     sizes, half = objective.sizes.astype(np.float64), 0.5 * float(objective.beta)
     inside = currents.regions[edges.i] == currents.regions[edges.j]
     i, j = edges.i[inside], edges.j[inside]
@@ -150,13 +150,13 @@ def routed_inside(objective: PairObjective, edges: Edges, currents: Currents) ->
 
 
 def routed_between(objective: PairObjective, edges: Edges, currents: Currents) -> float:
-    """What the flows route: all they carry but the part of adjacent pairs."""
+    """Demand routed by flows between regions: all they carry but the part of adjacent pairs."""
     shares, adjacent = demand_shares(objective, edges, currents)
     return float(currents.flows.sum()) * (1 - 1e-9) - float((shares * adjacent).sum())
 
 
 def laplacian_inverse(count: int, i: Integers, j: Integers, conductances: Array) -> Array:
-    """An inverse of the Laplacian but for what all potentials have in common."""
+    """An inverse of the Laplacian for currents in a region, but for what all potentials have in common."""
     L = np.zeros((count, count))
     L[i, j] = L[j, i] = -conductances
     L.flat[:: count + 1] = -L.sum(axis=1)
@@ -167,7 +167,7 @@ def laplacian_inverse(count: int, i: Integers, j: Integers, conductances: Array)
 
 
 def _loads(region: Region, conductances: Array, sizes: Array, amounts: Array, entries: int) -> Array:
-    """Loads of the edges inside a region.
+    """Loads that currents put on the edges inside a region.
 
     Computed currents miss their divergence by a little. What is missing goes along a spanning tree, whose edges then carry at
     most half the sum of its absolute values.

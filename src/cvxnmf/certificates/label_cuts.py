@@ -32,7 +32,7 @@ EVERY_CASE = -1
 
 
 class Cuts(NamedTuple):
-    """Cuts with their multipliers.
+    """Witness of a label bound: cuts with their multipliers.
 
     Attributes
     ----------
@@ -53,24 +53,24 @@ class Cuts(NamedTuple):
     cases: Integers
 
     def select(self, chosen: NDArray[np.bool_]) -> Cuts:
-        """Some of the cuts."""
+        """Some of the cuts of a label bound, with their multipliers and cases."""
         lengths = np.diff(self.starts)
         inside = np.repeat(chosen, lengths)
         starts = np.concatenate([[0], np.cumsum(lengths[chosen])])
         return Cuts(starts, self.nodes[inside], self.signs[inside], self.multipliers[chosen], self.cases[chosen])
 
     def right_sides(self, n_clusters: int | None) -> Integers:
-        """``(sum b^2 - r(b)) / 2`` of every cut."""
+        """Right sides ``(sum b^2 - r(b)) / 2`` of all cuts."""
         sums = _sums(self.signs, self.starts)
         squares = _sums(self.signs**2, self.starts)
         return (squares - least_squares(sums, n_clusters)) // 2
 
     def total_side(self, n_clusters: int | None) -> int:
-        """The right sides, weighted with the multipliers and summed."""
+        """Right sides of the cuts, weighted with the multipliers and summed."""
         return sum(m * side for m, side in zip(self.multipliers.tolist(), self.right_sides(n_clusters).tolist(), strict=True))
 
     def pairs(self) -> tuple[Integers, Integers, Integers]:
-        """The two nodes of every pair in every cut, and what it adds to R there: ``m b_i b_j``."""
+        """The two nodes of every pair in every cut, and how the cut changes R there: ``m b_i b_j``."""
         parts = []
         lengths = np.diff(self.starts)
         for length in np.unique(lengths):
@@ -85,12 +85,12 @@ class Cuts(NamedTuple):
 
 
 def _sums(values: Integers, starts: Integers) -> Integers:
-    """Sums of consecutive pieces, none of them empty."""
+    """Sums of values over every cut, consecutive pieces of which none is empty."""
     return np.asarray(np.add.reduceat(values, starts[:-1]))
 
 
 def least_squares(sums: Integers, n_clusters: int | None) -> Integers:
-    """The least sum of squares of whole numbers that add up to each of `sums`: of at most `n_clusters` of them, if given."""
+    """Least sum of squares of whole numbers that add up to each of `sums` of cuts; at most `n_clusters` of them, if given."""
     total = np.abs(sums)
     if n_clusters is None:
         return total
@@ -99,7 +99,7 @@ def least_squares(sums: Integers, n_clusters: int | None) -> Integers:
 
 
 class Branch(NamedTuple):
-    """A pair of nodes, and what follows if they are together or apart: a branch by its number, or case c as ``-1 - c``."""
+    """Branch on a pair of nodes, and what follows if they are together or apart: a branch by number, or case c as ``-1 - c``."""
 
     i: int
     j: int
@@ -108,7 +108,7 @@ class Branch(NamedTuple):
 
 
 def bound_by_cases(objective: PairObjective, cuts: Cuts, branches: list[Branch], grain: int, n_clusters: int | None) -> Fraction:
-    """The highest bound of all cases, on the sum of L over ordered pairs in one cluster."""
+    """The label bound by cuts and cases: the highest of all cases, on the sum of L over ordered pairs in one cluster."""
     bounds = [
         case_bound(objective, cuts.select((cuts.cases == case) | (cuts.cases == EVERY_CASE)), fixed, grain, n_clusters)
         for case, fixed in enumerate_cases(branches, objective.n)
@@ -117,7 +117,7 @@ def bound_by_cases(objective: PairObjective, cuts: Cuts, branches: list[Branch],
 
 
 def enumerate_cases(branches: list[Branch], n: int) -> list[tuple[int, dict[tuple[int, int], bool]]]:
-    """Every case with the pairs that are together or apart in it; a tree that leaves something out is refused."""
+    """Every case of the branches, with the pairs together or apart in it; a tree that leaves something out is refused."""
     found: list[tuple[int, dict[tuple[int, int], bool]]] = []
     open_ones: list[tuple[int, dict[tuple[int, int], bool]]] = [(0 if branches else -1, {})]
     seen: set[int] = set()
@@ -142,7 +142,7 @@ def enumerate_cases(branches: list[Branch], n: int) -> list[tuple[int, dict[tupl
 def case_bound(
     objective: PairObjective, cuts: Cuts, fixed: dict[tuple[int, int], bool], grain: int, n_clusters: int | None
 ) -> Fraction:
-    """Bound on the sum of L over unordered pairs in one cluster, for partitions in which some pairs are together or apart."""
+    """Label bound of one case by cuts: sum of L over unordered pairs in one cluster, some pairs being together or apart."""
     n = objective.n
     i, j, change = cuts.pairs()
     decided = np.array([a * n + b for a, b in fixed], dtype=np.int64)

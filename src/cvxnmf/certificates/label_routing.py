@@ -30,7 +30,7 @@ SHORTEST = 2.0**-10
 
 
 class Edges(NamedTuple):
-    """Pairs of nodes with an entry: ends, capacity, and the demand of those that have none, in units of V."""
+    """Edges for routing: pairs of nodes with an entry, their capacity, and the demand of those that have none, in units of V."""
 
     i: Integers
     j: Integers
@@ -39,14 +39,14 @@ class Edges(NamedTuple):
 
 
 def edges_of(objective: PairObjective) -> Edges:
-    """The edges of a quality, capacities rounded up and demands rounded down."""
+    """The edges of a quality for routing, capacities rounded up and demands rounded down."""
     off = objective.rows < objective.columns
     i, j, values = objective.rows[off], objective.columns[off], objective.edges()[off] / objective.scale
     return Edges(i, j, np.maximum(values, 0.0), np.maximum(-values, 0.0))
 
 
 def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: float, size: float, rounding: float) -> PairBound:
-    """The bound on the sum of L over ordered pairs in one cluster; `rounding` bounds relative errors of loads and routed.
+    """Label bound from routed demands, on the sum of L over pairs in one cluster; `rounding` bounds relative errors of loads.
 
     `size` is the sum of the absolute values that `routed` is a sum of. As rounding counts in units of twice the roundoff, half of
     what it adds could be spared.
@@ -58,7 +58,7 @@ def routing_bound(objective: PairObjective, edges: Edges, load: Array, routed: f
 
 
 class Routing(NamedTuple):
-    """Trees by edge lengths; edges in the order of the objective's entries off the diagonal.
+    """Witness of a label bound: routing along trees by edge lengths; edges in the order of the objective's entries.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Routing(NamedTuple):
 
 
 def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = TREE_ENTRIES) -> PairBound:
-    """The bound on the sum of L over ordered pairs in one cluster; so many entries of arrays of distances at a time."""
+    """The label bound by routing on the sum of L over ordered pairs in one cluster; so many entries of distances at a time."""
     edges, rounds = edges_of(objective), len(routing.lengths)
     _check(objective, edges, routing)
     load, routed = np.zeros(len(edges.i)), 0.0
@@ -94,7 +94,7 @@ def bound_by_routing(objective: PairObjective, routing: Routing, entries: int = 
 
 
 def _check(objective: PairObjective, edges: Edges, routing: Routing) -> None:
-    """Refuse turns, lengths and shares out of range."""
+    """Refuse a routing whose turns, lengths or share are out of range."""
     fits = routing.turns.shape == (objective.n,) and routing.lengths.shape[2:] == edges.i.shape and len(routing.lengths) > 0
     if not (fits and np.all((routing.turns >= 0) & (routing.turns < routing.lengths.shape[1]))):
         raise CertificateError("The routing of the certificate has wrong shapes.")
@@ -105,7 +105,7 @@ def _check(objective: PairObjective, edges: Edges, routing: Routing) -> None:
 
 
 class _HalfDemands:
-    """Half the demand of every pair of nodes, a few rows at a time."""
+    """Half the demand of every pair of nodes for routing, a few rows at a time."""
 
     def __init__(self, objective: PairObjective, edges: Edges) -> None:
         self.sizes, self.half = objective.sizes.astype(np.float64), 0.5 * float(objective.beta)
@@ -113,7 +113,7 @@ class _HalfDemands:
         self.adjacent = sp.csr_array(sp.coo_array(entries, shape=(objective.n, objective.n)))
 
     def of(self, sources: Integers) -> Array:
-        """Those of some nodes with all others; adjacent pairs have their own, most often 0, and a node none with itself."""
+        """Half demands of some nodes with all others; adjacent pairs have their own, mostly 0, and a node none with itself."""
         demands = self.half * np.multiply.outer(self.sizes[sources], self.sizes)
         demands[np.arange(len(sources)), sources] = 0.0
         adjacent = self.adjacent[sources].tocoo()
@@ -122,7 +122,7 @@ class _HalfDemands:
 
 
 class _Trees:
-    """Trees of shortest paths along edges that have a capacity."""
+    """Trees of shortest paths that demands are routed along, on edges that have a capacity."""
 
     def __init__(self, n: int, edges: Edges, lengths: Array) -> None:
         self.n, usable = n, np.flatnonzero(edges.capacity > 0)
@@ -131,7 +131,7 @@ class _Trees:
         self.keys, self.edges = i * n + j, usable
 
     def route(self, sources: Integers, demands: Array, load: Array) -> float:
-        """Add to `load` what some sources send along their trees, and return how much of their demands they route."""
+        """Route demands of some sources along their trees: add to the `load` of edges, and return how much is routed."""
         distances, parents = dijkstra(self.graph, directed=False, indices=sources, return_predecessors=True, limit=1.0)
         amounts = np.where(distances < 1.0, demands, 0.0)
         routed = float(amounts.sum())
@@ -144,7 +144,7 @@ class _Trees:
 
 
 def _subtree_sums(amounts: Any, distances: Array, parents: NDArray[np.int32]) -> Array:
-    """Of every node in every tree the sum of the amounts at and beyond it, from the farthest node inwards."""
+    """For every node in every routing tree the sum of the amounts at and beyond it, from the farthest node inwards."""
     rows = np.arange(len(amounts))
     order = np.argsort(-np.where(np.isfinite(distances), distances, -1.0), axis=1, kind="stable")
     for step in range(int(np.isfinite(distances).sum(axis=1).max(initial=0))):

@@ -24,7 +24,7 @@ from cvxnmf.certificates.statement import CertificateError
 def bound_by_semidefinite(
     objective: PairObjective, cuts: Cuts, y: Integers, N: Integers, grain: int, n_clusters: int | None
 ) -> Fraction:
-    """The bound on the sum of L over ordered pairs in one cluster; N holds the entries above the diagonal, row by row."""
+    """The semidefinite label bound on the sum of L over pairs in one cluster; N holds entries above the diagonal, row by row."""
     n = objective.n
     if y.shape != (n,) or N.shape != (n * (n - 1) // 2,):
         raise CertificateError("The witness has the shape of other data.")
@@ -42,7 +42,7 @@ def bound_by_semidefinite(
 
 
 def semidefinite_matrix(objective: PairObjective, cuts: Cuts, y: Integers, N: Integers, grain: int) -> Integers:
-    """S, exactly."""
+    """The matrix S of a semidefinite label bound, exactly, which must be positive semidefinite."""
     R = grain * objective.dense()
     i, j, change = cuts.pairs()
     np.add.at(R, (i, j), change)

@@ -50,32 +50,32 @@ class LabelStatement(Statement):
     n_clusters: int | None = None
 
     def is_understood(self) -> bool:
-        """Whether every term has a type and a value that the proofs know."""
+        """Whether every term of a label statement has a type and a value that the proofs know."""
         counted = self.n_clusters is None or is_count(self.n_clusters)
         return isinstance(self.objective, str) and self.objective in OBJECTIVES and is_weight(self.resolution) and counted
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of bounds that can be proved."""
+        """The kinds of label bounds that can be proved."""
         return KINDS
 
     def scale(self, A: Any) -> float:
-        """Size of the data."""
+        """Size of the data of a label statement, as its quality counts weights."""
         return self.objective_of(A).magnitude()
 
     def objective_of(self, A: Any) -> PairObjective:
-        """The quality on these data."""
+        """The quality of partitions that a label statement is about, on these data."""
         return pair_objective(A, self.objective, self.resolution)
 
 
 def round_up(exact: Fraction) -> float:
-    """The least floating-point number that is not below."""
+    """The least floating-point number that is not below an exact label bound."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _prove_by(bound: Callable[[PairObjective, Witness, int | None], PairBound]) -> Any:
-    """The prover of a kind, given its bound on the sum over pairs for at most so many clusters."""
+    """The prover of a kind of label bound, given its bound on the sum over pairs for at most so many clusters."""
 
     def prove(A: Any, statement: LabelStatement, witness: Witness) -> Proof:
         objective, k = statement.objective_of(A), statement.n_clusters
@@ -94,7 +94,7 @@ def _prove_by(bound: Callable[[PairObjective, Witness, int | None], PairBound]) 
 
 
 def labels_of(witness: Witness, n: int, n_clusters: int | None) -> Integers:
-    """The labels that the certificate is about, numbered from 0."""
+    """The labels that a label certificate is about, numbered from 0."""
     labels = _whole(witness, "labels")
     if labels.shape != (n,):
         raise CertificateError("The labels of the certificate are of another number of nodes.")
@@ -105,7 +105,7 @@ def labels_of(witness: Witness, n: int, n_clusters: int | None) -> Integers:
 
 
 def _whole(witness: Witness, name: str) -> Integers:
-    """An array of whole numbers, which files hold as floating-point ones."""
+    """An array of whole numbers from the witness of a label bound, which files hold as floating-point ones."""
     array = witness_array(witness, name)
     if np.any((array % 1 != 0) | (np.abs(array) >= LARGEST_WHOLE)):
         raise CertificateError(f"The witness must hold whole numbers ({name}).")
@@ -113,7 +113,7 @@ def _whole(witness: Witness, name: str) -> Integers:
 
 
 def _grain(witness: Witness) -> int:
-    """Into how many parts a unit of pair weight is divided."""
+    """The grain of a label bound: into how many parts a unit of pair weight is divided."""
     grain = _whole(witness, "grain")
     if grain.shape != () or not grain >= 1:
         raise CertificateError("The grain of the certificate must be a whole number of at least 1.")

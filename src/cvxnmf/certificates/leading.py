@@ -51,7 +51,7 @@ ITERATED = 1e-10
 
 
 def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The tail of the singular values of a large matrix, true with high probability over the random start."""
+    """The tail of the leading singular values of large data, true with high probability over the random start."""
     if "vectors" in witness:
         return _prove_ritz(A, statement, witness)
     data = statement.data(A)
@@ -66,7 +66,7 @@ def prove_lanczos(A: Any, statement: RankStatement, witness: Witness) -> Proof:
 
 
 def best_settled(proofs: Iterable[Proof]) -> Proof:
-    """The best of the proofs in turn, until one leaves little open between its bound and what was found."""
+    """The best of the probable proofs in turn, until one leaves little open between its bound and what was found."""
     best: Proof | None = None
     for proof in proofs:
         best = proof if best is None or proof.bound > best.bound else best
@@ -77,7 +77,7 @@ def best_settled(proofs: Iterable[Proof]) -> Proof:
 
 
 def _gram_operator(A: Any) -> LinearOperator:
-    """The smaller of ``A'A`` and ``AA'``."""
+    """The smaller Gram operator of sparse data, ``A'A`` or ``AA'``, for leading singular values."""
     A = A if A.shape[0] >= A.shape[1] else A.T.tocsr()
     transposed = A.T.tocsr()
 
@@ -88,7 +88,7 @@ def _gram_operator(A: Any) -> LinearOperator:
 
 
 def leading_vectors(square: Any, k: int, start: Array) -> Array:
-    """Orthonormal vectors near the leading eigenvectors; where iterations do not converge, those that did."""
+    """Orthonormal vectors near the leading eigenvectors of an operator; where iterations do not converge, those that did."""
     n = len(start)
     count = min(k + EXCESS, n - 1)
     if n <= SMALL or 3 * count >= n:
@@ -104,7 +104,7 @@ def leading_vectors(square: Any, k: int, start: Array) -> Array:
 
 
 def _prove_ritz(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The tail of the singular values from vectors that span nearly all of the leading ones, in a few passes over the data."""
+    """The tail beside leading singular values from Ritz vectors in the witness, in a few passes over the data."""
     (Z,) = witness_arrays(witness, "vectors")
     data = A if is_read_in_chunks(A) else observed_matrix(A, symmetric=False)
     if statement.symmetric or Z.ndim != 2 or len(Z) != data.shape[1] or Z.shape[1] < statement.n_components:
@@ -120,7 +120,7 @@ def _prove_ritz(A: Any, statement: RankStatement, witness: Witness) -> Proof:
 
 
 def ritz_tail(Z: Array, product: Product, energy: float, statement: RankStatement) -> Proof:
-    """The tail from orthonormal vectors Z that someone gives, products ``A'AX`` and ``||A||²``; Z seeds the random start."""
+    """The tail beside leading singular values from orthonormal Z, products ``A'AX`` and ``||A||²``; Z seeds the random start."""
     if not float(np.abs(Z.T @ Z - np.eye(Z.shape[1])).max()) < ORTHONORMAL:
         raise CertificateError("The vectors of the witness are not orthonormal.")
     return next(_tails(product, np.linalg.qr(Z)[0], random_source(Z), [CHUNKED], energy, statement))
@@ -134,7 +134,7 @@ def _tails(
     energy: float,
     statement: RankStatement,
 ) -> Iterator[Proof]:
-    """What the leading singular values leave, less twice what iterations may vary, from one space after the other."""
+    """Tails that leading singular values leave, less twice what iterations may vary, from one Krylov space after the other."""
 
     def leading_energy(values: Array) -> float:
         positive = np.maximum(values, 0.0)
@@ -146,6 +146,6 @@ def _tails(
 
 
 def probable_proof(bound: float, found: float, slack: float, scale: float) -> Proof:
-    """A probable bound less twice what iterations may vary by, beside what the bound would be if they had missed nothing."""
+    """A probable bound from leading eigenvalues, less twice what iterations may vary by; its estimate is what was found."""
     proof = safe_proof(bound, 0.0, scale, shifted=2 * slack, spare=slack, rigorous=False)
     return proof._replace(probable=True, estimate=max(proof.bound, found))

@@ -20,7 +20,7 @@ from cvxnmf.certificates.statement import Array, CertificateError
 
 
 class Conjugate(NamedTuple):
-    """Entry by entry ``-phi*(w)``, the absolute values of all that was summed in it, and the derivative of phi*."""
+    """The conjugate of a loss, entry by entry ``-phi*(w)``, the absolute values summed in it, and the derivative of phi*."""
 
     terms: Array
     size: Array
@@ -28,18 +28,18 @@ class Conjugate(NamedTuple):
 
 
 class Loss(ABC):
-    """What a proof asks of a loss."""
+    """What a proof of a bound asks of a loss."""
 
     #: Data whose largest entry is above this, or below its inverse, are refused: products would overflow or vanish unnoticed.
     largest_entry: float
 
     @abstractmethod
     def magnitudes(self, A: Array) -> Array:
-        """What sums to the scale of the data."""
+        """Entries whose sum is the scale of the data under the loss."""
 
     @abstractmethod
     def domain_edge(self, A: Array) -> Array:
-        """The edge f of the dual domain, rounded: ``w >= -f``.
+        """The edge f of the dual domain of the loss, rounded: ``w >= -f``.
 
         Where ``Z - f`` is computed as 0, W is read as exactly 0, elsewhere as ``Z`` less the exact edge: both lie in the
         domain, and within the rounding that the proofs allow for.
@@ -47,28 +47,28 @@ class Loss(ABC):
 
     @abstractmethod
     def conjugate(self, A: Array, Z: Array) -> Conjugate:
-        """The conjugate at ``w = Z - f``."""
+        """The conjugate of the loss at ``w = Z - f``."""
 
     def inside_domain(self, A: Array, Z: Array) -> Array:
-        """How far the entries lie inside the domain; Z may be overwritten."""
+        """How far entries lie inside the dual domain of the loss; Z may be overwritten."""
         return Z
 
 
 class KullbackLeibler(Loss):
-    """``a log(a / e) - a + e``."""
+    """Kullback-Leibler loss ``a log(a / e) - a + e`` for proofs of bounds."""
 
     largest_entry = 1e100
 
     def magnitudes(self, A: Array) -> Array:
-        """The entries."""
+        """The entries, whose sum is the scale of the data under the KL loss."""
         return A
 
     def domain_edge(self, A: Array) -> Array:
-        """``f = A``."""
+        """Edge of the dual domain of the KL loss: ``f = A``."""
         return A
 
     def conjugate(self, A: Array, Z: Array) -> Conjugate:
-        """``a log a - a + z - z log z``."""
+        """Conjugate of the KL loss: ``a log a - a + z - z log z``."""
         Z = np.maximum(Z, 0.0)
         log_A, log_Z = log(A), log(Z)
         size = np.abs(A * log_A) + A + Z + np.abs(Z * log_Z)
@@ -76,20 +76,20 @@ class KullbackLeibler(Loss):
 
 
 class SquaredError(Loss):
-    """``(a - e)^2``."""
+    """Squared error ``(a - e)^2`` as a loss for proofs of bounds."""
 
     largest_entry = 1e50
 
     def magnitudes(self, A: Array) -> Array:
-        """The squares of the entries."""
+        """The squares of the entries, whose sum is the scale of the data under squared error."""
         return A * A
 
     def domain_edge(self, A: Array) -> Array:
-        """``f = A∘A / 2``."""
+        """Edge of the dual domain of the squared error loss: ``f = A∘A / 2``."""
         return 0.5 * A * A
 
     def conjugate(self, A: Array, Z: Array) -> Conjugate:
-        """``(u - a)^2 - w log u``."""
+        """Conjugate of the squared error loss: ``(u - a)^2 - w log u``."""
         W = Z - self.domain_edge(A)
         Z = np.maximum(Z, 0.0)
         u = 0.5 * (A + np.sqrt(2.0 * Z))  # Z < 0 only under the constraint X >= log(A/2), where u stays A/2
@@ -102,7 +102,7 @@ class ConstrainedSquaredError(SquaredError):
     """Squared error under the paper's constraint ``X >= log(A/2)``, which makes the conjugate finite wherever ``A > 0``."""
 
     def inside_domain(self, A: Array, Z: Array) -> Array:
-        """Z where A vanishes; there is no edge elsewhere."""
+        """Z where A vanishes: the constrained squared error has no edge of its dual domain elsewhere."""
         Z[A > 0] = np.inf
         return Z
 
@@ -116,7 +116,7 @@ ITAKURA_SAITO, BETA, WEIGHTED = "itakura-saito", "beta=", "weighted "
 
 
 def is_unbounded_loss(name: object) -> bool:
-    """Whether this is a beta divergence for which no bound but 0 is known, or a loss whose weights are not stated.
+    """Whether a loss is a beta divergence for which no bound but 0 is known, or one whose weights are not stated.
 
     Examples
     --------
@@ -135,12 +135,12 @@ def is_unbounded_loss(name: object) -> bool:
 
 
 def require_moderate_size(A: Array, loss: Loss) -> None:
-    """Refuse data so small or large that products of them would vanish or overflow unnoticed."""
+    """Refuse data so small or large that products of them in a loss would vanish or overflow unnoticed."""
     largest, limit = float(np.nanmax(A, initial=0.0)), loss.largest_entry
     if not 1 / limit <= largest <= limit:
         raise CertificateError(f"The largest entry of the data is {largest:g}, where no bound is safe against rounding.")
 
 
 def log(values: Array) -> Array:
-    """Logarithm with log 0 read as 0, for products ``0 log 0``."""
+    """Logarithm for losses, with log 0 read as 0, for products ``0 log 0``."""
     return np.asarray(np.log(np.where(values > 0, values, 1.0)))

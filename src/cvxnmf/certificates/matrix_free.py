@@ -48,7 +48,7 @@ def is_large(A: Any, limit: int = LARGEST_DENSE) -> bool:
 
 
 def factor_arrays(witness: Witness, n: int) -> tuple[Array, Array, Array, float, Array]:
-    """Metric, v, W, share and diagonal of a witness for n nodes."""
+    """Metric, v, W, share and diagonal of a matrix-free witness for n nodes."""
     metric, v, W, share, diagonal = witness_arrays(witness, "metric", "v", "W", "share", "diagonal")
     if any(part.shape != (n,) for part in (metric, v, diagonal)) or W.ndim != 2 or len(W) != n or share.shape != (1,):
         raise CertificateError(f"The factors of the witness do not match the data, where {n} nodes carry entries.")
@@ -58,12 +58,12 @@ def factor_arrays(witness: Witness, n: int) -> tuple[Array, Array, Array, float,
 
 
 def room_for_errors(share: float, trace: float) -> float:
-    """What a rigorous proof leaves for errors: part of the distance from the edge of the cone that the share leaves."""
+    """Room of a rigorous matrix-free proof for errors: part of the distance from the cone's edge that the share leaves."""
     return min(0.25 * (1.0 - share), 1e-4) * trace
 
 
 def prove_matrix_free(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
-    """The bound of a large graph: rigorous with pivots, else probable, or else unproved; the diagonal is found anew."""
+    """The matrix-free bound of a large graph: rigorous with pivots, else probable or unproved; the diagonal is found anew."""
     data = sparse_graph(A)
     metric, v, W, share, _ = factor_arrays(witness, data.shape[0])
     known = LOSSES[statement.loss] is KL and statement.has_free_effects and statement.fits_diagonal and statement.trace > 0
@@ -85,7 +85,7 @@ def prove_matrix_free(A: Any, statement: SymmetricStatement, witness: Witness) -
 
 
 class MatrixFreeDual:
-    """The dual points of a large graph for all shares, rows of the model formed when they are needed."""
+    """Matrix-free dual points of a large graph for all shares; rows of the model are formed when they are needed."""
 
     def __init__(self, A: Any, v: Array, W: Array, metric: Array, entries: int = ENTRIES_AT_ONCE) -> None:
         self.A, self.v, self.W, self.s, self.entries = A, v, W, metric, entries
@@ -95,7 +95,7 @@ class MatrixFreeDual:
             raise CertificateError("The rows of the dual point do not sum to zero.")
 
     def _model_rows(self) -> Iterator[tuple[slice, Array]]:
-        """Row chunks of the model, from the diagonal on: the rest mirrors earlier ones."""
+        """Row chunks of the matrix-free model, from the diagonal on: the rest mirrors earlier ones."""
         n = len(self.v)
         for rows in row_slices(n, n, self.entries):
             E = self.W[rows] @ self.W[rows.start :].T
@@ -111,7 +111,7 @@ class MatrixFreeDual:
         return product
 
     def largest_eigenvalues(self) -> Iterator[tuple[float, float]]:
-        """The largest eigenvalue of ``S^-1 (A - E) S^-1``, rows put right: a probable bound and what was found, in turns."""
+        """Largest eigenvalue of ``S^-1 (A - E) S^-1``, rows put right, matrix-free: probable bounds and what was found."""
         s, n = self.s[:, None], len(self.v)
 
         def product(X: Array) -> Array:
@@ -125,13 +125,13 @@ class MatrixFreeDual:
             yield float(upper[0]), float(found[0])
 
     @cached_property
-    def eliminated(self) -> list[int]:
-        """Nodes that are eliminated when the cone is proved, in order."""
+    def nodes_to_eliminate(self) -> list[int]:
+        """Nodes that are eliminated when the matrix-free dual point is proved to be in the cone, in order."""
         return eliminated_nodes(self.A)
 
     @cached_property
     def model(self) -> Model:
-        """The model in the metric, and a bound on the relative error of its computed entries."""
+        """The matrix-free model in the metric, and a bound on the relative error of its computed entries."""
         largest = float((2 * np.abs(self.v) + np.sum(self.W * self.W, axis=1)).max())  # exponent
         if not largest <= LARGEST_EXPONENT:
             raise CertificateError("The factors of the witness are too large.")
@@ -139,11 +139,11 @@ class MatrixFreeDual:
 
     @property
     def excess_error(self) -> Array:
-        """Bounds the error of the computed excess."""
+        """Bounds the error of the computed excess of the matrix-free model's row sums over the degrees."""
         return 2 * (self.model.accuracy + 2 * (len(self.v) + 16) * UNIT) * self.degrees
 
     def is_in_cone(self, share: float, trace: float, pivots: Array) -> bool:
-        """Whether Y is proved to be positive semidefinite.
+        """Whether the matrix-free dual matrix Y is proved to be positive semidefinite.
 
         Beside its kernel, Y is ``trace I - share S^-1 (A + Diag excess) S^-1 + share S^-1 E S^-1`` in the metric.
         """
@@ -152,10 +152,10 @@ class MatrixFreeDual:
             raise CertificateError("The pivots of the witness are not different nodes of the data.")
         B, error = self.cone_matrix(share, trace)
         room, chosen = room_for_errors(share, trace), pivots.astype(np.intp)
-        return is_psd_with_model(B, error, room, self.eliminated, self.model, share, chosen)
+        return is_psd_with_model(B, error, room, self.nodes_to_eliminate, self.model, share, chosen)
 
     def cone_matrix(self, share: float, trace: float) -> tuple[Any, float]:
-        """``trace I - share S^-1 (A + Diag excess) S^-1``, and a bound on its error in norm."""
+        """Sparse part of the matrix-free dual: ``trace I - share S^-1 (A + Diag excess) S^-1``, and its error in norm."""
         scaling = sp.diags_array(1.0 / self.s)
         scaled, diagonal = share * (scaling @ self.A @ scaling), share * self.excess / self.s**2
         size = trace + np.asarray(scaled.sum(axis=1)) + np.abs(diagonal)
@@ -163,7 +163,7 @@ class MatrixFreeDual:
         return sp.csr_array(sp.diags_array(trace - diagonal) - scaled), error
 
     def rigorous_proof(self, share: float) -> Proof:
-        """The bound of a dual point that is proved to be in the cone, less all rounding."""
+        """The bound of a matrix-free dual point that is proved to be in the cone, less all rounding."""
         total, size, diagonal = self._total(share)
         error = share * self.excess_error  # of the diagonal
         if not np.all(diagonal > 2 * error):
@@ -173,13 +173,13 @@ class MatrixFreeDual:
         return safe_proof(total, rounding, float(self.degrees.sum()), shifted=shifted)
 
     def proof(self, share: float, probable: bool) -> Proof:
-        """The bound less what rounding of sums may have added: not rigorous, since the eigenvalue is not."""
+        """The matrix-free bound less what rounding of sums may have added: not rigorous, since the eigenvalue is not."""
         total, size, _ = self._total(share)
         proof = safe_proof(total, UNITS_PER_TERM * UNIT * size, float(self.degrees.sum()), rigorous=False)
         return proof._replace(probable=probable, estimate=proof.bound)
 
     def _total(self, share: float) -> tuple[float, float, Array]:
-        """``sum A log A - A + Z - Z log Z``, the sum of the absolute values of its terms, and the diagonal of Z."""
+        """Matrix-free dual objective ``sum A log A - A + Z - Z log Z``, the sum of its absolute terms, and the diagonal of Z."""
         constants = self.A.data * np.log(self.A.data)
         totals = [float(np.sum(constants - self.A.data))]
         size, diagonals = float(np.sum(np.abs(constants) + self.A.data)), []

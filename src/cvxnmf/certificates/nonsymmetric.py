@@ -46,23 +46,23 @@ class NonsymmetricStatement(Statement):
     scope = "model"
 
     def is_understood(self) -> bool:
-        """Whether loss and penalty are known and go together, and the trace is a positive weight."""
+        """Whether loss and penalty of a nonsymmetric problem are known and go together, and the trace is a positive weight."""
         if not (self.loss in FACTOR_LOSSES and isinstance(self.effects, bool) and is_weight(self.trace, positive=True)):
             return False
         return self.penalty == "nuclear" or (self.penalty == "paper" and LOSSES[self.loss] is KL and not self.effects)
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """A dual point."""
+        """The kinds of bounds for nonsymmetric problems: a dual point, or zero."""
         return ZERO | {"dual": Kind("a dual point", prove_dual)}
 
     def scale(self, A: Any) -> float:
-        """Sum of the entries, or of their squares."""
+        """Scale of a nonsymmetric problem: the sum of the entries, or of their squares."""
         return float(LOSSES[self.loss].magnitudes(data_matrix(A)).sum())
 
 
 def prove_dual(A: Any, statement: NonsymmetricStatement, witness: Witness) -> Proof:
-    """Return the bound that the witness proves."""
+    """Return the bound that the dual point Z of a nonsymmetric problem, the witness, proves."""
     data = data_matrix(A)
     require_moderate_size(data, LOSSES[statement.loss])
     rows, columns = data.any(axis=1), data.any(axis=0)
@@ -81,7 +81,7 @@ def prove_dual(A: Any, statement: NonsymmetricStatement, witness: Witness) -> Pr
 
 
 def _prove_nuclear(A: Array, statement: NonsymmetricStatement, Z: Array) -> Proof:
-    """The bound of Z once its margins are put right and its spectral norm is proved."""
+    """The bound of Z for a nonsymmetric problem, once its margins are put right and its spectral norm is proved."""
     loss = LOSSES[statement.loss]
     floor = loss.domain_edge(A)
     share, mass = _margin_correction(floor, Z) if statement.effects else (0.0, 0.0)
@@ -96,7 +96,7 @@ def _prove_nuclear(A: Array, statement: NonsymmetricStatement, Z: Array) -> Proo
 
 
 def _conjugate_sums(loss: Loss, A: Array, Z: Array, share: float = 0.0, mass: float = 0.0) -> tuple[list[float], float, float]:
-    """``-phi*(Z - f)`` summed over row chunks, the rounding in it, and what it may change by if Z is put right.
+    """``-phi*(Z - f)`` of a nonsymmetric dual point over row chunks, its rounding, and what it may change by if Z is put right.
 
     Every entry of Z then loses at most the share, and the entries gain at most the mass in all.
     """
@@ -112,7 +112,7 @@ def _conjugate_sums(loss: Loss, A: Array, Z: Array, share: float = 0.0, mass: fl
 
 
 def _margin_correction(floor: Array, Z: Array) -> tuple[float, float]:
-    """What giving Z the margins of the floor exactly may do: the share an entry may lose, and the mass that is added in all."""
+    """Margins of a nonsymmetric dual point Z put right: the share that an entry may lose, and the mass added in all."""
     share, mass = 0.0, 0.0
     for edge, point in ((floor, Z), (floor.T, Z.T)):
         (wanted, error), (found, more) = row_sums(edge), row_sums(point)
@@ -125,7 +125,7 @@ def _margin_correction(floor: Array, Z: Array) -> tuple[float, float]:
 
 
 def _prove_paper(A: Array, statement: NonsymmetricStatement, T: Array, p: Array, q: Array) -> Proof:
-    """The bound of T, p and q under the paper's penalty."""
+    """The bound of T, p and q for a nonsymmetric problem under the paper's penalty."""
     if p.shape != A.shape[:1] or q.shape != A.shape[1:]:
         raise CertificateError("The witness does not match the data.")
     if not all(np.all((part >= 1 / LARGEST) & (part <= LARGEST)) for part in (p, q)):

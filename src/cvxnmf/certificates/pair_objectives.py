@@ -66,7 +66,7 @@ class PairObjective:
     exact: bool
 
     def pairs(self, i: Any, j: Any) -> Integers:
-        """``L_ij`` of pairs of nodes."""
+        """Pair weights ``L_ij`` of a quality of partitions, for pairs of nodes."""
         keys = self.rows * self.n + self.columns
         wanted = np.minimum(i, j) * self.n + np.maximum(i, j)
         place = np.searchsorted(keys, wanted)
@@ -74,7 +74,7 @@ class PairObjective:
         return self.of_weights(np.where(found, np.append(self.weights, 0)[place], 0), i, j)
 
     def of_weights(self, w: Any, i: Any, j: Any) -> Integers:
-        """``L_ij`` of pairs of nodes whose weights ``W_ij`` are at hand."""
+        """Pair weights ``L_ij`` for pairs of nodes whose weights ``W_ij`` are at hand."""
         gain, cost = self.alpha * w, self.beta * self.sizes[i] * self.sizes[j]
         if self.exact:
             return np.asarray(gain - cost, dtype=np.int64)
@@ -83,16 +83,16 @@ class PairObjective:
         return np.where(w == 0, np.minimum(values, 0), values)
 
     def edges(self) -> Integers:
-        """``L_ij`` of the entries of W, diagonal entries among them."""
+        """Pair weights ``L_ij`` of the entries of W, diagonal entries among them."""
         return self.of_weights(self.weights, self.rows, self.columns)
 
     def diagonal(self) -> Integers:
-        """``L_ii`` of all nodes."""
+        """Pair weights ``L_ii`` of all nodes with themselves."""
         nodes = np.arange(self.n)
         return self.pairs(nodes, nodes)
 
     def dense(self) -> Integers:
-        """L as a matrix."""
+        """All pair weights L of a quality of partitions as a dense matrix."""
         nodes = np.arange(self.n)
         L = self.of_weights(np.zeros((self.n, self.n), dtype=self.weights.dtype), nodes[:, None], nodes[None, :])
         values = self.edges()
@@ -123,7 +123,7 @@ class PairObjective:
         return (sum_of_pairs + Fraction(margin)) / Fraction(self.unit)
 
     def step(self) -> int:
-        """All sums over pairs that partitions have differ by multiples of it; 0 if there is no such number."""
+        """Step by which sums over pairs of all partitions differ, as multiples of it; 0 if there is no such number."""
         if not self.exact:
             return 0
         weights = self.weights[self.rows < self.columns]
@@ -139,13 +139,13 @@ class PairObjective:
         return Fraction(alone + step * ((total - alone) // step)) if step else Fraction(alone)
 
     def largest_pair(self) -> int:
-        """No ``|L_ij|`` is larger."""
+        """Bound on the size ``|L_ij|`` of the largest pair weight."""
         gain = float(self.alpha) * float(np.abs(self.weights).max(initial=0))
         cost = float(self.beta) * float(self.sizes.max()) ** 2
         return math.ceil(1.001 * float(self.scale) * (gain + cost)) + 4
 
     def magnitude(self) -> float:
-        """Size of the data: the sum of all weights, as the quality counts them."""
+        """Size of the data of a pair objective: the sum of all weights, as the quality counts them."""
         both = np.where(self.rows == self.columns, 1, 2)
         total = float(self.alpha) * float(np.abs(self.weights * both).sum()) + float(self.beta) * float(self.sizes.sum()) ** 2
         return max(total / float(self.unit), float(np.finfo(np.float64).tiny))
@@ -163,18 +163,18 @@ class PairBound(NamedTuple):
 
 
 def exact_sum(values: Any) -> int:
-    """Sum of 64-bit integers, exact whatever its size."""
+    """Sum of 64-bit integers, such as pair weights, exact whatever its size."""
     whole = np.asarray(values, dtype=np.int64).ravel()
     return (int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum())
 
 
 def decimal(resolution: float) -> Fraction:
-    """The decimal number that a resolution is written as: 0.1 is a tenth."""
+    """The exact decimal that a resolution of a pair objective is written as: 0.1 is a tenth."""
     return Fraction(repr(float(resolution)))
 
 
 def pair_objective(A: Any, objective: str, resolution: float) -> PairObjective:
-    """Read the data as one of :data:`OBJECTIVES`."""
+    """Read a graph as one of the pair objectives in :data:`OBJECTIVES`."""
     upper = _upper_triangle(A, signed=objective == "correlation")
     if objective == "performance":
         upper.data[:] = 1.0
@@ -189,7 +189,7 @@ def pair_objective(A: Any, objective: str, resolution: float) -> PairObjective:
 
 
 def _upper_triangle(A: Any, signed: bool) -> Any:
-    """The symmetric part of the data: its entries on and above the diagonal, sorted."""
+    """The symmetric part of a graph for a pair objective: its entries on and above the diagonal, sorted."""
     wrong = "a square matrix of finite numbers" if signed else "a square matrix of finite nonnegative numbers"
     numbers = real_matrix(A)
     if numbers is None or numbers.shape[0] != numbers.shape[1]:
@@ -215,7 +215,7 @@ def _fits(exact: PairObjective) -> bool:
 
 
 def _round_up(terms: PairObjective) -> PairObjective:
-    """The same objective in floating point, with a scale for its integers; some weight is not 0."""
+    """The pair objective in floating point, rounded up, with a scale for its integers; some weight is not 0."""
     try:
         numbers: dict[str, Any] = {name: float(getattr(terms, name)) for name in ("alpha", "beta", "offset", "unit")}
     except OverflowError:
@@ -227,7 +227,7 @@ def _round_up(terms: PairObjective) -> PairObjective:
 
 
 def _modularity(n: int, rows: Integers, columns: Integers, w: Any, resolution: Fraction, one: int) -> PairObjective:
-    """``sum (A_ij - g d_i d_j / 2m) / 2m``: times ``b (2m)^2`` for ``g = a / b``."""
+    """Modularity as a pair objective, ``sum (A_ij - g d_i d_j / 2m) / 2m``: times ``b (2m)^2`` for ``g = a / b``."""
     degrees = np.zeros(n, dtype=w.dtype)
     np.add.at(degrees, rows, w)
     np.add.at(degrees, columns[rows != columns], w[rows != columns])
@@ -240,20 +240,20 @@ def _modularity(n: int, rows: Integers, columns: Integers, w: Any, resolution: F
 
 
 def _constant_potts(n: int, rows: Integers, columns: Integers, w: Any, resolution: Fraction, one: int) -> PairObjective:
-    """``sum (A_ij - g)``."""
+    """The constant Potts model (CPM) as a pair objective: ``sum (A_ij - g)``."""
     ones, parts = np.ones(n, dtype=np.int64), resolution.denominator
     return PairObjective(n, rows, columns, w, ones, parts, resolution.numerator * one, 0, parts * one, 1.0, True)
 
 
 def _performance(n: int, rows: Integers, columns: Integers, w: Any, resolution: Fraction, one: int) -> PairObjective:
-    """``1 - #{(i, j) : A_ij != [same cluster]} / n^2``, every entry being 1; there is no resolution."""
+    """Performance as a pair objective: ``1 - #{(i, j) : A_ij != [same cluster]} / n^2``, every entry 1; no resolution."""
     ones = np.ones(n, dtype=np.int64)
     joined = 2 * len(w) - int(np.count_nonzero(rows == columns))
     return PairObjective(n, rows, columns, w, ones, 2, 1, n * n - joined, n * n, 1.0, True)
 
 
 def _correlation(n: int, rows: Integers, columns: Integers, w: Any, resolution: Fraction, one: int) -> PairObjective:
-    """``sum A_ij``, the data being signed agreements; there is no resolution."""
+    """Correlation clustering as a pair objective: ``sum A_ij``, the data being signed agreements; there is no resolution."""
     return PairObjective(n, rows, columns, w, np.ones(n, dtype=np.int64), 1, 0, 0, one, 1.0, True)
 
 

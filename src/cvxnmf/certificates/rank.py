@@ -47,7 +47,7 @@ class RankStatement(Statement):
     scope = "rank-k"
 
     def is_understood(self) -> bool:
-        """Whether loss and scaling are known and go together, and the number of columns is one."""
+        """Whether loss and scaling of a rank statement are known and go together, and the number of columns is one."""
         known = self.loss in FACTOR_LOSSES or (self.is_unbounded and not self.symmetric)
         if not (known and is_count(self.n_components) and isinstance(self.symmetric, bool)):
             return False
@@ -55,11 +55,11 @@ class RankStatement(Statement):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of bounds that are known for the loss; of other beta divergences only that they cannot be negative."""
+        """The kinds of rank bounds known for the loss; of other beta divergences only that they cannot be negative."""
         return ZERO if self.is_unbounded else SQUARED_ERROR_KINDS if self.has_squared_error else KL_KINDS
 
     def explain(self, kind: str) -> str:
-        """What a bound of this kind rests on, or why none better than 0 is known."""
+        """What a rank bound of this kind rests on, or why none better than 0 is known."""
         if kind != "zero":
             return super().explain(kind)
         if self.is_unbounded:
@@ -68,21 +68,21 @@ class RankStatement(Statement):
 
     @property
     def has_squared_error(self) -> bool:
-        """Whether the loss is squared error."""
+        """Whether the loss of a rank statement is squared error."""
         return self.loss in LOSSES and LOSSES[self.loss] is SQUARED_ERROR
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether the loss is one for which nothing but 0 is proved."""
+        """Whether the loss of a rank statement is one for which nothing but 0 is proved."""
         return is_unbounded_loss(self.loss)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is about factors U and V of the data as they are."""
+        """Whether a rank statement is about factors U and V of the data as they are, neither symmetric nor scaled."""
         return not (self.symmetric or self.scaling)
 
     def scale(self, A: Any) -> float:
-        """Sum of the observed entries, or of their squares; their number where nothing but 0 is proved."""
+        """Scale of a rank statement: the sum of observed entries, or squares; their number where nothing but 0 is proved."""
         if self.is_unbounded:
             return float(np.prod(A.shape))
         loss = LOSSES[self.loss]
@@ -92,17 +92,17 @@ class RankStatement(Statement):
         return float(np.nansum(loss.magnitudes(data.data if sp.issparse(data) else data)))
 
     def data(self, A: Any) -> Any:
-        """The data as a float64 array, NaN where entries are missing, or as a sparse matrix; scaled as the statement says."""
+        """The data of a rank statement as float64, NaN where entries are missing, or sparse; scaled as the statement says."""
         data = observed_matrix(A, self.symmetric)
         return data if self.scaling is None else _degree_scaled(data)
 
     def scaling_error(self, A: Any) -> float:
-        """Bound on the relative error of every scaled entry."""
+        """Bound on the relative error of every entry that a rank statement scales by degrees."""
         return 0.0 if self.scaling is None else (A.shape[0] + 16) * UNIT
 
 
 def _degree_scaled(A: Any) -> Any:
-    """``A_ij / sqrt(d_i d_j)`` with the row sums d; rows without entries stay as they are.
+    """Data scaled by degrees for a rank bound: ``A_ij / sqrt(d_i d_j)``, d the row sums; rows without entries stay.
 
     Each entry is off by the roundings of a row sum, a root, a quotient and two products, which `scaling_error` allows for.
     """
@@ -117,7 +117,7 @@ def _degree_scaled(A: Any) -> Any:
 
 
 def _observed_part(data: Any, witness: Witness, symmetric: bool) -> Array:
-    """The rows and columns that the witness names, all of them if it names none."""
+    """The rows and columns that the witness of a rank bound names, all of them if it names none; none may be missing."""
     dense = np.asarray(data.toarray() if sp.issparse(data) else data)
     if "rows" in witness:
         rows, columns = (part > 0 for part in witness_arrays(witness, "rows", "columns"))
@@ -132,7 +132,7 @@ def _observed_part(data: Any, witness: Witness, symmetric: bool) -> Array:
 
 
 def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bound of the witness N."""
+    """The rank bound on squared error from the dual point N of the witness."""
     data = statement.data(A)
     part = _observed_part(data, witness, statement.symmetric)
     N = witness_arrays(witness, "N")[0] if "N" in witness else None
@@ -141,14 +141,14 @@ def prove_dual(A: Any, statement: RankStatement, witness: Witness) -> Proof:
 
 
 def prove_tail(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The tail of the singular values of the data; of files and dask arrays in row chunks."""
+    """The rank bound by the tail of the singular values of the data; of files and dask arrays in row chunks."""
     if is_read_in_chunks(A) and "rows" not in witness and statement.is_plain:
         return chunked_tail(A, statement)
     return prove_dual(A, statement, {name: witness[name] for name in witness if name != "N"})
 
 
 def chunked_tail(A: Any, statement: RankStatement) -> Proof:
-    """The tail of the singular values in bounded memory, from the smaller Gram matrix summed over row chunks of the data."""
+    """The rank bound by the tail of the singular values in bounded memory, from the smaller Gram matrix over row chunks."""
     summary = summarise(A, SQUARED_ERROR, gram=True)
     if not summary.complete:
         raise CertificateError("The data have missing entries where the witness needs them.")
@@ -157,7 +157,7 @@ def chunked_tail(A: Any, statement: RankStatement) -> Proof:
 
 
 def gram_tail(G: Array, energy: float, largest: float, count: int, statement: RankStatement) -> Proof:
-    """The tail of the singular values from G, the smaller of ``A'A`` and ``AA'``, and from ``energy = ||A||²``.
+    """The rank bound by the tail of the singular values, from G, the smaller of ``A'A`` and ``AA'``, and ``energy = ||A||²``.
 
     Entries of G are sums of `count` products in any order, with `count` the larger side of A; the energy was summed pairwise in
     row chunks and exactly over them. `largest` is the largest entry of A.
@@ -170,7 +170,7 @@ def gram_tail(G: Array, energy: float, largest: float, count: int, statement: Ra
 
 
 def of_divergence(bound: Callable[[Array, int, Witness], Bound]) -> Callable[[Any, RankStatement, Witness], Proof]:
-    """The proof by a bound on the divergence of a fully observed part."""
+    """The prover of a rank bound on the divergence of a fully observed part of the data."""
 
     def prove(A: Any, statement: RankStatement, witness: Witness) -> Proof:
         part = _observed_part(statement.data(A), witness, statement.symmetric)
@@ -181,7 +181,7 @@ def of_divergence(bound: Callable[[Array, int, Witness], Bound]) -> Callable[[An
 
 
 def prove_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bound of the witness y: a matrix, given on the entries of sparse data, or computed from them by a rule."""
+    """The Ky Fan rank bound of the witness y: a matrix, given on the entries of sparse data, or computed from them by a rule."""
     if "directions" in witness:
         return prove_streamed_ky_fan(A, statement, witness)
     sparse = "y" in witness and np.ndim(witness["y"]) == 1

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.certificates.data import witness_arrays
-from cvxnmf.certificates.divergence import matching_witness, oriented, pinsker_bound, singular_bound, subspace_bound
+from cvxnmf.certificates.divergence import matching_witness, orient_data, pinsker_bound, singular_bound, subspace_bound
 from cvxnmf.certificates.losses import KL, require_moderate_size
 from cvxnmf.certificates.rounding import UNIT, Bound, is_finite
 from cvxnmf.certificates.squared_error import dual_bound
@@ -49,7 +49,7 @@ def _rectangle_bound(A: Array, rows: Array, columns: Array, k: int, squared_erro
 
 
 def prove_rectangles(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bounds of all rectangles, summed; entries have no weights."""
+    """The bounds of all rectangles of the data, summed; entries have no weights."""
     if statement.scaling is not None:
         raise CertificateError("A bound of this kind is known for data that are not scaled.")
     data = statement.data(A)
@@ -59,8 +59,8 @@ def prove_rectangles(A: Any, statement: RankStatement, witness: Witness) -> Proo
 
 
 def rectangles_bound(data: Array, weights_of_entries: Array, k: int, squared_error: bool, witness: Witness) -> Bound:
-    """The bounds of all rectangles, summed; the weights of entries may be one for each row, or for all."""
-    data, limits = oriented(data, witness), oriented(weights_of_entries, witness)
+    """The bounds of all rectangles of the data, summed; the weights of entries may be one for each row, or for all."""
+    data, limits = orient_data(data, witness), orient_data(weights_of_entries, witness)
     sets, weights = witness_arrays(witness, "sets", "weights")
     _require_packing(data, limits, sets, weights)
     side_by_side = (len(data), int(np.count_nonzero(sets)))
@@ -82,7 +82,7 @@ def rectangles_bound(data: Array, weights_of_entries: Array, k: int, squared_err
 
 
 def _require_packing(data: Array, limits: Array, sets: Array, weights: Array) -> None:
-    """Refuse weights that count an entry more often than it may be."""
+    """Refuse rectangles whose weights count an entry more often than it may be."""
     fits = sets.ndim == weights.ndim == 2 and sets.shape[1:] == data.shape[1:] and weights.shape == (len(data), len(sets))
     if not fits or not (_are_weights(sets) and _are_weights(weights)):
         raise CertificateError("The rectangles of the witness do not match the data, or have negative or extreme weights.")
@@ -91,5 +91,5 @@ def _require_packing(data: Array, limits: Array, sets: Array, weights: Array) ->
 
 
 def _are_weights(values: Array) -> bool:
-    """Whether all are zero or positive, and then neither so small nor so large that products vanish or overflow."""
+    """Whether all weights of rectangles are 0, or positive and neither so small nor so large that products vanish or overflow."""
     return bool(np.all((values == 0) | ((values >= LEAST_WEIGHT) & (values <= 1 / LEAST_WEIGHT))))

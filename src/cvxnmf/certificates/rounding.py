@@ -25,7 +25,7 @@ TILE = 256
 
 
 def row_slices(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
-    """Consecutive rows with about so many entries, at least one row; if left out, those of about an eighth of the matrix."""
+    """Slices of consecutive rows with about so many entries, at least one row; by default of about an eighth of the matrix."""
     if entries is None:
         entries = min(CHUNK_ENTRIES, max(LEAST_CHUNK_ENTRIES, n_rows * n_columns // 8))
     height = max(1, entries // max(1, n_columns))
@@ -41,7 +41,7 @@ def is_mirrored(M: Array) -> bool:
 
 
 def is_finite(values: Array) -> bool:
-    """Whether no entry is infinite or NaN."""
+    """Whether no entry of an array that a proof rests on is infinite or NaN."""
     return bool(np.isfinite(values.min(initial=0.0)) and np.isfinite(values.max(initial=0.0)))
 
 
@@ -65,7 +65,7 @@ class Bound(NamedTuple):
     spare: float = 0.0
 
     def proof(self, scale: float) -> Proof:
-        """The bound without what rounding may have added."""
+        """The proof of a bound, without what rounding may have added."""
         return safe_proof(self.total, self.rounding, scale, spare=self.spare)
 
 
@@ -74,7 +74,7 @@ class Bound(NamedTuple):
 def safe_proof(
     total: float, rounding: float, scale: float, *, shifted: float = 0.0, spare: float = 0.0, rigorous: bool = True
 ) -> Proof:
-    """The bound ``total - rounding - shifted``, never below 0, or an error if that is not a number.
+    """The bound ``total - rounding - shifted`` as a proof safe against rounding, never below 0; an error if it is no number.
 
     `rounding` bounds the rounding in the total, in units of UNIT; `shifted` what putting the dual point right may have cost;
     `spare` is what may be stated beyond half of the rounding.
@@ -131,7 +131,7 @@ def is_contraction(Y: Array, limit: float, error: float) -> bool:
 
 
 def _cholesky_runs(M: Array, error: float, lifted: float = 0.0) -> bool:
-    """Rump's criterion for M known up to `error` in norm; M is overwritten."""
+    """Rump's criterion: Cholesky runs on M, known up to `error` in norm, in spite of rounding; M is overwritten."""
     n = len(M)
     backward = 4 * (n + 16) * UNIT * (float(np.trace(M)) + lifted)
     M.flat[:: n + 1] -= error + backward

@@ -21,7 +21,7 @@ PAGES, AROUND = 8 << 20, 1 << 16
 
 
 class Summary(NamedTuple):
-    """What one pass over the data tells.
+    """Summary of data after one pass over their row chunks.
 
     `total` is the sum of the entries, or of their squares, as the loss has it; `complete`: none is missing; `gram` the smaller of
     ``A'A`` and ``AA'``, if it was asked for.
@@ -34,17 +34,17 @@ class Summary(NamedTuple):
 
 
 def is_dask(A: Any) -> bool:
-    """Whether it is a dask array; dask is not imported for the question."""
+    """Whether data are a dask array; dask is not imported for the question."""
     return hasattr(A, "compute") and hasattr(A, "chunks")
 
 
 def is_read_in_chunks(A: Any) -> bool:
-    """Whether data are read in row chunks."""
+    """Whether data are read in row chunks: memory-mapped files and dask arrays."""
     return (isinstance(A, np.memmap) or is_dask(A)) and len(A.shape) == 2 and not any(map(math.isnan, A.shape))
 
 
 def summarise(A: Any, loss: Loss, gram: bool = False) -> Summary:
-    """One pass over all row chunks (column chunks for ``AA'``, of wide data)."""
+    """Summarise data in one pass over all row chunks (column chunks for ``AA'``, of wide data)."""
     totals, largest, complete, product = [], 0.0, True, None
     for chunk in row_chunks(A, transposed=gram and A.shape[0] < A.shape[1]):
         entries = chunk.data if sp.issparse(chunk) else chunk
@@ -77,7 +77,7 @@ def row_chunks(A: Any, transposed: bool = False) -> Iterator[Any]:
 
 
 def _chunk_slices(A: Any, transposed: bool) -> Iterator[slice]:
-    """Rows (or columns) of every chunk: the chunks of a dask array, else by size."""
+    """Slices of rows (or columns) of every chunk: the chunks of a dask array, else by size."""
     side, other = A.shape[::-1] if transposed else A.shape
     if not is_dask(A):
         return row_slices(side, other, CHUNK_ENTRIES)
@@ -106,7 +106,7 @@ def mapped_file(A: Any) -> Any:
 
 
 def file_is_complete(root: Any) -> bool:
-    """Whether the mapped file is still there in full; reading what is no longer there would end the program."""
+    """Whether a memory-mapped file is still there in full; reading what is no longer there would end the program."""
     first = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
     try:
         return bool(root._mmap.size() >= first + len(root._mmap))
@@ -125,6 +125,6 @@ def copy_mapped(part: Any, root: Any) -> Any:
 
 
 def _release_pages(root: Any) -> None:
-    """Give back the memory of a file's pages that were read."""
+    """Give back the memory of pages of a memory-mapped file that were read."""
     if hasattr(mmap, "MADV_DONTNEED") and root.mode in ("r", "r+"):  # of private pages it would undo changes
         root._mmap.madvise(mmap.MADV_DONTNEED)

@@ -25,7 +25,7 @@ MIXERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class GroupSums(NamedTuple):
-    """What a bound for groups needs of a symmetric graph without empty rows.
+    """Sums over row pieces that a bound for groups needs of a symmetric graph without empty rows.
 
     `pairs` are its sums over pairs of groups; of its entries a there are ``sum a log a`` and, as the size of its rounding,
     ``sum |a log a| + a``, the largest, and whether all are whole numbers.
@@ -40,7 +40,7 @@ class GroupSums(NamedTuple):
 
 
 class PieceSums(NamedTuple):
-    """What the entries of a piece on and below the diagonal bring: sums of L, and of the entries as in :class:`GroupSums`."""
+    """Sums of one row piece on and below the diagonal: of L, and of the entries as in :class:`GroupSums`."""
 
     pairs: Any
     logs: float
@@ -65,7 +65,7 @@ def sum_pieces(pieces: Iterable[Any], groups: NDArray[np.intp], count: int) -> G
 
 
 class _RunningSums:
-    """Sums of the pieces so far: a node of a lower number has had its row, so that whether it carries entries is known."""
+    """Running sums of the row pieces so far: a node of a lower number has had its row, so whether it carries entries is known."""
 
     def __init__(self, groups: NDArray[np.intp], count: int) -> None:
         self.groups, self.count = groups, count
@@ -75,8 +75,8 @@ class _RunningSums:
         self.rows = self.carrying = self.balance = 0
 
     def add(self, piece: Any) -> None:
-        """Take the next rows."""
-        rows, first = self._checked(piece), self.rows
+        """Add the next row piece to the running sums."""
+        rows, first = self._canonical_rows(piece), self.rows
         stop = self.rows = first + rows.shape[0]
         carries = np.diff(rows.indptr) > 0
         before, self.carrying = self.carrying, self.carrying + int(np.count_nonzero(carries))
@@ -93,8 +93,8 @@ class _RunningSums:
         self.pairs = self.pairs + part.pairs
         self.parts.append(part._replace(pairs=None))
 
-    def _checked(self, piece: Any) -> Any:
-        """A piece as canonical compressed rows without zeros; the first one says how many columns there are."""
+    def _canonical_rows(self, piece: Any) -> Any:
+        """A row piece as canonical compressed rows without zeros; the first one says how many columns there are."""
         rows = real_matrix(piece) if sp.issparse(piece) else None
         if rows is None or not (is_finite(rows.data) and rows.data.min(initial=0.0) >= 0):
             raise CertificateError("A piece of the data must be a sparse matrix of finite nonnegative numbers.")
@@ -106,7 +106,7 @@ class _RunningSums:
         return rows
 
     def finish(self) -> GroupSums:
-        """The sums, if every row was there and the graph is symmetric."""
+        """The sums over all row pieces, if every row was there and the graph is symmetric."""
         if self.rows != len(self.group_of):
             raise CertificateError(f"The pieces have {self.rows:,} rows in all, but {len(self.group_of):,} columns.")
         if self.balance % 2**64:
@@ -117,19 +117,19 @@ class _RunningSums:
 
 
 def not_symmetric() -> CertificateError:
-    """The error for rows that do not mirror each other."""
+    """The error for row pieces that do not mirror each other."""
     return CertificateError("The pieces are not those of a symmetric matrix: a row is missing, repeated or altered.")
 
 
 def total_sums(pairs: Any, degrees: Array, parts: list[PieceSums]) -> GroupSums:
-    """The sums of a graph from sums of L over pairs of groups, degrees, and what its pieces bring."""
+    """The sums of a graph from sums of L over pairs of groups, degrees, and the sums of its row pieces."""
     logs, size = (math.fsum(getattr(part, name) for part in parts) for name in ("logs", "size"))
     largest, whole = max(part.largest for part in parts), all(part.whole for part in parts)
     return GroupSums(sp.csr_array(pairs + pairs.T), degrees, logs, size, largest, whole)
 
 
 def lower_half(rows: Any, first: int) -> Any:
-    """L in the rows from `first` on: entries below the diagonal, and half of those on it."""
+    """Lower half L of a row piece from row `first` on: entries below the diagonal, and half of those on it."""
     numbers = np.repeat(np.arange(first, first + rows.shape[0]), np.diff(rows.indptr))
     below = rows.indices <= numbers
     halves = np.where(rows.indices == numbers, 0.5, 1.0)[below]
@@ -138,7 +138,7 @@ def lower_half(rows: Any, first: int) -> Any:
 
 
 def sum_piece(lower: Any, first: int, group_of: Any, count: int) -> PieceSums:
-    """What L in the rows from `first` on brings, given the groups of all nodes up to there."""
+    """Sums of the lower half L of a row piece from row `first` on, given the groups of all nodes up to there."""
     height = lower.shape[0]
     numbers = np.repeat(np.arange(first, first + height), np.diff(lower.indptr))
     times = np.where(lower.indices == numbers, 1.0, 2.0)  # an entry below the diagonal stands above it, too
@@ -157,7 +157,7 @@ def sum_piece(lower: Any, first: int, group_of: Any, count: int) -> PieceSums:
 
 
 def fingerprint(rows: Any, first: int) -> int:
-    """The sum of what bits of entries below the diagonal mix to, less that of those above it, read as if below; modulo 2^64."""
+    """Fingerprint of a row piece: mixed bits of entries below the diagonal less those above it, read as if below; modulo 2^64."""
     numbers = np.repeat(np.arange(first, first + rows.shape[0]), np.diff(rows.indptr))
     mixed = np.maximum(numbers, rows.indices).astype(np.uint64)
     for mixer, bits in zip(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def prove_sparse_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bound of y, given on the entries of the data row by row."""
+    """The Ky Fan bound on the divergence of sparse data from y, given on the entries row by row."""
     data = sp.csr_array(statement.data(A), copy=True)
     data.sum_duplicates()
     data.eliminate_zeros()
@@ -45,24 +45,24 @@ def prove_sparse_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> P
 
 
 def _leading_sums(G: Any, u: Array, v: Array, count: int, symmetric: bool, source: np.random.RandomState) -> Any:
-    """Upper bounds on the leading singular values beside u and v, or positive eigenvalues, summed, and what was found."""
+    """Bounds on the summed leading singular values (or positive eigenvalues) of sparse G beside u and v, and those found."""
     if count == 0:
         return [(0.0, 0.0)]
     product, n = _beside(G, u, v, symmetric)
     square = LinearOperator((n, n), matvec=product, matmat=product, dtype=np.float64)
     Q = leading_vectors(square, count, source.standard_normal(n))
 
-    def summed(values: Array) -> float:
+    def leading_sum(values: Array) -> float:
         positive = np.maximum(values, 0.0)
         return float(np.sum(positive if symmetric else np.sqrt(positive)))
 
     spaces = spaces_in_turn(n, WIDTH, DEPTHS, not symmetric)
-    bounds = leading_eigenvalues(product, Q, source, spaces, min(count, n), summed)
-    return ((summed(upper), summed(found)) for upper, found in bounds)
+    bounds = leading_eigenvalues(product, Q, source, spaces, min(count, n), leading_sum)
+    return ((leading_sum(upper), leading_sum(found)) for upper, found in bounds)
 
 
 def _beside(G: Any, u: Array, v: Array, symmetric: bool) -> tuple[Product, int]:
-    """Products with ``Y'Y`` of the smaller side, ``Y = (I - uu') G (I - vv')``, or with ``(Y + Y') / 2``, and their size."""
+    """Products with ``Y'Y`` (smaller side), ``Y = (I - uu') G (I - vv')`` for sparse G, or ``(Y + Y') / 2``, and their size."""
     transposed = G.T.tocsr()
 
     def project(unit: Array, X: Array) -> Array:

@@ -18,7 +18,7 @@ from cvxnmf.certificates.statement import Array, CertificateError
 
 
 def dual_bound(A: Array, N: Array | None, k: int, symmetric: bool, error: float = 0.0) -> Bound:
-    """The bound of N, or of the singular values of A alone; entries of A are off by the share `error`."""
+    """The bound on squared error from N, or from the singular values of A alone; entries of A are off by the share `error`."""
     N = np.zeros_like(A) if N is None else N
     if N.shape != A.shape or not N.min() >= 0:
         raise CertificateError(f"The witness of shape {N.shape} does not match data of shape {A.shape}, or is negative.")
@@ -33,7 +33,7 @@ def dual_bound(A: Array, N: Array | None, k: int, symmetric: bool, error: float 
 # Both energies hold an allowance for rounding, in units of twice the roundoff, in each of the k values; half of it is to spare:
 # (terms + 16) UNIT norm^2 in a square, and no less than (n + 16) UNIT norm in an eigenvalue v, worth v times that in its square.
 def gram_energy(G: Array, terms: int, norm: float, k: int, error: float = 0.0) -> tuple[float, float]:
-    """An upper bound on the k largest ``sigma_i(Y)²``, summed, and what it can spare; G is ``Y'Y``, Y off by `error` in norm.
+    """Upper bound on the k largest ``sigma_i(Y)²``, summed, and what it can spare, from ``G = Y'Y``; Y is off by `error` in norm.
 
     Entries of G are sums of so many `terms`.
     """

@@ -68,7 +68,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Statement(Mapping[str, Any]):
-    """The problem that a bound is about, checked when it is made.
+    """A statement: the problem that a bound is about, checked when it is made.
 
     It also reads like the dictionary that a saved file holds, as in ``statement["loss"]``; terms that are None are left out.
     """
@@ -85,19 +85,19 @@ class Statement(Mapping[str, Any]):
 
     @abstractmethod
     def is_understood(self) -> bool:
-        """Whether every term has a type and a value that the proofs know."""
+        """Whether every term of a statement has a type and a value that the proofs know."""
 
     @property
     @abstractmethod
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of bounds that can be proved for this form, by name."""
+        """The kinds of bounds that can be proved for a statement of this form, by name."""
 
     @abstractmethod
     def scale(self, A: Any) -> float:
-        """Size of the data, against which rounding is judged."""
+        """Size of the data of a statement, against which rounding is judged."""
 
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
-        """Return the bound that the witness proves for the data, or raise CertificateError."""
+        """Return the bound that the witness proves for a statement and its data, or raise CertificateError."""
         kinds = self.kinds
         if kind not in kinds:
             raise CertificateError(f"Certificates of kind {kind!r} cannot be checked here.")
@@ -107,12 +107,12 @@ class Statement(Mapping[str, Any]):
             return kinds[kind].prove(A, self, witness)
 
     def explain(self, kind: str) -> str:
-        """What a bound of this kind rests on."""
+        """What a bound of this kind rests on, for statements of this form."""
         return self.kinds[kind].basis if kind in self.kinds else kind
 
     @classmethod
     def has_terms(cls, names: set[str]) -> bool:
-        """Whether these are the names of all its terms, and of no others; those with a default may be left out."""
+        """Whether these are the names of all terms of a statement, and of no others; those with a default may be left out."""
         needed = {field.name for field in fields(cls) if field.default is MISSING}
         return needed <= names <= {field.name for field in fields(cls)}
 
@@ -137,13 +137,13 @@ def not_understood() -> CertificateError:
 
 
 def is_weight(value: object, positive: bool = False) -> bool:
-    """Whether a term is a number from 0, or above it, to the largest weight."""
+    """Whether a term of a statement is a number from 0, or above it, to the largest weight."""
     real = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
     return real and (0 < value if positive else 0 <= value) and value <= LARGEST  # type: ignore[operator]
 
 
 def is_count(value: object) -> bool:
-    """Whether a term is a whole number of at least 1."""
+    """Whether a term of a statement is a whole number of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 

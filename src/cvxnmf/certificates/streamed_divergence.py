@@ -30,14 +30,14 @@ STEPS = 40
 
 
 class Rule(NamedTuple):
-    """How rows get their y: roots v of the shares of columns, the centre g, and directions D."""
+    """Rule by which streamed rows get their y: roots v of the shares of columns, the centre g, and directions D."""
 
     v: Array
     centre: Array
     directions: Array
 
     def point(self, A: Array, rows: Array) -> Array:
-        """The y of rows with these sums; positive where A is."""
+        """The y of streamed rows with these sums, by the rule; positive where A is."""
         p, v, D = A / rows[:, None], self.v, self.directions
         stiffness = float(np.linalg.norm(D, 2)) ** 2
         q = 0.5 * (p / v + v) if stiffness > 0 else p / v
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Over all rows ``sum A log y``, the same of absolute values, and ``G'G`` and ``G'u`` with ``G = uv' y``."""
+    """Streamed sums for the Ky Fan bound: ``sum A log y``, the absolute ones, and ``G'G``, ``G'u`` with ``G = uv' y``."""
 
     logs: float
     size: float
@@ -59,7 +59,7 @@ class Sums(NamedTuple):
 
 
 def prove_streamed_ky_fan(A: Any, statement: RankStatement, witness: Witness) -> Proof:
-    """The bound of the rule that the witness gives."""
+    """The Ky Fan bound on the divergence, streamed in two passes, from the rule that the witness gives."""
     if not statement.is_plain:
         raise CertificateError("A bound of this kind is known for the KL of factors U and V only.")
     data = A if is_read_in_chunks(A) else statement.data(A)
@@ -74,7 +74,7 @@ def prove_streamed_ky_fan(A: Any, statement: RankStatement, witness: Witness) ->
 
 
 def _column_sums(data: Any) -> Array:
-    """Sums of the columns within a few units: pairwise in row chunks, exactly over them."""
+    """Streamed sums of columns within a few units: pairwise in row chunks, exactly over them."""
     parts, largest = [], 0.0
     for part in _dense_rows(data):
         if not is_finite(part):
@@ -86,14 +86,14 @@ def _column_sums(data: Any) -> Array:
 
 
 def _dense_rows(data: Any) -> Iterator[Array]:
-    """Some rows at a time, dense."""
+    """Some dense rows of streamed data at a time."""
     for chunk in row_chunks(data):
         for rows in row_slices(chunk.shape[0], chunk.shape[1], CHUNK_ENTRIES):
             yield np.asarray(chunk[rows].toarray() if sp.issparse(chunk) else chunk[rows])
 
 
 def _sums(data: Any, kept: NDArray[np.bool_], total: float, rule: Rule) -> Sums:
-    """What a second pass tells."""
+    """Sums of the second pass over streamed rows, for the Ky Fan bound."""
     n = len(rule.v)
     logs, sizes, gram, along = [], [], np.zeros((n, n)), np.zeros(n)
     for part in _dense_rows(data):
@@ -113,7 +113,7 @@ def _sums(data: Any, kept: NDArray[np.bool_], total: float, rule: Rule) -> Sums:
 
 
 def _bound(sums: Sums, v: Array, total: float, shape: tuple[int, int], k: int) -> Bound:
-    """``sum A log y + S - S u'Gv - S sum_{i < k} sigma_i((I - uu') G (I - vv'))``.
+    """Streamed Ky Fan bound ``sum A log y + S - S u'Gv - S sum_{i < k} sigma_i((I - uu') G (I - vv'))``.
 
     Entries of ``G'G`` and ``G'u`` are sums of as many terms as there are rows, in any order, and taking off u and v leaves sums
     of as many as there are columns: twice all these terms allow for both.

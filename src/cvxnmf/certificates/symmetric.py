@@ -51,28 +51,28 @@ class SymmetricStatement(Statement):
     scope = "model"
 
     def is_understood(self) -> bool:
-        """Whether loss, cone, diagonal and metric are known, and the trace is a weight."""
+        """Whether loss, cone, diagonal and metric of a symmetric problem are known, and the trace is a weight."""
         known = self.loss in tuple(LOSSES) and self.cone in ("psd", "conditional") and self.diagonal in ("fit", "ignore")
         known = known and self.metric in ("degree", "uniform", "own") and is_weight(self.trace)
         return known and (self.metric_digest is None or (isinstance(self.metric_digest, str) and self.metric == "own"))
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """A dual point."""
+        """The kinds of bounds for symmetric problems: a dual point, or zero."""
         return ZERO | {"dual": Kind("a dual point", prove_dual)}
 
     @property
     def fits_diagonal(self) -> bool:
-        """Whether the diagonal of A counts."""
+        """Whether the diagonal of A counts in a symmetric problem."""
         return self.diagonal == "fit"
 
     @property
     def has_free_effects(self) -> bool:
-        """Whether the cone is the conditional one."""
+        """Whether the cone of a symmetric problem is the conditional one, which leaves effects free."""
         return self.cone == "conditional"
 
     def scale(self, A: Any) -> float:
-        """Sum of the entries that count, or of their squares."""
+        """Scale of a symmetric problem: the sum of the entries that count, or of their squares."""
         if is_large(A) and sp.issparse(A) and LOSSES[self.loss] is KL and self.fits_diagonal:
             return float(A.sum())
         return self.scale_of(square_matrix(A))
@@ -83,7 +83,7 @@ class SymmetricStatement(Statement):
         return float(LOSSES[self.loss].magnitudes(counted).sum())
 
     def true_metric(self, degrees: Array, stated: Array) -> Array:
-        """The metric that a proof is about: the one that the name stands for, recomputed, or the one in the witness."""
+        """The metric that a symmetric proof is about: the one that the name stands for, recomputed, or the one in the witness."""
         if not np.all((stated >= 1 / LARGEST) & (stated <= LARGEST)):
             raise CertificateError("The metric of the witness must be positive and of moderate size.")
         if self.metric == "own":
@@ -103,7 +103,7 @@ def metric_digest(metric: Array) -> str:
 
 
 def prove_dual(A: Any, statement: SymmetricStatement, witness: Witness) -> Proof:
-    """Return the bound that ``Z`` and the metric prove; Z may be given by factors."""
+    """Return the bound that the dual point ``Z`` and the metric prove for a symmetric problem; Z may be given by factors."""
     if "W" in witness and is_large(A):
         return prove_matrix_free(A, statement, witness)
     data = square_matrix(A)
@@ -160,7 +160,7 @@ class _DualPoint:
             self._absorb_row_sums()
 
     def _row_chunks(self) -> Iterator[tuple[slice, Array, Array, tuple[Any, Any]]]:
-        """Row chunks: which rows, their data, Z with its row sums put right, and where the diagonal is."""
+        """Row chunks of a symmetric dual point: rows, their data, Z with its row sums put right, and where the diagonal is."""
         n = len(self.A)
         for rows in row_slices(n, n):
             Z = self.Z[rows].copy()
@@ -169,7 +169,7 @@ class _DualPoint:
             yield rows, self.A[rows], Z, on_diagonal
 
     def _sum_rows(self) -> None:
-        """Row sums of W, and of the absolute values behind them."""
+        """Row sums of the symmetric dual point W, and of the absolute values behind them."""
         self.row_sums, self.rows = np.zeros(len(self.A)), np.zeros(len(self.A))
         for rows, A, Z, _ in self._row_chunks():
             floor = self.loss.domain_edge(A)
@@ -178,7 +178,7 @@ class _DualPoint:
             self.rows[rows] = np.abs(W).sum(axis=1) + 2 * floor.sum(axis=1)
 
     def _absorb_row_sums(self) -> None:
-        """Make the rows of W sum to zero; ``N1 = 0`` already."""
+        """Make the rows of a symmetric dual point W sum to zero; ``N1 = 0`` already."""
         n, residual = len(self.A), self.row_sums
         rounding = (n + 16) * UNIT * self.rows
         excess = np.abs(residual) - 16 * rounding
@@ -191,7 +191,7 @@ class _DualPoint:
             self.slack = np.full(n, 2.0 * (np.abs(residual) + rounding).max() / max(n - 2, 1))
 
     def require_domain(self) -> None:
-        """The conjugate must be finite at every entry of W, and stay so within the slack."""
+        """Refuse a symmetric dual point W at which the conjugate of the loss is not finite, within the slack."""
         smallest = np.inf
         for rows, A, Z, on_diagonal in self._row_chunks():
             Z = self.loss.inside_domain(A, Z)
@@ -204,7 +204,7 @@ class _DualPoint:
             self.rigorous = bool(smallest > 4 * self.slack[0])
 
     def require_dual_cone(self) -> None:
-        """``Y = W + trace N`` must be PSD; ``Y1 = 0`` holds on the conditional cone by now."""
+        """Refuse a symmetric dual point unless ``Y = W + trace N`` is PSD; ``Y1 = 0`` holds on the conditional cone by now."""
         Y, size = self._dual_matrix()
         components = self._components(Y)
         slack = 0.0 if self.fits_diagonal else float(self.slack.max())
@@ -213,7 +213,7 @@ class _DualPoint:
                 raise CertificateError("The dual point is not positive semidefinite.")
 
     def _dual_matrix(self) -> tuple[Array, Array]:
-        """Y, and for each row a bound on the sum of absolute values that rounding acted on."""
+        """Dual matrix Y of a symmetric problem, and for each row a bound on the absolute sum that rounding acted on."""
         t = self.s**2
         size = self.rows + 2 * self.trace * t
         Y = np.empty_like(self.Z)
@@ -225,7 +225,7 @@ class _DualPoint:
         return Y, size
 
     def _components(self, Y: Array) -> list[NDArray[np.intp]]:
-        """Diagonal blocks of Y: without a penalty, separate components of the data stay separate."""
+        """Diagonal blocks of the dual matrix Y: without a penalty, separate components of the data stay separate."""
         if not self.free_effects or self.trace:
             return [np.arange(len(Y))]
         labels, count = np.full(len(Y), -1), 0
@@ -242,7 +242,7 @@ class _DualPoint:
         return [np.flatnonzero(labels == c) for c in range(count)]
 
     def proof(self, scale: float) -> Proof:
-        """``-sum phi*(W)``, less all that rounding and the slack may have added."""
+        """Bound of a symmetric dual point, ``-sum phi*(W)``, less all that rounding and the slack may have added."""
         totals, rounding, shifted = [], 0.0, 0.0
         for rows, A, Z, on_diagonal in self._row_chunks():
             terms, weight, slope = self.loss.conjugate(A, Z)

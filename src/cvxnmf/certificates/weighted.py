@@ -50,14 +50,14 @@ class WeightedRankStatement(Statement):
     scope = "rank-k"
 
     def is_understood(self) -> bool:
-        """Whether the loss is known, and has weights."""
+        """Whether the loss of a weighted statement is known, and has weights."""
         known = isinstance(self.loss, str) and self.loss in {f"{WEIGHTED}{name}" for name in FACTOR_LOSSES}
         named = isinstance(self.weights, str) and re.fullmatch("[0-9a-f]{64}", self.weights) is not None
         return known and named and is_count(self.n_components) and self.symmetric is False
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Rectangles."""
+        """The kinds of bounds for weighted losses: rectangles, or zero."""
         return {
             "zero": Kind("nothing better than 0 is known: the rank or the weights leave no part of the data", self.prove_zero),
             "rectangles": Kind("fully observed rectangles that overlap with weights", self.prove_rectangles),
@@ -65,22 +65,22 @@ class WeightedRankStatement(Statement):
 
     @property
     def plain_loss(self) -> Loss:
-        """The loss of an entry of weight 1."""
+        """The loss of an entry of weight 1, for a weighted statement."""
         return LOSSES[self.loss.removeprefix(WEIGHTED)]
 
     def scale(self, A: Any) -> float:
-        """Sum of the observed entries, or of their squares, as if they had no weights."""
+        """Scale of a weighted statement: the sum of observed entries, or of their squares, as if they had no weights."""
         return float(np.nansum(self.plain_loss.magnitudes(self._data(A))))
 
     @staticmethod
     def prove_zero(A: Any, statement: WeightedRankStatement, witness: Witness) -> Proof:
-        """The bound 0, beside the size of the data with weights."""
-        return Proof(0.0, True, statement._weighted(A, witness)[2])
+        """The bound 0 for a weighted loss, beside the size of the data with weights."""
+        return Proof(0.0, True, statement._weighted_data(A, witness)[2])
 
     @staticmethod
     def prove_rectangles(A: Any, statement: WeightedRankStatement, witness: Witness) -> Proof:
-        """The bounds of all rectangles, summed."""
-        data, weights, scale = statement._weighted(A, witness)
+        """The bounds of all rectangles for a weighted loss, summed."""
+        data, weights, scale = statement._weighted_data(A, witness)
         squared_error = statement.plain_loss is SQUARED_ERROR
         return rectangles_bound(data, weights, statement.n_components, squared_error, witness).proof(scale)
 
@@ -88,8 +88,8 @@ class WeightedRankStatement(Statement):
         data = observed_matrix(A, symmetric=False)
         return np.asarray(data.toarray() if sp.issparse(data) else data)
 
-    def _weighted(self, A: Any, witness: Witness) -> tuple[Array, Array, float]:
-        """The data, the weights that are stated, and the sum of the entries, or of their squares, with weights."""
+    def _weighted_data(self, A: Any, witness: Witness) -> tuple[Array, Array, float]:
+        """The data, the weights that the statement names, and the sum of the weighted entries, or of their squares."""
         data, (weights,) = self._data(A), witness_arrays(witness, "W")
         if weights.shape not in (data.shape, (len(data), 1)) or not weights.min() >= 0:
             raise CertificateError("The weights of the witness do not match the data, or are negative.")

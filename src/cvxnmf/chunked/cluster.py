@@ -24,7 +24,7 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class State(NamedTuple):
-    """Futures of the state of each group; the calls since it was last sent from here, and the bytes that these broadcast."""
+    """State of row chunks on a Dask cluster: futures of each group's, the calls since it was last sent, and bytes broadcast."""
 
     futures: tuple[Any, ...]
     calls: int = 0
@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Chunks of one worker: their numbers, and a future of the checked chunks."""
+    """Row chunks of one worker of a Dask cluster: their numbers, and a future of the checked chunks."""
 
     first: int
     stop: int
@@ -42,7 +42,7 @@ class Group(NamedTuple):
 
 
 def cluster_chunks(source: RowSource, connection: Connection, settings: Settings) -> ClusterChunks:
-    """Distribute rows to the workers, by the chunks of a dask array, else by size; if that fails, the connection is closed."""
+    """Distribute rows to workers of a Dask cluster, by chunks of a dask array, else by size; a failure closes the connection."""
     try:
         return _distribute(source, connection, settings)
     except BaseException:
@@ -73,13 +73,13 @@ def _distribute(source: RowSource, connection: Connection, settings: Settings) -
 
 
 def shares(count: int, workers: int) -> list[tuple[int, int]]:
-    """Ranges of neighbouring chunks, one for each worker; workers beyond the number of chunks are left out."""
+    """Ranges of neighbouring row chunks, one for each worker; workers beyond the number of chunks are left out."""
     ends = [round(place * count / workers) for place in range(workers + 1)]
     return [(first, stop) for first, stop in itertools.pairwise(ends) if first < stop]
 
 
 class ClusterChunks:
-    """Groups of row chunks pinned to workers."""
+    """Row chunks on a Dask cluster, in groups pinned to workers."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ClusterChunks:
         self.sent = 0
 
     def map_reduce(self, function: ChunkFunction, state: State | None, *shared: Any) -> tuple[State, tuple[Any, ...]]:
-        """Each worker reduces its chunks locally; a second task returns the partial sum."""
+        """Map a function over row chunks on a cluster: each worker reduces its own, a second task returns the partial sum."""
         submit, name = self.connection.submit, next(self._names)
         common = submit(tasks.broadcast, tasks.Literal(shared), key=f"{name}-shared")
         futures, sums = [], []
@@ -118,14 +118,14 @@ class ClusterChunks:
         return self._shorten_lineage(State(tuple(futures), calls, remembered)), total
 
     def _shorten_lineage(self, state: State) -> State:
-        """The state, fetched and sent anew when recomputing it would take too many tasks."""
+        """The state of row chunks on a cluster, fetched and sent anew when recomputing it would take too many tasks."""
         if state.calls < self.settings.longest_lineage and state.broadcast_bytes < self.settings.lineage_bytes:
             return state
         futures = [self.connection.submit(tasks.state, future, key=next(self._names)) for future in state.futures]
         return self._send(self.connection.gather(futures))
 
     def _send(self, parts: Sequence[Any]) -> State:
-        """Send each group its state, as a task that can be run again."""
+        """Send each group of row chunks on the cluster its state, as a task that can be run again."""
         self.sent += 1
         futures = [
             self.connection.submit(tasks.set_state, tasks.Literal(part), worker=group.worker, key=next(self._names))
@@ -134,16 +134,16 @@ class ClusterChunks:
         return State(tuple(futures))
 
     def scatter(self, X: FloatArray) -> State:
-        """Send the rows of X to the groups of their chunks."""
+        """Send the rows of X to the cluster's workers that hold their row chunks."""
         bounds = self.bounds
         return self._send([[X[bounds[c] : bounds[c + 1]] for c in range(g.first, g.stop)] for g in self.groups])
 
     def gather(self, state: State) -> FloatArray:
-        """Fetch the state of all groups as one array."""
+        """Fetch the state of all row chunks from the cluster as one array."""
         futures = [self.connection.submit(tasks.rows, future, key=next(self._names)) for future in state.futures]
         return np.concatenate(self.connection.gather(futures))
 
     def close(self) -> None:
-        """Let the workers forget the data."""
+        """Let the workers of the cluster forget the row chunks, and close the connection."""
         self.groups = []
         self.connection.close()

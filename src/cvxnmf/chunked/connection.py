@@ -45,7 +45,7 @@ def open_connection(client: Any, settings: Settings) -> Connection | None:
 
 
 def _client_at(address: str, kind: Any, seconds: float) -> Any:
-    """A new client of the scheduler at an address, or a sentence after a bounded wait."""
+    """A new client of the Dask scheduler at an address, or a sentence after a bounded wait."""
     levels, client = _silence_logs(), kind.__new__(kind)
     try:
         client.__init__(address, timeout=seconds, set_as_default=False)
@@ -64,14 +64,14 @@ def _client_at(address: str, kind: Any, seconds: float) -> Any:
 
 
 class Connection:
-    """A synchronous client, `owned` if it is ours to close in the end; its logs are quiet until then."""
+    """Connection to a Dask cluster: a synchronous client, `owned` if it is ours to close; its logs are quiet until then."""
 
     def __init__(self, client: Any, owned: bool, settings: Settings) -> None:
         self.client, self.settings = client, settings
         self.owned, self._levels = owned, _silence_logs()
 
     def close(self) -> None:
-        """Close the client if it is ours and restore the logs; a client that lost its scheduler would only repeat that."""
+        """Close the Dask client if it is ours and restore its logs; a client that lost its scheduler would only repeat that."""
         alive = self.client.status == "running"
         if self.owned:
             self.client.close()
@@ -79,7 +79,7 @@ class Connection:
             _restore_logs(self._levels)
 
     def workers(self) -> dict[str, int]:
-        """Threads of each worker, in the order of their names; waits a little for the first one."""
+        """Threads of each Dask worker, in the order of their names; waits a little for the first one."""
         until = time.monotonic() + self.settings.answer_seconds
         with _readable_errors(self.client):
             while not (found := self.client.nthreads()):
@@ -89,25 +89,25 @@ class Connection:
         return {worker: int(found[worker]) for worker in sorted(found)}
 
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str, worker: str | None = None) -> Any:
-        """A future of a task, at the worker if one is named and still there."""
+        """A future of a task on the Dask cluster, at the worker if one is named and still there."""
         with self._sending(worker) as place:
             return self.client.submit(function, *arguments, key=key, pure=False, **place)
 
     def compute(self, function: Callable[..., Any], *arguments: Any, worker: str | None, key: str) -> Any:
-        """A future of a function of delayed pieces, at the worker if one is named and still there."""
+        """A future of a function of delayed Dask pieces, at the worker if one is named and still there."""
         task = import_module("dask").delayed(function, pure=False)(*arguments, dask_key_name=key)
         with self._sending(worker) as place:
             return self.client.compute(task, **place)
 
     @contextmanager
     def _sending(self, worker: str | None) -> Iterator[dict[str, Any]]:
-        """Options that place a task; errors become sentences, and warnings of large tasks, which carry rows, are not shown."""
+        """Options that place a Dask task; errors become sentences, and warnings of large tasks, which carry rows, are hidden."""
         with _readable_errors(self.client), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield {} if worker is None else {"workers": [worker], "allow_other_workers": True}
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """The results, waited for as long as the cluster is alive."""
+        """The results of Dask futures, waited for as long as the cluster is alive."""
         with _readable_errors(self.client):
             self._wait(futures)
             return list(self.client.gather(list(futures)))
@@ -133,7 +133,7 @@ class Connection:
 
 @contextmanager
 def _readable_errors(client: Any) -> Iterator[None]:
-    """Turn what a broken cluster raises into one sentence."""
+    """Turn the errors of a broken connection to a Dask cluster into one sentence."""
     distributed: Any = import_module("distributed")
     lost = (distributed.CancelledError, OSError)
     try:
@@ -153,7 +153,7 @@ def _readable_errors(client: Any) -> Iterator[None]:
 
 
 def _silence_logs() -> dict[str, int]:
-    """Silence the loggers of distributed below critical, and return their levels before."""
+    """Silence the loggers of Dask's distributed below critical, and return their levels before."""
     names = ["distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))]
     before = {name: logging.getLogger(name).level for name in names}
     for name in names:
@@ -162,6 +162,6 @@ def _silence_logs() -> dict[str, int]:
 
 
 def _restore_logs(levels: dict[str, int]) -> None:
-    """Give the loggers their levels back."""
+    """Give the loggers of Dask's distributed their levels back."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)

@@ -11,25 +11,25 @@ from cvxnmf import validation
 
 
 class Place(NamedTuple):
-    """Number of a chunk, and its first row."""
+    """Place of a row chunk in the matrix: its number, and its first row."""
 
     number: int
     first: int
 
     def describe(self, height: int) -> str:
-        """What sentences call the chunk."""
+        """Name of a row chunk in sentences about its entries."""
         return f"Block {self.number} of A (rows {self.first} to {self.first + height - 1})"
 
 
 def checked_chunk(raw: Any, place: Place, width: int) -> Any:
-    """The chunk as float64, refused if an entry is NaN, infinite or negative."""
+    """The row chunk as float64, refused if an entry is NaN, infinite or negative."""
     chunk = float64_chunk(raw, place, width)
     require_nonnegative(chunk, place)
     return chunk
 
 
 def float64_chunk(raw: Any, place: Place, width: int) -> Any:
-    """The chunk as a contiguous float64 array, or as a csr_array if it offers `tocsr`."""
+    """The row chunk as a contiguous float64 array, or as a csr_array if it offers `tocsr`."""
     if hasattr(raw, "tocsr"):
         matrix = raw.tocsr()
         _require_numbers(matrix.dtype, matrix.shape, place, width)
@@ -46,7 +46,7 @@ def float64_chunk(raw: Any, place: Place, width: int) -> Any:
 
 
 def join_columns(pieces: Any) -> Any:
-    """Join pieces of the same rows side by side."""
+    """Join raw pieces of the same row chunk side by side."""
     if len(pieces) == 1:
         return pieces[0]
     if any(hasattr(piece, "tocsr") for piece in pieces):
@@ -55,7 +55,7 @@ def join_columns(pieces: Any) -> Any:
 
 
 def _require_numbers(dtype: Any, shape: tuple[int, ...], place: Place, width: int) -> None:
-    """Refuse what is not a matrix of real numbers of the right width."""
+    """Refuse a raw row chunk that is not a matrix of real numbers of the right width."""
     name = place.describe(shape[0] if shape else 1)
     if np.dtype(dtype).kind not in "fiub":
         validation.refuse(f"{name} has entries of type {dtype}, which are not real numbers; convert them to float.")
@@ -64,7 +64,7 @@ def _require_numbers(dtype: Any, shape: tuple[int, ...], place: Place, width: in
 
 
 def require_nonnegative(chunk: Any, place: Place) -> None:
-    """Refuse NaN, infinite and negative entries, naming the chunk, the row and the column."""
+    """Refuse NaN, infinite and negative entries of a row chunk, naming the chunk, the row and the column."""
     entries = chunk.data if sp.issparse(chunk) else chunk
     lowest, highest = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
     if np.isfinite(lowest) and np.isfinite(highest) and lowest >= 0:
@@ -81,7 +81,7 @@ def require_nonnegative(chunk: Any, place: Place) -> None:
 
 
 def _first_position(chunk: Any, wrong: Any) -> tuple[int, int]:
-    """Row and column of the first wrong entry."""
+    """Row and column of the first wrong entry of a row chunk."""
     if sp.issparse(chunk):
         entry = int(np.argmax(wrong))
         return int(np.searchsorted(chunk.indptr, entry, side="right")) - 1, int(chunk.indices[entry])

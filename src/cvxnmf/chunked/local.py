@@ -28,7 +28,7 @@ class LocalChunks:
         self._checked = [False] * (len(bounds) - 1)
 
     def chunk(self, number: int) -> Any:
-        """One chunk as float64; its entries are checked when it is first read."""
+        """One row chunk as float64, read in this process; its entries are checked when it is first read."""
         place = Place(number, self.bounds[number])
         convert = float64_chunk if self._checked[number] else checked_chunk
         chunk = convert(self.source.read(place.first, self.bounds[number + 1]), place, self.shape[1])
@@ -36,25 +36,25 @@ class LocalChunks:
         return chunk
 
     def map_reduce(self, function: ChunkFunction, state: Any, *shared: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Map the function over all chunks, and reduce."""
+        """Map the function over all row chunks in this process, and reduce."""
         return map_reduce(function, self.chunk, len(self.bounds) - 1, state, shared, self.threads)
 
     def scatter(self, X: FloatArray) -> Any:
-        """Cut X into views, one for each chunk."""
+        """Cut X into views, one for each row chunk of this process."""
         return [X[first:stop] for first, stop in zip(self.bounds, self.bounds[1:], strict=False)]
 
     def gather(self, state: Any) -> FloatArray:
-        """Join the states of all chunks in a new array."""
+        """Join the states of all row chunks of this process in a new array."""
         return np.concatenate([state_rows(part) for part in state])
 
     def close(self) -> None:
-        """Do nothing: no resource is held."""
+        """Do nothing: row chunks in this process hold no resource."""
 
 
 def map_reduce(
     function: ChunkFunction, chunk: Callable[[int], Any], count: int, state: Any, shared: tuple[Any, ...], threads: int
 ) -> tuple[list[Any], tuple[Any, ...]]:
-    """Map the function over numbered chunks in threads, each with one thread of BLAS, and add the parts in their order."""
+    """Map the function over numbered row chunks in threads, each with one thread of BLAS, and add the parts in their order."""
 
     def work(number: int) -> tuple[Any, tuple[Any, ...]]:
         with np.errstate(all="ignore"):  # values are tested for being finite
@@ -71,7 +71,7 @@ def map_reduce(
 
 
 def ordered_results(work: Callable[[int], Any], count: int, threads: int) -> Iterator[Any]:
-    """``work(0), work(1), ...`` in this order, a few at a time in threads."""
+    """Results ``work(0), work(1), ...`` of row chunks in this order, a few at a time in threads."""
     if min(threads, count) == 1:
         yield from map(work, range(count))
         return

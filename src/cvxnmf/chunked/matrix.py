@@ -19,7 +19,7 @@ from cvxnmf.linalg.symmetry import ROUNDING
 
 
 class ChunkedMatrix:
-    """Nonnegative data in row chunks, with the totals of a first pass that also checks them.
+    """A nonnegative matrix in row chunks, with the totals of a first pass that also checks them.
 
     `chunks` hold what the user has given and map functions over it; `single` tells of single precision or less; `gram_fits` and
     `transposed_gram_fits` whether there is room for ``A'A`` and for ``AA'``. The totals are ``||A_c||²`` of each chunk, the sum
@@ -46,20 +46,20 @@ class ChunkedMatrix:
 
     @property
     def energy(self) -> float:
-        """``||A||²``."""
+        """Energy ``||A||²`` of the matrix in row chunks."""
         return math.fsum(self.energies)
 
     @property
     def T(self) -> Transposed:
-        """The transpose."""
+        """The transpose of the matrix in row chunks."""
         return Transposed(self)
 
     def mean(self) -> float:
-        """Mean of the entries."""
+        """Mean of the entries of the matrix in row chunks."""
         return float(self.total) / (self.shape[0] * self.shape[1])
 
     def max(self) -> float:
-        """The largest entry."""
+        """The largest entry of the matrix in row chunks."""
         return float(self.largest)
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
@@ -69,7 +69,7 @@ class ChunkedMatrix:
         return (self.T @ _identity_columns(self.shape[0], rows)).T
 
     def require_symmetric(self) -> None:
-        """Refuse data that are not symmetric up to rounding: ``Ax = A'x`` for random numbers x, which two passes tell."""
+        """Refuse a matrix in chunks that is not symmetric up to rounding: ``Ax = A'x`` for random numbers x, in two passes."""
         (m, n), hint = self.shape, "use symmetric=False"
         if m != n:
             validation.refuse(f"A must be square for symmetric factors, not {m} by {n}; {hint}.")
@@ -80,13 +80,13 @@ class ChunkedMatrix:
             validation.refuse(f"A is not symmetric: row {differing[0]} is not column {differing[0]}; {hint}.")
 
     def gram(self) -> FloatArray:
-        """``A'A``, formed once."""
+        """The Gram matrix ``A'A`` of the matrix in row chunks, formed once."""
         if self._gram is None:
             _, (self._gram,) = self.chunks.map_reduce(chunk_gram, None)
         return self._gram
 
     def gram_product(self, X: FloatArray) -> FloatArray:
-        """``A'(AX)`` in one pass."""
+        """Product ``A'(AX)`` with the matrix in row chunks, in one pass."""
         _, (product,) = self.chunks.map_reduce(chunk_gram_times, None, np.ascontiguousarray(X))
         return np.asarray(product)
 
@@ -108,7 +108,7 @@ class Transposed:
 
 
 def _identity_columns(size: int, places: NDArray[np.intp]) -> FloatArray:
-    """Columns of the identity."""
+    """Columns of the identity, which pick rows of a matrix in chunks."""
     E = np.zeros((size, len(places)))
     E[places, np.arange(len(places))] = 1.0
     return E
@@ -118,7 +118,7 @@ def _identity_columns(size: int, places: NDArray[np.intp]) -> FloatArray:
 
 
 def chunk_totals(chunk: Any, state: Any) -> tuple[None, tuple[Any, ...]]:
-    """Energy, sum, largest entry and ``sum a log a - a`` of a chunk."""
+    """Energy, sum, largest entry and ``sum a log a - a`` of one row chunk of a matrix."""
     entries = chunk.data if sp.issparse(chunk) else chunk.ravel()
     positive = np.log(np.where(entries > 0, entries, 1.0))
     entropy = float(np.vdot(entries, positive)) - float(entries.sum())
@@ -126,26 +126,26 @@ def chunk_totals(chunk: Any, state: Any) -> tuple[None, tuple[Any, ...]]:
 
 
 def chunk_times(chunk: Any, state: Any, V: FloatArray) -> tuple[FloatArray, tuple[Any, ...]]:
-    """``A_c V`` as the state of the chunk."""
+    """Product ``A_c V`` of a row chunk, as its state."""
     return np.asarray(chunk @ V), ()
 
 
 def chunk_transposed_times(chunk: Any, U: FloatArray) -> tuple[None, tuple[Any, ...]]:
-    """``A_c' U_c``."""
+    """Product ``A_c' U_c`` of a row chunk with the rows of U in its state."""
     return None, (transposed_product(chunk, U),)
 
 
 def chunk_gram(chunk: Any, state: Any) -> tuple[None, tuple[Any, ...]]:
-    """``A_c' A_c``."""
+    """Gram matrix ``A_c' A_c`` of a row chunk."""
     product = chunk.T @ chunk
     return None, (product.toarray() if sp.issparse(product) else product,)
 
 
 def chunk_gram_times(chunk: Any, state: Any, X: FloatArray) -> tuple[None, tuple[Any, ...]]:
-    """``A_c' (A_c X)``."""
+    """Product ``A_c' (A_c X)`` of a row chunk with its Gram matrix."""
     return None, (transposed_product(chunk, np.asarray(chunk @ X)),)
 
 
 def transposed_product(chunk: Any, U: FloatArray) -> FloatArray:
-    """``A_c' U``."""
+    """Product ``A_c' U`` of a row chunk, dense or sparse."""
     return np.asarray(chunk.T @ U) if sp.issparse(chunk) else dense_transposed_times(chunk, U)

@@ -30,7 +30,7 @@ FEW_BYTES = 10_000
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits that users never change and tests do."""
+    """Limits of memory, time and tasks in row chunks that users never change and tests do."""
 
     #: Bytes of a float64 chunk beyond which caches do not hold it, and below which calls cost more than work.
     largest_chunk: int = 4 << 20
@@ -54,7 +54,7 @@ DEFAULTS = Settings()
 
 
 def limit_in_bytes(memory_limit: Any) -> int:
-    """Bytes of a limit given as a number or as words such as "2 GB" or "500MiB"."""
+    """Bytes of a memory limit given as a number or as words such as "2 GB" or "500MiB"."""
     found = SIZE.fullmatch(memory_limit) if isinstance(memory_limit, str) else None
     if found is not None and found[2].lower() in UNITS:
         size, bare = float(found[1]) * UNITS[found[2].lower()], not found[2]
@@ -80,7 +80,7 @@ def resident_bytes() -> int:
 
 
 class Plan(NamedTuple):
-    """How data are worked on: rows of a chunk, chunks at a time, and bytes of room for Gram matrices."""
+    """Memory plan for data in row chunks: rows of a chunk, chunks at a time, and bytes of room for Gram matrices."""
 
     height: int
     threads: int
@@ -88,18 +88,18 @@ class Plan(NamedTuple):
 
 
 def unlimited_plan(shape: tuple[int, int], threads: int, settings: Settings = DEFAULTS) -> Plan:
-    """The plan where memory does not matter."""
+    """The plan for row chunks where memory does not matter."""
     height = max(1, min(shape[0], settings.largest_chunk // (8 * shape[1])))
     return Plan(height, threads, math.inf)
 
 
 def gram_fits(side: int, room: float, threads: int = 1, settings: Settings = DEFAULTS) -> bool:
-    """Whether a Gram matrix of this side can be formed, by threads that each sum one."""
+    """Whether a Gram matrix of this side fits into the memory that there is room for, by threads that each sum one."""
     return side <= settings.largest_gram and _gram_bytes(side, threads) <= room
 
 
 def _gram_bytes(side: int, threads: int) -> int:
-    """Bytes that work with a Gram matrix holds at most."""
+    """Bytes of memory that work with a Gram matrix holds at most."""
     return (COPIES_OF_GRAM + 2 * threads) * 8 * side * side
 
 
@@ -113,7 +113,7 @@ def memory_plan(
     settings: Settings = DEFAULTS,
     resident: int | None = None,
 ) -> Plan:
-    """The plan that keeps the process below the limit in bytes, or a refusal that says how much is needed.
+    """The plan for row chunks that keeps the process below a memory limit, or a refusal that says how much is needed.
 
     The shape and the size of an item are those of the data as stored, and where these come in chunks, `height` is given. At most
     `threads` chunks are worked on at a time. What the process holds already is asked of the system if left out.
@@ -148,5 +148,5 @@ def memory_plan(
 
 
 def _megabytes(size: int, up: bool = False) -> str:
-    """A size in MB; rounded up where it is a demand."""
+    """A size of memory in MB; rounded up where it is a demand."""
     return f"{-(-size // 10**6) if up else round(size / 1e6):,} MB"

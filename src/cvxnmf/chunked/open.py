@@ -34,17 +34,17 @@ def needs_chunks(A: Any, memory_limit: Any = None, client: Any = None) -> bool:
 
 
 def is_dask(A: Any) -> bool:
-    """Whether it is a dask array; dask is not imported for the question."""
+    """Whether data are a dask array, to be opened in its chunks; dask is not imported for the question."""
     return hasattr(A, "to_delayed") and hasattr(A, "chunks")
 
 
 def is_stored(A: Any) -> bool:
-    """Whether it is a matrix in an HDF5 or zarr file, dense, or sparse as AnnData keeps it, that is read by slices."""
+    """Whether data are a matrix in an HDF5 or zarr file, dense, or sparse as AnnData keeps it, that is read by slices."""
     return type(A).__module__.partition(".")[0] in ("h5py", "zarr", "anndata") and hasattr(A, "dtype") and hasattr(A, "shape")
 
 
 def too_large(A: Any, memory: float | None = None) -> bool:
-    """Whether it is a file whose working copies would take more than half of the memory."""
+    """Whether data are a file whose working copies would take more than half of the memory, so that it is opened in chunks."""
     memory = validation.physical_memory() if memory is None else memory
     return isinstance(A, np.memmap) and COPIES_IN_MEMORY * 8.0 * A.size > memory / 2
 
@@ -96,7 +96,7 @@ def matrix_shape(A: Any) -> tuple[int, int]:
 
 
 def _source(A: Any) -> RowSource:
-    """Rows of a dask array, of a file where there is one, else of an array."""
+    """Source of rows to open in chunks: of a dask array, of a file where there is one, else of an array."""
     if is_dask(A):
         return DaskRows(A)
     if is_stored(A):

@@ -20,33 +20,33 @@ ChunkFunction = Callable[..., tuple[Any, tuple[Any, ...]]]
 
 
 class RowChunks(Protocol):
-    """A matrix in row chunks, wherever they are."""
+    """A matrix in row chunks, wherever they are, over which functions are mapped and reduced."""
 
     shape: tuple[int, int]
     bounds: list[int]
 
     def map_reduce(self, function: ChunkFunction, state: Any, *shared: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Map the function over all chunks: the new state, which stays with the chunks, and the sum of the parts."""
+        """Map the function over all row chunks: the new state, which stays with the chunks, and the sum of the parts."""
 
     def scatter(self, X: FloatArray) -> Any:
-        """Rows of X as the state of their chunks."""
+        """Scatter the rows of X as the state of their row chunks."""
 
     def gather(self, state: Any) -> FloatArray:
-        """The state of all chunks as one array; of tuples the first entry."""
+        """Gather the state of all row chunks as one array; of tuples the first entry."""
 
     def close(self) -> None:
-        """Let go of what is held for the chunks."""
+        """Let go of what is held for the row chunks."""
 
 
 class Maximum(float):
-    """A number that is reduced by taking the larger one."""
+    """A number of row chunks that is reduced by taking the larger one."""
 
     def __add__(self, other: float) -> Maximum:
         return Maximum(max(self, other))
 
 
 def add_part(total: tuple[Any, ...] | None, part: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The total with one more part; arrays of the total are changed in place."""
+    """The total over row chunks with one more part; arrays of the total are changed in place."""
     if total is None:
         return tuple(np.array(entry) if isinstance(entry, np.ndarray) else entry for entry in part)
     return tuple(
@@ -56,22 +56,22 @@ def add_part(total: tuple[Any, ...] | None, part: tuple[Any, ...]) -> tuple[Any,
 
 
 def state_rows(state: Any) -> Any:
-    """The rows in the state of a chunk; of a tuple its first entry."""
+    """The rows in the state of a row chunk; of a tuple its first entry."""
     return state[0] if isinstance(state, tuple) else state
 
 
 class SentLater:
-    """Rows that become the state of their chunks when they are first needed there."""
+    """Rows that become the state of their row chunks when they are first needed there."""
 
     def __init__(self, rows: FloatArray, chunks: RowChunks) -> None:
         self.rows, self.chunks = rows, chunks
 
     @cached_property
     def state(self) -> Any:
-        """The state of the chunks."""
+        """The state of the row chunks, sent when it is first asked for."""
         return self.chunks.scatter(self.rows)
 
 
 def sent(state: Any) -> Any:
-    """The state of the chunks; rows that were not sent yet are sent now."""
+    """The state of the row chunks; rows that were not sent yet are sent now."""
     return state.state if isinstance(state, SentLater) else state

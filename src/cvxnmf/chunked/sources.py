@@ -21,7 +21,7 @@ SHARED = ("r", "r+", "w+")
 
 
 class RowSource(ABC):
-    """A matrix whose rows can be read, some at a time, in the type in which they are stored.
+    """A source of a matrix's rows, which are read some at a time, in the type in which they are stored.
 
     `waits` tells that reads wait for a file, so that one more thread pays. `bounds` are the first rows of the chunks in which a
     dask array comes, and the number of rows; None where any rows can be read.
@@ -34,27 +34,27 @@ class RowSource(ABC):
 
     @abstractmethod
     def read(self, first: int, stop: int) -> Any:
-        """The rows from `first` up to `stop`, left out."""
+        """Read the rows from `first` up to `stop`, left out, from their source."""
 
     def part(self, first: int, stop: int) -> Any:
-        """What a worker of a cluster needs to read these rows: a source and places in it, by default the rows themselves."""
+        """Source of rows that a worker can read, and places in it; by default the rows themselves."""
         return ArrayRows(self.read(first, stop)), 0, stop - first
 
 
 class ArrayRows(RowSource):
-    """Rows of an array or of a sparse matrix in memory."""
+    """Source of rows: an array or a sparse matrix in memory."""
 
     def __init__(self, A: Any) -> None:
         self.A = sp.csr_array(A) if sp.issparse(A) else A
         self.shape, self.dtype = A.shape, A.dtype
 
     def read(self, first: int, stop: int) -> Any:
-        """A slice."""
+        """Read rows as a slice of the array in memory."""
         return self.A[first:stop]
 
 
 class StoredRows(RowSource):
-    """Rows of a matrix in an HDF5 or zarr file, dense or in compressed rows."""
+    """Source of rows: a matrix in an HDF5 or zarr file, dense or in compressed rows."""
 
     def __init__(self, A: Any) -> None:
         if getattr(A, "format", "csr") != "csr":
@@ -62,20 +62,20 @@ class StoredRows(RowSource):
         self.A, self.shape, self.dtype = A, tuple(A.shape), A.dtype
 
     def read(self, first: int, stop: int) -> Any:
-        """A slice, which the file's library reads."""
+        """Read rows as a slice of an HDF5 or zarr file, by its library."""
         rows = self.A[first:stop]
         return sp.csr_array(rows) if sp.issparse(rows) else np.asarray(rows)
 
 
 class MappedRows(RowSource):
-    """Rows of any view of a memory-mapped file; the pages that were read are given back to the system."""
+    """Source of rows: any view of a memory-mapped file; the pages that were read are given back to the system."""
 
     def __init__(self, A: Any, root: np.memmap[Any, Any]) -> None:
         self.A, self.root = np.asarray(A), root
         self.shape, self.dtype = A.shape, A.dtype
 
     def read(self, first: int, stop: int) -> Any:
-        """A copy of a slice; a file that has become too short is refused in a sentence."""
+        """Read rows as a copy of a memory-mapped slice; a file that has become too short is refused in a sentence."""
         if not file_is_complete(self.root):
             validation.refuse(f"{self.root.filename} is incomplete, so fetch or write it again.")
         return copy_mapped(self.A[first:stop], self.root)
@@ -83,7 +83,7 @@ class MappedRows(RowSource):
 
 @dataclass(frozen=True)
 class FileRows(RowSource):
-    """Rows of a matrix in a file, by plain reads: what the system caches of the file is no memory of this process.
+    """Source of rows: a matrix in a file, by plain reads; what the system caches of it is no memory of this process.
 
     Rows or columns must be contiguous in the file; of columns each read takes a piece. `identity` is the device and the number
     of the file, None where it may be another one, as on other machines.
@@ -121,7 +121,7 @@ class FileRows(RowSource):
         return cls(path, A.dtype, (rows, columns), (A.strides[0], A.strides[1]), offset, identity)
 
     def read(self, first: int, stop: int) -> Any:
-        """The rows as stored; a file that has become too short is refused in a sentence."""
+        """Read rows from the file as stored; a file that has become too short is refused in a sentence."""
         height, width = stop - first, self.shape[1]
         begin = self.offset + first * self.strides[0]
         by_rows = self.strides[1] == self.dtype.itemsize
@@ -142,11 +142,11 @@ class FileRows(RowSource):
         return chunk if by_rows else chunk.T
 
     def part(self, first: int, stop: int) -> Any:
-        """The name of the file and places in it."""
+        """The file as a source of rows for a worker: its name and places in it."""
         return replace(self, identity=None), first, stop
 
     def _fill(self, file: Any, begin: int, target: memoryview, first: int, stop: int) -> None:
-        """Fill the target from the file."""
+        """Fill the target, rows of a chunk, from the file."""
         file.seek(begin)
         done = 0
         while done < len(target):
@@ -177,7 +177,7 @@ def _mapped_inode(address: int) -> int | None:
 
 
 class DaskRows(RowSource):
-    """Rows of a dask array, computed chunk by chunk; chunks without rows are left out."""
+    """Source of rows: a dask array, computed chunk by chunk; chunks without rows are left out."""
 
     def __init__(self, A: Any) -> None:
         self.shape, self.dtype = A.shape, A.dtype
@@ -186,9 +186,9 @@ class DaskRows(RowSource):
         self._pieces = dict(zip(self.bounds, A.to_delayed()[heights > 0].tolist(), strict=False))
 
     def read(self, first: int, stop: int) -> Any:
-        """One row of chunks, computed in this process."""
+        """Read one row of chunks of the dask array, computed in this process."""
         return join_columns(import_module("dask").compute(*self._pieces[first], scheduler="synchronous"))
 
     def part(self, first: int, stop: int) -> Any:
-        """The delayed pieces of one row of chunks."""
+        """The delayed pieces of one row of chunks of the dask array."""
         return self._pieces[first]

@@ -24,7 +24,7 @@ HOW_TO_PASS = 'name two columns of it "source" and "target", and one of weights 
 
 
 class NamedGraph(NamedTuple):
-    """Names of the nodes, symmetric adjacency matrix in compressed rows, what to know of it, what it was read from, its name."""
+    """A graph read by an adapter: names of nodes, symmetric adjacency matrix, a note, what it was read from, its name."""
 
     nodes: tuple[Any, ...]
     A: Any
@@ -34,7 +34,7 @@ class NamedGraph(NamedTuple):
 
 
 def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False) -> NamedGraph:
-    """Read a graph of any kind that is understood; directed ones are symmetrised, with a note.
+    """Adapt a graph of any kind that is understood to names and a matrix; directed ones are symmetrised, with a note.
 
     The kinds of graphs and the attribute `weight` are those of :func:`partition`; `signed` weights may be negative. Weights of
     repeated edges add up; edges of weight 0 are left out; a self-loop stands once on the diagonal.
@@ -78,7 +78,7 @@ def _from_igraph(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
 
 
 def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
-    """A data frame: an adjacency matrix with names, or a list of edges."""
+    """Adapt a data frame: an adjacency matrix with names, or a list of edges."""
     found = edge_columns(frame, weight)
     if found is None:
         columns, rows = list(frame.columns), {str(name): number for number, name in enumerate(frame.index)}
@@ -90,7 +90,7 @@ def _from_frame(frame: Any, weight: str | None, signed: bool) -> NamedGraph:
     if any(name is None or name != name for name in (*first, *second)):
         validation.refuse("The data frame of edges has missing node names; drop those rows first.")
     edges = list(zip(first, second, weights, strict=True))
-    named = _from_edges(_listed(edges), edges, False, signed)
+    named = _from_edges(_nodes_of_edges(edges), edges, False, signed)
     return named._replace(origin=f"a data frame of edges in the columns {ends[0]!r} and {ends[1]!r}")
 
 
@@ -109,7 +109,7 @@ def edge_columns(frame: Any, weight: str | None) -> tuple[list[Any], Any] | None
 
 
 def _edge_columns(kinds: dict[Any, str], weight: str | None, n_rows: int) -> tuple[list[Any], Any]:
-    """The two columns of node names, and the one of weights or None; refused if they can be chosen in several ways."""
+    """The two columns of a frame's node names, and the one of weights or None; refused if they can be chosen in several ways."""
     if len(kinds) < 2:
         validation.refuse("A data frame of edges needs two columns of node names, and perhaps one of weights.")
     known = {str(name).lower(): name for name in kinds}
@@ -130,7 +130,7 @@ def _edge_columns(kinds: dict[Any, str], weight: str | None, n_rows: int) -> tup
 
 
 def _kind(column: Any) -> str:
-    """What a column holds: whole numbers, other numbers, or names."""
+    """What a column of a data frame of edges holds: whole numbers, other numbers, or names."""
     values = np.asarray(column)
     if values.dtype.kind != "O":
         return {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "b": "numbers"}.get(values.dtype.kind, "names")
@@ -140,7 +140,7 @@ def _kind(column: Any) -> str:
 
 
 def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool) -> NamedGraph:
-    """Pairs (u, v), or triples (u, v, weight), of which the weight may stand in a dictionary, as networkx lists edges."""
+    """Adapt edges as pairs (u, v), or triples (u, v, weight), whose weight may stand in a dictionary, as networkx lists edges."""
     if any(len(edge) not in (2, 3) for edge in edges):
         validation.refuse(
             "A list of tuples is a list of edges (u, v) or (u, v, weight), and a tuple here has another length; "
@@ -155,7 +155,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], weight: str | None, signed: bool)
         validation.refuse("An edge of the list lacks the name of a node (None or NaN); leave it out, or name its nodes.")
     _require_weights(weight, any(len(edge) == 3 and isinstance(edge[2], dict) and weight in edge[2] for edge in edges))
     weighted = [(edge[0], edge[1], _weight_of(edge, weight)) for edge in edges]
-    return _from_edges(_listed(weighted), weighted, False, signed)._replace(origin="a list of edges")
+    return _from_edges(_nodes_of_edges(weighted), weighted, False, signed)._replace(origin="a list of edges")
 
 
 def _weight_of(edge: tuple[Any, ...], weight: str | None) -> Any:
@@ -165,14 +165,14 @@ def _weight_of(edge: tuple[Any, ...], weight: str | None) -> Any:
     return edge[2].get(weight, 1.0) if isinstance(edge[2], dict) else edge[2]
 
 
-def _listed(edges: list[tuple[Any, Any, Any]]) -> tuple[Any, ...]:
+def _nodes_of_edges(edges: list[tuple[Any, Any, Any]]) -> tuple[Any, ...]:
     """The nodes of a list of edges, line by line as they first occur; whole numbers rising, and labels in their order."""
     names = dict.fromkeys(name for edge in edges for name in edge[:2])
     return tuple(sorted(names) if all(isinstance(name, Integral) for name in names) else names)
 
 
 def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
-    """An adjacency matrix, or pairs of whole numbers in two columns."""
+    """Adapt an array: an adjacency matrix, or pairs of whole numbers in two columns."""
     if isinstance(graph, np.ndarray | list | tuple):
         try:
             pairs = np.asarray(graph)
@@ -188,13 +188,13 @@ def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
 
 
 def require_attribute(weight: Any) -> None:
-    """Refuse what names no attribute of edges."""
+    """Refuse a weight that names no attribute of a graph's edges."""
     if not isinstance(weight, str | int | None):
         validation.refuse(f"weight must be the name of an attribute of edges, or None to count every edge as 1, not {weight!r}.")
 
 
 def _require_weights(weight: str | None, present: bool) -> None:
-    """Refuse a name of weights that was asked for and is nowhere."""
+    """Refuse a name of edge weights that was asked for and that no edge has."""
     if weight not in (None, "weight") and not present:
         validation.refuse(f"No edge has the weight {weight!r}; check its name, or pass weight=None to count every edge as 1.")
 
@@ -216,7 +216,7 @@ def _from_edges(nodes: tuple[Any, ...], edges: list[tuple[Any, Any, Any]], direc
     if not directed:
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     A = csr_without_zeros(sp.coo_array((weights, (rows, columns)), shape=(len(nodes), len(nodes))))
-    return _undirected(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
+    return _undirected_graph(nodes, A) if directed else NamedGraph(nodes, mirror_upper(A))
 
 
 def _from_matrix(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
@@ -226,13 +226,13 @@ def _from_matrix(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
     nodes = tuple(range(A.shape[0]))
     difference = asymmetry(A)
     if difference > rounding_asymmetry(A):
-        return _undirected(nodes, A)
+        return _undirected_graph(nodes, A)
     if difference == 0.0:
         return NamedGraph(nodes, A)
     return NamedGraph(nodes, validation.symmetrise(A, "the adjacency matrix", dtype=getattr(graph, "dtype", float)))
 
 
-def _undirected(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
+def _undirected_graph(nodes: tuple[Any, ...], A: Any) -> NamedGraph:
     """The undirected graph of a directed one: joined where either direction is, weights averaged."""
     if not A.nnz or np.ptp(A.data) == 0:
         how, both = "joined where either direction is", A.maximum(A.T)

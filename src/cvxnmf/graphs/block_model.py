@@ -34,25 +34,25 @@ LEAST_RATIO, TINY = 1.0001, 1e-12
 
 
 class RateModel(Enum):
-    """Whether all clusters have one rate inside, as modularity supposes, or each has its own."""
+    """Rates of the planted partition model: one inside all clusters, as modularity supposes, or each its own."""
 
     COMMON = "common"
     PER_CLUSTER = "per cluster"
 
 
 class Clusters(NamedTuple):
-    """Labels, memberships whose largest entry in each row is at the label, and how many clusters were empty and got a node."""
+    """Clusters of the block model: labels, memberships, largest at the label, and how many were empty and got a node."""
 
     labels: Labels
     memberships: FloatArray
     n_filled: int = 0
 
     def of_nodes(self, nodes: Labels) -> Clusters:
-        """The clusters of these nodes only, in this order."""
+        """The clusters and memberships of these nodes only, in this order."""
         return self._replace(labels=self.labels[nodes], memberships=self.memberships[nodes])
 
     def by_size(self) -> Clusters:
-        """The same clusters, numbered by decreasing size."""
+        """The clusters with their memberships, numbered by decreasing size."""
         rank = np.argsort(-np.bincount(self.labels, minlength=self.memberships.shape[1]), kind="stable")
         return self._replace(labels=np.argsort(rank)[self.labels], memberships=self.memberships[:, rank])
 
@@ -66,18 +66,18 @@ class Stopping(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """Of each cluster, what lies inside it in ordered pairs: weight of edges, and product of degrees."""
+    """Weight of edges and product of degrees inside each cluster, in ordered pairs, for rates of the block model."""
 
     edges: FloatArray
     pairs: FloatArray
 
     def of(self, rates: RateModel) -> Inside:
-        """One entry per rate: summed over the clusters if they have one in common."""
+        """Sums inside clusters, one per rate: over all clusters if they have one rate in common."""
         return self if rates is RateModel.PER_CLUSTER else Inside(*(x.sum(keepdims=True) for x in self))
 
 
 class PlantedPartition:
-    """A graph under the model; the graph stays as it is, clusters are handed in.
+    """A graph under the planted partition model; the graph stays as it is, clusters are handed in.
 
     A is a symmetric csr_array of shape (n, n) with at least one edge, the dispersion the variance of an entry over its mean. With
     even degrees all nodes of a cluster are alike: the mean stands for the degree of each.
@@ -93,11 +93,11 @@ class PlantedPartition:
 
     @cached_property
     def rows(self) -> Labels:
-        """The row of each stored entry."""
+        """The row of each stored entry of the graph under the planted partition model."""
         return np.repeat(np.arange(self.A.shape[0]), np.diff(self.A.indptr))
 
     def inside(self, labels: Labels, k: int) -> Inside:
-        """What lies inside the clusters of these labels."""
+        """Weight of edges and product of degrees inside the clusters of these labels."""
         own = labels[self.rows]
         same = own == labels[self.A.indices]
         edges, volumes = np.bincount(own[same], self.A.data[same], k), np.bincount(labels, self.degrees, k)
@@ -117,7 +117,7 @@ class PlantedPartition:
         return np.log(within / across), within - across
 
     def log_likelihood(self, labels: Labels, k: int, rates: RateModel) -> float:
-        """Log-likelihood of the labels at their best rates, less that of a single cluster."""
+        """Log-likelihood of labels under the planted partition model at their best rates, less that of a single cluster."""
         edges, pairs = self.inside(labels, k).of(rates)
         edges = np.append(edges, self.total - edges.sum())
         pairs = np.append(pairs, self.total**2 - pairs.sum())
@@ -127,7 +127,7 @@ class PlantedPartition:
         return float(0.5 * np.sum(edges[some] * np.log(edges[some] * self.total / pairs[some])) / self.dispersion)
 
     def posterior(self, q: FloatArray, rates: RateModel, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Memberships given those of the other nodes, in proportion to ``exp(L_ir + prior_r)``; largest and summed change."""
+        """Posterior memberships given those of other nodes, as ``exp(L_ir + prior_r)``; largest and summed change."""
         affinities, volumes = csr_times(self.A, q), self.degrees @ q
         logs, excess = self.log_rates(Inside(np.sum(affinities * q, axis=0), volumes**2), rates)
         odds = np.array([logs / self.dispersion, volumes * excess / self.dispersion, prior])
@@ -137,7 +137,7 @@ class PlantedPartition:
         return new, np.array([largest.max(), total.sum()])
 
     def mean_field(self, labels: Labels, k: int, stopping: Stopping, report: Report = lambda share: False) -> FloatArray:
-        """Memberships at which posterior and rates of each cluster agree, from almost certain ones."""
+        """Mean field: memberships at which posterior and rates of each cluster agree, from almost certain ones."""
         q = FIRST_MEMBERSHIP * np.eye(k)[labels] + (1.0 - FIRST_MEMBERSHIP) / k
         for step in range(stopping.rounds):
             q, (largest, total) = self.posterior(q, RateModel.PER_CLUSTER, np.log(q.mean(axis=0) + TINY))
@@ -147,7 +147,7 @@ class PlantedPartition:
         return q
 
     def free_energy(self, q: FloatArray) -> float:
-        """Nats that describe the graph by uncertain memberships, which need not be told more exactly than they are."""
+        """Free energy: nats that describe the graph by uncertain memberships, told no more exactly than they are."""
         inside = Inside(np.sum(csr_times(self.A, q) * q, axis=0), (self.degrees @ q) ** 2)
         logs, excess = self.log_rates(inside, RateModel.PER_CLUSTER)
         across = max(self.total - float(inside.edges.sum()), TINY * self.total)
@@ -158,7 +158,7 @@ class PlantedPartition:
         return float(np.sum(xlogy(q, q)) - np.sum(xlogy(q, q.mean(axis=0)))) - 0.5 * likelihood / self.dispersion
 
     def with_posterior(self, labels: Labels, k: int, rates: RateModel) -> Clusters:
-        """Labels with the posterior of each node when all others are where their labels say; its own label has the largest."""
+        """Labels with each node's posterior when all others are where their labels say; its own label has the largest."""
         q, _ = self.posterior(np.eye(k)[labels], rates, np.zeros(k))
         rows, top = np.arange(len(q)), np.argmax(q, axis=1)
         q[rows, top], q[rows, labels] = q[rows, labels], q[rows, top]
@@ -192,7 +192,7 @@ def fill_empty_clusters(labels: Labels, k: int, misfit: Callable[[Labels], Float
 def _posterior(
     affinities: FloatArray, degrees: FloatArray, odds: FloatArray, before: FloatArray, q: FloatArray, first: int, last: int
 ) -> tuple[float, float]:
-    """Rows of q in proportion to ``exp(affinities_ir odds_0r - degrees_i odds_1r + odds_2r)``; largest and summed change."""
+    """Rows of posterior q, as ``exp(affinities_ir odds_0r - degrees_i odds_1r + odds_2r)``; largest and summed change."""
     logs, costs, prior = odds
     k = len(logs)
     largest, total = 0.0, 0.0

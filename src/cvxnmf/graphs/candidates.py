@@ -34,7 +34,7 @@ LARGE, LARGE_AND_DENSE = 400_000, 4_000_000
 
 
 class Search(NamedTuple):
-    """How much is tried.
+    """How much is tried in the search for candidates.
 
     Resolutions of the modularity of first partitions; how many of them are improved, of these how many until nothing moves, in
     at most how many rounds at new rates, and with how many others the best one is recombined.
@@ -76,17 +76,17 @@ SAME_DISPERSION = 0.02
 
 
 def search_of(graph: DescribedGraph) -> Search:
-    """How much is tried on a graph that is not large."""
+    """How much is tried for candidates on a graph that is not large."""
     return THOROUGH if graph.A.nnz <= LARGE else BRIEF
 
 
 def is_large(graph: DescribedGraph) -> bool:
-    """Whether any of these searches would take long."""
+    """Whether a graph is so large that a full search for candidates would take long."""
     return bool(graph.A.nnz > (LARGE if graph.A.shape[0] > LARGEST_WHOLE else LARGE_AND_DENSE))
 
 
 def affordable(graph: DescribedGraph, k: int) -> bool:
-    """Whether memberships of all nodes in k clusters can be worked with."""
+    """Whether mean field of all nodes in k clusters can be afforded for a candidate."""
     return not is_large(graph) and bool(graph.A.nnz * k <= MEAN_FIELD_WORK)
 
 
@@ -124,13 +124,13 @@ def best_candidates(
 
 
 def _from_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
-    """The same of one start: its dispersion and degrees are measured, and it is improved quickly."""
-    graph = _measured(graph, start)
+    """Candidates from one start: dispersion and degrees are measured on it, and it is improved quickly."""
+    graph = _with_measured_code(graph, start)
     return graph, _improve(graph, [start, split_clusters(graph, start)], baseline, CONTINUED)
 
 
-def _measured(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
-    """The graph with the dispersion and the degrees that these clusters leave."""
+def _with_measured_code(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
+    """The graph with the dispersion and the degrees that the clusters of a candidate leave."""
     if int(labels.max()) == 0:
         return graph
     graph = graph.with_dispersion(graph.weight_dispersion(labels)).with_fitting_degrees(labels)
@@ -138,7 +138,7 @@ def _measured(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
 
 
 def _quick_search(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedGraph, list[Candidate]]:
-    """What moves of merged nodes find; where they find few clusters, or what the leading directions lead to if it is shorter."""
+    """Candidates of a large graph: moves of merged nodes; with few clusters, leading directions if that is shorter."""
     quick = _shortened_start(graph, baseline, merged_nodes(graph))
     start = direction_clusters(graph) if quick[1][0].n_clusters <= FEW else None
     return quick if start is None else min(quick, _shortened_start(graph, baseline, start), key=lambda found: found[1][0].length)
@@ -158,7 +158,7 @@ def merged_nodes(graph: DescribedGraph) -> Labels:
 
 
 def _moved_clusters(graph: DescribedGraph, score: Score, merged: Labels) -> Labels:
-    """What moves make of merged nodes, those of a cluster side by side, or of their averages over neighbours."""
+    """First clusters of a candidate: moves of merged nodes, side by side in memory, or of their averages over neighbours."""
     if _excess(graph, merged) > LOST:
         coarse = graph.ascent(graph.modularity_score(SMOOTHED_RESOLUTION), UNTIL_SETTLED)
         settled = coarse(smoothed_clusters(graph.level, merged))
@@ -168,7 +168,7 @@ def _moved_clusters(graph: DescribedGraph, score: Score, merged: Labels) -> Labe
 
 
 def _excess(graph: DescribedGraph, labels: Labels) -> float:
-    """How much longer the description by these clusters is than by a single one, in nats for each node."""
+    """How much longer a candidate's description is than that by a single cluster, in nats for each node."""
     return graph.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 
 
@@ -185,7 +185,7 @@ def direction_clusters(graph: DescribedGraph, k: int | None = None) -> Labels | 
 
 
 def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
-    """The start improved by one ascent, and by moves at the rates, dispersion and degrees that are measured after it.
+    """Candidates from a start improved by one ascent, and by moves at the rates, dispersion and degrees measured after it.
 
     Meanwhile the nodes of a cluster stand side by side in memory, where most of their neighbours are then near.
     """
@@ -193,7 +193,7 @@ def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> 
     order = np.argsort(start, kind="stable")
     near = graph.in_order(order)
     found = shorten(near, start[order], rates, 1, WITH_PARTS)
-    near = _measured(near, found.labels)
+    near = _with_measured_code(near, found.labels)
     found = shorten(near, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE, SETTLED)
     labels = np.empty_like(start)
     labels[order] = found.labels
@@ -222,13 +222,13 @@ def split_clusters(graph: DescribedGraph, labels: Labels) -> Labels:
 
 
 def _mean_fields(graph: DescribedGraph, first: list[Labels]) -> list[Labels]:
-    """What mean field makes of those partitions that have several clusters, and not too many."""
+    """Mean field of those first partitions that have several clusters, and not too many, as candidates."""
     rough = [labels for labels in first if 1 < int(labels.max()) + 1 < len(labels) / 2]
     return [mean_field_labels(graph, labels) for labels in rough if affordable(graph, int(labels.max()) + 1)]
 
 
 def _improve(graph: DescribedGraph, starts: list[Labels], baseline: Labels, search: Search | None = None) -> list[Candidate]:
-    """The starts shortened by moves, the best of them until nothing moves, and recombined with the others.
+    """Improve starts to candidates: shortened by moves, the best until nothing moves, and recombined with the others.
 
     No cluster reaches over several clusters of the baseline: mean field alone could join what no edge does.
     """
@@ -273,7 +273,7 @@ def _merge(graph: DescribedGraph, best: Candidate, baseline: Labels, polishes: i
 
 
 def mean_field_labels(graph: DescribedGraph, labels: Labels) -> Labels:
-    """Labels of the largest memberships after a rough mean field; clusters may vanish."""
+    """Labels of the largest memberships after a rough mean field, for a candidate; clusters may vanish."""
     q = graph.model.mean_field(labels, int(labels.max()) + 1, ROUGH)
     return np.asarray(renumber(np.argmax(q, axis=1).astype(np.int64)))
 

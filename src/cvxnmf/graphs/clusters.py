@@ -38,7 +38,7 @@ FINALISTS = 5
 
 
 class Division(NamedTuple):
-    """Labels of all nodes by decreasing size of clusters, memberships, numbers of clusters with their lengths, and the code."""
+    """Division of a graph: labels by decreasing size of clusters, memberships, numbers of clusters with lengths, and the code."""
 
     labels: Labels
     memberships: Callable[[], FloatArray]
@@ -47,7 +47,7 @@ class Division(NamedTuple):
 
 
 def in_any_order(A: sp.csr_array, find: Callable[..., Division], start: Labels | None = None) -> Division:
-    """What is found on a graph whose nodes are put into an order that does not depend on their numbers, in their first order."""
+    """Clusters found on a graph in an order of nodes that does not depend on their numbers, put back into their first order."""
     order = canonical_order(A, np.asarray(A.sum(axis=1)).ravel())
     if start is not None and A.nnz >= LARGE_SPARSE:  # nodes of a cluster side by side, as their moves want them
         order = order[np.argsort(start[order], kind="stable")]
@@ -86,7 +86,7 @@ def find_clusters(A: sp.csr_array, above_noise: Callable[[], int] | None = None,
 
 
 def _core(A: sp.csr_array) -> tuple[Labels, Labels, sp.csr_array]:
-    """Nodes without those that stand alone or in small trees that noise explains, their components, and the graph on them."""
+    """Core of a graph: nodes not alone or in small trees that noise explains, their components, and the graph on them."""
     kept = np.flatnonzero(np.diff(A.indptr))
     part = subgraph(A, kept)
     parts = separate_parts(part)
@@ -95,7 +95,7 @@ def _core(A: sp.csr_array) -> tuple[Labels, Labels, sp.csr_array]:
 
 
 def alone_where_new(start: Labels) -> Labels:
-    """Labels to start from, numbered; nodes that have none, -1, start alone."""
+    """Labels of clusters to start from, numbered; nodes that have none, -1, start alone."""
     labels, new = start.copy(), start < 0
     labels[new] = start.max() + 1 + np.arange(np.count_nonzero(new))
     return np.asarray(renumber(labels))
@@ -118,17 +118,17 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
         best = _best_of(graph, given) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
             spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
-            return _ordered(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
+            return _division_by_size(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
     return _on_all_nodes(A, kept, graph, best)._replace(alternatives=_alternatives(found), code=code)
 
 
 def _most_directions(graph: DescribedGraph, k: int) -> int | None:
-    """How many directions are looked at; of dense similarities, which may be smooth, all tell what is noise."""
+    """How many directions are looked at for clusters; of dense similarities, which may be smooth, all tell what is noise."""
     return None if graph.is_dense else 2 * k
 
 
 def _widths(embedding: NodeEmbedding, k: int) -> tuple[int, ...]:
-    """How many leading directions are looked at: k - 1, and all above the noise up to 2k."""
+    """Numbers of leading directions that clusters are looked for in: k - 1, and all above the noise up to 2k."""
     return tuple(dict.fromkeys((k - 1, min(2 * k, max(k - 1, embedding.above_noise)))))
 
 
@@ -155,7 +155,7 @@ def _by_directions(A: sp.csr_array, embedding: NodeEmbedding, graph: DescribedGr
 
 
 def _given(graph: DescribedGraph, found: list[Candidate], starts: list[Labels], k: int) -> tuple[DescribedGraph, list[Candidate]]:
-    """Divisions into k clusters, and the graph they describe: more clusters may explain the degrees where k do not."""
+    """Divisions into k given clusters, and the graph they describe: more clusters may explain degrees where k do not."""
     graphs = [graph, graph.with_own_degrees()] if graph.even else [graph]
     both = [(graph, divisions(graph, found, starts, k)) for graph in graphs]
     return min(both, key=lambda pair: pair[1][0].length + pair[0].degree_cost if pair[1] else np.inf)
@@ -181,7 +181,7 @@ def _best_of(graph: DescribedGraph, given: list[Candidate]) -> Clusters:
 
 
 def _settle(graph: DescribedGraph, best: Candidate) -> Clusters:
-    """The candidate with memberships from mean field, if that can be afforded and the description stays about as short."""
+    """Settle a candidate: clusters with mean-field memberships, if affordable and the description stays about as short."""
     k = best.n_clusters
     if k == 1 or not affordable(graph, k):
         return Clusters(best.labels, np.empty((0, k)))
@@ -193,7 +193,7 @@ def _settle(graph: DescribedGraph, best: Candidate) -> Clusters:
 
 
 def _alternatives(found: list[Candidate]) -> tuple[tuple[int, float], ...]:
-    """Of each number of clusters among the candidates the shortest length, by rising length."""
+    """Numbers of clusters among the candidates, each with its shortest length, by rising length."""
     shortest: dict[int, float] = {}
     for candidate in found:
         shortest.setdefault(candidate.n_clusters, candidate.length)
@@ -219,13 +219,13 @@ def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clus
     return q
 
 
-def _ordered(labels: Labels, memberships: FloatArray) -> Division:
+def _division_by_size(labels: Labels, memberships: FloatArray) -> Division:
     rank = _by_size(labels)
     return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1))
 
 
 def in_number_order(division: Division, order: Labels) -> Division:
-    """The division with its clusters in this order."""
+    """The division of a graph with its clusters in this order."""
     return division._replace(
         labels=np.argsort(order)[division.labels], memberships=partial(_columns, division.memberships, order)
     )
@@ -236,5 +236,5 @@ def _columns(memberships: Callable[[], FloatArray], rank: Labels) -> FloatArray:
 
 
 def _by_size(labels: Labels) -> Labels:
-    """Clusters by decreasing size."""
+    """Numbers of the clusters of a division by decreasing size."""
     return np.argsort(-np.bincount(labels), kind="stable").astype(np.int64)

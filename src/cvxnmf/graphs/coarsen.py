@@ -31,7 +31,7 @@ Callback = Callable[[Iterate], Any] | None
 
 
 class GroupEmbedding(Embedding):
-    """Nodes that are near in the leading directions share a position.
+    """Coarsened embedding of a large graph: nodes that are near in the leading directions share a position.
 
     Nodes with edges are taken in canonical order, so that their names do not matter. The number k of clusters is None if it is
     not known; the callback is told about every step of every stage.
@@ -44,19 +44,21 @@ class GroupEmbedding(Embedding):
             self.order = canonical_order(self.part, self.s * self.s)
             most = min(max(MOST_DIRECTIONS, k or 0) + 1, max(1, len(self.kept) // 2))
             s = self.s[self.order]
-            self.spectrum, self.directions = leading_positions(self.ordered, s, self.noise.edge, k, most, self._tell_direction)
+            self.spectrum, self.directions = leading_positions(
+                self.ordered_graph, s, self.noise.edge, k, most, self._tell_direction
+            )
 
     def _tell_direction(self, step: int) -> bool:
         return self.progress.tell("directions", step / 6)
 
     @cached_property
-    def ordered(self) -> sp.csr_array:
-        """The graph on nodes with edges, in canonical order."""
+    def ordered_graph(self) -> sp.csr_array:
+        """The large graph on nodes with edges, in canonical order."""
         return in_order(self.part, self.order)
 
     @cached_property
     def coarse(self) -> Coarsening:
-        """The graph and its groups."""
+        """The coarsened graph: groups of nodes near in the leading directions."""
         self.progress.tell("groups", 0.0)
         with single_thread():
             groups = np.empty(len(self.kept), dtype=np.intp)
@@ -64,7 +66,7 @@ class GroupEmbedding(Embedding):
             return coarsen(self.part, self.s, groups)
 
     def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
-        """The solution with positions of groups, on all nodes."""
+        """The solution of the convex problem with positions of groups, on all nodes."""
         options = options | {"callback": lambda iterate: self.progress.tell("convex problem", None, iterate)}
         with keep_best(lambda solution: solution and self._on_all_nodes(solution)):
             solution = self.coarse.solve(terms["trace"], **options)
@@ -72,13 +74,13 @@ class GroupEmbedding(Embedding):
         return self._on_all_nodes(solution)
 
     def _on_all_nodes(self, solution: Solution) -> Solution:
-        """A solution on all nodes, those without edges too."""
+        """A solution of a coarsened graph on all nodes, those without edges too."""
         v, W = np.full(self.A.shape[0], -np.inf), np.zeros((self.A.shape[0], solution.W.shape[1]))
         v[self.kept], W[self.kept] = solution.v, solution.W
         return dataclasses.replace(solution, point=Point(v, W))
 
     def clusters(self, solution: Solution, k: int, refinement: Refinement) -> Clusters:
-        """K clusters of the groups, refined as clusters of the nodes."""
+        """K clusters of a coarsened graph's groups, refined as clusters of the nodes."""
         groups, dispersion = self.coarse.groups, self.noise.dispersion
         refinement = Refinement.QUICK if self.progress.stopped else refinement
         with single_thread():
@@ -88,7 +90,7 @@ class GroupEmbedding(Embedding):
             found = cluster_positions(sums, W, count, self.above_noise, refinement).by_size().of_nodes(groups)
             if refinement is Refinement.LIKELIHOOD and k > 1:
                 report = partial(self.progress.tell, "clusters")
-                graph = DescribedGraph(self.ordered, False, dispersion)
+                graph = DescribedGraph(self.ordered_graph, False, dispersion)
                 refined = refine_labels(graph, found.labels[self.order], k, report)
                 found = refined.of_nodes(np.argsort(self.order))._replace(n_filled=max(found.n_filled, refined.n_filled))
             elif count < k:
@@ -97,7 +99,7 @@ class GroupEmbedding(Embedding):
         return self._with_isolated_nodes(found.by_size())
 
     def _group_positions(self, solution: Solution, k: int) -> FloatArray:
-        """Positions of the groups: those of the first node of each."""
+        """Positions of the groups of a coarsened graph: those of the first node of each."""
         first = np.unique(self.coarse.groups, return_index=True)[1]
         point = Point(solution.v[self.kept][first], solution.W[self.kept][first])
         return centred_positions(
@@ -113,7 +115,7 @@ class GroupEmbedding(Embedding):
 
 
 class Progress:
-    """Tells a callback about the stages of the work on n nodes, and how much of the whole is done; a true answer stops it."""
+    """Progress of work on a coarsened graph of n nodes: stages and shares told to a callback; a true answer stops it."""
 
     def __init__(self, callback: Callback, n: int) -> None:
         validation.callback(callback)
@@ -121,7 +123,7 @@ class Progress:
         self.certificate: Certificate | None = None
 
     def tell(self, stage: str, share: float | None, iterate: Iterate | None = None) -> bool:
-        """Tell of a stage of which this share is done, None if nobody can tell; whether the work shall stop, now or before."""
+        """Tell of a stage of which this share is done, None if unknown; whether the work shall stop, now or before."""
         if self.callback is None:
             return False
         self.count += 1

@@ -75,14 +75,14 @@ def cocluster(table: GraphLike, n_clusters: int | None = None, *, weight: str | 
 
 
 def _find(graph: sp.csr_array, A: sp.csr_array, asked: int | None) -> Division:
-    """The clusters of the graph of a table; where nothing shortens its description, the spectrum of the table decides."""
+    """The co-clusters of a table as a graph; where nothing shortens its description, the spectrum of the table decides."""
     if asked is not None:
         return divide_into(graph, asked)
     return find_clusters(graph, lambda: _directions_above_noise(A))
 
 
 def _directions_above_noise(A: sp.csr_array) -> int:
-    """In how many directions a table differs from noise; 0 if it is too large to tell."""
+    """In how many directions a table to be co-clustered differs from noise; 0 if it is too large to tell."""
     if A.shape[0] * A.shape[1] > SPECTRUM:
         return 0
     dense = A.toarray()
@@ -106,7 +106,7 @@ class _NamedTable(NamedTuple):
 
 
 def _named_table(table: Any, weight: str | None) -> _NamedTable:
-    """Names of rows and columns, and the table in compressed rows."""
+    """Names of rows and columns of a table to be co-clustered, and the table in compressed rows."""
     if hasattr(table, "adj") and hasattr(table, "is_directed"):
         return _from_networkx(table, weight)
     if hasattr(table, "columns") and hasattr(table, "to_numpy"):

@@ -16,7 +16,7 @@ MORE_THAN_EXPECTED, DEVIATIONS = 1.5, 5.0
 
 
 def separate_parts(A: sp.csr_array) -> Labels:
-    """The number of the component of each node of a graph without empty rows, and -1 for those that noise explains.
+    """The number of the connected component of each node with edges, and -1 for those that noise explains.
 
     In a random graph with given degrees a giant component leaves small trees beside it. Where there are as many of them as
     degrees alone explain, they are noise. Without a giant component, or with more beside it, every component is a part.
@@ -38,7 +38,7 @@ def separate_parts(A: sp.csr_array) -> Labels:
 
 @compile_with(nogil=True)
 def _roots(indptr: Any, indices: Any) -> Any:
-    """The first node of the component of each node; every path that is walked is halved."""
+    """The first node of the connected component of each node; every path that is walked is halved."""
     root = np.arange(len(indptr) - 1).astype(np.int32)
     for i in range(len(root)):
         for p in range(indptr[i], indptr[i + 1]):
@@ -58,7 +58,7 @@ def _roots(indptr: Any, indices: Any) -> Any:
 
 
 def subgraph(A: sp.csr_array, nodes: Labels) -> sp.csr_array:
-    """The graph of some nodes, rising, that no edge joins to any other."""
+    """The subgraph of some nodes, rising, such as components, that no edge joins to any other."""
     if len(nodes) == A.shape[0]:
         return A
     kept = np.zeros(A.shape[0], dtype=np.bool_)

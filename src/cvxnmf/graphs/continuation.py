@@ -18,7 +18,7 @@ STRANGERS = "start knows none of the nodes of the graph; are they named as they 
 
 
 def start_labels(start: Any, nodes: tuple[Any, ...]) -> Labels:
-    """The clusters that nodes had before as numbers, -1 for nodes that had none."""
+    """The clusters that nodes had before as numbers to start from, -1 for nodes that had none."""
     if isinstance(start, Partition):
         return _labels_before(start, nodes)
     if not isinstance(start, Mapping):
@@ -42,7 +42,7 @@ def start_labels(start: Any, nodes: tuple[Any, ...]) -> Labels:
 
 
 def _labels_before(start: Partition, nodes: tuple[Any, ...]) -> Labels:
-    """The same of a partition, which may have millions of nodes."""
+    """The clusters that nodes had before in a partition, which may have millions of nodes, -1 for those it did not have."""
     if start.nodes == nodes:
         return start.labels.astype(np.int64)
     before = dict(zip(start.nodes, start.labels.tolist(), strict=True))
@@ -53,7 +53,7 @@ def _labels_before(start: Partition, nodes: tuple[Any, ...]) -> Labels:
 
 
 def follow(division: Division, before: Labels) -> Division:
-    """The division with numbers that follow their clusters: the number of those that most of the nodes had, where it is free.
+    """The division with numbers that follow their clusters: the one that most of the nodes had before, where it is free.
 
     Clusters of before and now are matched by the nodes that they share, most first. Numbers stay below the number of clusters.
     """

@@ -26,7 +26,7 @@ LARGEST_WORK = 50_000
 
 
 class ConvexModel:
-    """The convex problem of a graph that is divided into a number of clusters, which is asked for when it is needed."""
+    """The convex model of a graph that is divided into a number of clusters, which is asked for when it is needed."""
 
     def __init__(
         self, A: sp.csr_array, number: Callable[[], int], trace: float | Literal["auto"], terms: dict[str, Any], n_groups: Any
@@ -35,29 +35,29 @@ class ConvexModel:
         self.options: dict[str, Any] = {}
 
     def with_clusters(self, number: Callable[[], int]) -> ConvexModel:
-        """The same problem for another number of clusters."""
+        """The convex model of the same graph for another number of clusters."""
         other = ConvexModel(self.A, number, self.asked_trace, self.terms, self.asked_groups)
         other.options = self.options
         return other
 
     @cached_property
     def k(self) -> int:
-        """The number of clusters."""
+        """The number of clusters of the convex model."""
         return self.number()
 
     @property
     def callback(self) -> Callable[[Iterate], Any] | None:
-        """Who is told about the steps."""
+        """The callback that is told about the steps of the convex model's solver."""
         return self.options.get("callback")
 
     @property
     def by_its_own_terms(self) -> bool:
-        """Whether somebody asked for terms, a trace or groups, so that clusters are those of its positions."""
+        """Whether terms, a trace or groups of the convex model were asked for, so that clusters are those of its positions."""
         return self.terms != OURS or not isinstance(self.asked_trace, str) or isinstance(self.asked_groups, int)
 
     @cached_property
     def n_groups(self) -> int | None:
-        """How many groups of nodes share a position; None if every node has its own."""
+        """How many groups of nodes share a position in the convex model; None if every node has its own."""
         n, groups = self.A.shape[0], self.asked_groups
         if groups == "auto":
             many = n > LARGEST_WHOLE or n * self.k > LARGEST_WORK
@@ -66,14 +66,14 @@ class ConvexModel:
 
     @cached_property
     def embedding(self) -> Embedding:
-        """What stands above the noise."""
+        """The embedding behind the convex model: what stands above the noise."""
         if self.n_groups is None:
             return NodeEmbedding(self.A, self.k)
         return GroupEmbedding(self.A, self.k, self.n_groups, self.callback)
 
     @property
     def trace(self) -> float:
-        """The weight of the penalty."""
+        """The weight of the convex model's penalty."""
         if not isinstance(self.asked_trace, str):
             return self.asked_trace
         most = None if self.n_groups is None else self.k
@@ -81,26 +81,26 @@ class ConvexModel:
 
     @cached_property
     def solution(self) -> Solution:
-        """The solution, on all nodes."""
+        """The solution of the convex model, on all nodes."""
         found = self.embedding.solve(self.terms | {"trace": self.trace}, self.options)
         self.options = {name: value for name, value in self.options.items() if name != "callback"}  # nobody is told any more
         return found
 
     def spectrum(self) -> FloatArray:
-        """The largest eigenvalues of the modularity matrix in the metric."""
+        """The largest eigenvalues of the modularity matrix in the metric of the convex model."""
         return self.embedding.spectrum
 
     def noise_edge(self) -> float:
-        """What noise alone can reach in that spectrum."""
+        """Edge of the noise in the spectrum of the convex model."""
         return self.embedding.noise.edge
 
     def solve(self) -> Solution:
-        """The solution, for who must call something."""
+        """The solution of the convex model, as a function to call."""
         return self.solution
 
 
 def convex_model(A: sp.csr_array, loss: Any, cone: Any, metric: Any, trace: Any, n_groups: Any) -> ConvexModel:
-    """Check the terms of the convex problem before any work, for a number of clusters that is yet to be set."""
+    """Check the terms of the convex model before any work, for a number of clusters that is yet to be set."""
     terms = {"loss": validation.choice("loss", loss, LOSSES), "cone": validation.choice("cone", cone, CONES), "metric": metric}
     if not isinstance(trace, str):
         trace = validation.number("trace", trace, minimum=0.0)

@@ -45,7 +45,7 @@ WEDGE_NODES, WEDGE_NEIGHBOURS = 20_000, 30
 
 
 class Candidate(NamedTuple):
-    """Labels, how many rates the model has, and the description length in nats, less that of a single cluster."""
+    """Candidate: labels, how many rates the model has, and the description length in nats, less that of a single cluster."""
 
     labels: Labels
     rates: RateModel
@@ -53,12 +53,12 @@ class Candidate(NamedTuple):
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters."""
+        """Number of clusters of the candidate."""
         return int(self.labels.max()) + 1
 
 
 class DescribedGraph:
-    """A graph under the code; A is a symmetric csr_array without empty rows, as it enters the likelihood.
+    """A graph under the code of description lengths; A is a symmetric csr_array without empty rows.
 
     With even degrees all nodes of a cluster are alike.
     """
@@ -70,42 +70,42 @@ class DescribedGraph:
 
     @cached_property
     def level(self) -> Level:
-        """The graph for local moves."""
+        """The described graph as a level for local moves."""
         return level_of(self.A, self.model.degrees)
 
     @cached_property
     def logs(self) -> FloatArray:
-        """Logarithms of factorials."""
+        """Logarithms of factorials, for description lengths of labels."""
         return log_factorials(self.A.shape[0])
 
     @cached_property
     def log_edges(self) -> float:
-        """Logarithm of the number of edges."""
+        """Logarithm of the number of edges, which a rate costs in a description."""
         return log(max(self.A.nnz / 2.0, 2.0))
 
     @property
     def is_dense(self) -> bool:
-        """Whether so many pairs are joined that counts of edges are no Poisson numbers."""
+        """Whether so many pairs of the described graph are joined that counts of edges are no Poisson numbers."""
         return bool(self.A.nnz > DENSE * self.A.shape[0] ** 2)
 
     @property
     def code(self) -> Code:
-        """What was measured."""
+        """The code of a described graph: the dispersion that was measured, and whether degrees are even."""
         return Code(self.dispersion, self.even)
 
     def with_code(self, code: Code) -> DescribedGraph:
-        """The same graph under what was measured on it before."""
+        """The described graph under the code that was measured on it before."""
         graph = self._with_even_degrees() if code.even and not self.even else self
         return graph.with_dispersion(code.dispersion)
 
     def with_dispersion(self, dispersion: float) -> DescribedGraph:
-        """The same graph under another dispersion."""
+        """The described graph under another dispersion."""
         other = DescribedGraph(self.A, self.simple, dispersion, self.even)
         vars(other).update({name: getattr(self, name) for name in ("level", "logs", "_known_sums")})
         return other
 
     def in_order(self, order: Labels) -> DescribedGraph:
-        """The same graph with its nodes in another order, if it is another one."""
+        """The described graph with its nodes in another order, if it is another one."""
         if np.array_equal(order, np.arange(len(order))):
             return self
         other = DescribedGraph(in_order(self.A, order, lean=True), self.simple, self.dispersion, self.even)
@@ -121,7 +121,7 @@ class DescribedGraph:
         return other if shorter else self
 
     def with_own_degrees(self) -> DescribedGraph:
-        """The same graph with the degrees that its nodes have."""
+        """The described graph with the degrees that its nodes have."""
         return DescribedGraph(self.A, self.simple, self.dispersion)
 
     def _with_even_degrees(self) -> DescribedGraph:
@@ -145,14 +145,14 @@ class DescribedGraph:
         return spread - float(known)
 
     def sums(self, labels: Labels) -> Sums:
-        """What lies inside the clusters 0, 1, ... of these labels; the last answer is kept, as it is often asked for again."""
+        """Sums inside the clusters 0, 1, ... of these labels, for description lengths; the last answer is kept."""
         if self._known_sums is None or not np.array_equal(self._known_sums[0], labels):
             labels = np.ascontiguousarray(labels, dtype=np.int64)
             self._known_sums = labels, np.asarray(cluster_sums(self.level, labels.astype(np.int32), int(labels.max()) + 1))
         return self._known_sums[1]
 
     def candidate(self, labels: Any, rates: RateModel | None = None) -> Candidate:
-        """Labels with their description length, under the model of the two that makes it shorter."""
+        """A candidate: labels with their description length, under the model of the two that makes it shorter."""
         labels = renumber(np.ascontiguousarray(labels, dtype=np.int64))
         return Candidate(labels, *self.shortest(self.sums(labels), rates))
 
@@ -166,7 +166,7 @@ class DescribedGraph:
         return float(_length(sums, self.logs, *facts, own, self.simple)) if len(sums) > 1 else 0.0
 
     def score(self, labels: Labels, rates: RateModel) -> Score | None:
-        """What moves raise to shorten the description, at the rates of these labels; None if clusters are not denser inside."""
+        """The score that moves raise to shorten the description, at rates of these labels; None if clusters are not denser."""
         sums, T = self.sums(labels), self.model.total
         k, inside, pairs = len(sums), float(sums["edges"].sum()), float(np.sum(sums["masses"] ** 2))
         across = max(T - inside, 0.5 * self.unit) / max(T * T - pairs, 1e-12 * T * T)
@@ -182,24 +182,24 @@ class DescribedGraph:
 
     @cached_property
     def unit(self) -> float:
-        """Mean weight of an edge."""
+        """Mean weight of an edge of the described graph."""
         return self.model.total / max(int(self.A.nnz), 1)
 
     def first_score(self) -> Score:
-        """A rate for each cluster, from single nodes: as if all weight lay across."""
+        """Score of a description with a rate for each cluster, from single nodes: as if all weight lay across."""
         charge = log(5.0) + 0.5 * self.log_edges
         return Score(0.0, 0.0, 1.0 / self.dispersion, 1.0 / self.model.total, 1.0, charge, float(self.simple) / self.dispersion)
 
     def modularity_score(self, resolution: float) -> Score:
-        """Modularity, in units of the mean weight."""
+        """Score of modularity on the described graph, in units of the mean weight."""
         return Score(1.0 / self.unit, resolution / (self.model.total * self.unit))
 
     def ascent(self, score: Score, effort: Effort = Effort()) -> Ascent:  # noqa: B008  # an immutable tuple
-        """Ascents of a score on this graph."""
+        """Ascents of a score on the described graph."""
         return Ascent(self.level, score, self.logs, LEAST_GAIN, effort=effort)
 
     def tied_edges(self, labels: Labels) -> float:
-        """How many edges hang together in the clusters: what closed triangles multiply the dispersion with.
+        """How many edges hang together in clusters: what closed triangles multiply the description's dispersion with.
 
         If wedges inside clusters are closed more often than their degrees explain, by the share c of those that could be more,
         an edge brings ``c (d - 1) / 2`` others along, d being the mean degree inside: independent facts are fewer than edges.
@@ -209,7 +209,7 @@ class DescribedGraph:
         return 1.0 + TIED * max(excess, 0.0) * max(entries / float(self.A.shape[0]) - 1.0, 0.0)
 
     def _wedges(self, labels: Labels) -> tuple[float, float, float, float]:
-        """Of wedges inside clusters how many are closed, how many degrees explain, how many there are; and the entries inside."""
+        """Wedges inside clusters: how many are closed, how many degrees explain, how many there are; and the entries inside."""
         closed, expected, wedges = map(float, _closure(self.level, labels, int(labels.max()) + 1))
         return closed, expected, wedges, float(_count_inside(self.A.indptr, self.A.indices, labels))
 
@@ -227,7 +227,7 @@ class DescribedGraph:
         return max(squared - 2.0 * cross + model, 1e-9 * T * self.unit) / T
 
     def _squares(self, labels: Labels, within: FloatArray, across: float) -> tuple[float, float]:
-        """The sum of squares of all entries, and of their products with the model at these rates."""
+        """The sum of squares of all entries, and of their products with the model at these rates, for the dispersion."""
         degrees, rows, own = self.model.degrees, self.model.rows, labels[self.model.rows]
         rates = np.where(own == labels[self.A.indices], within[own], across)
         return float(np.sum(self.A.data**2)), float(np.sum(self.A.data * rates * degrees[rows] * degrees[self.A.indices]))
@@ -242,7 +242,7 @@ def merged_lengths(graph: DescribedGraph, level: Level, pairs: Labels) -> FloatA
 
 
 def _with_expected_diagonal(A: sp.csr_array) -> sp.csr_array:
-    """A dense graph whose nodes have no loops with those that degrees explain, so that nobody learns from their absence.
+    """A dense graph without loops with those that degrees explain, so that its description learns nothing from their absence.
 
     Of smooth similarities all other entries are about as expected, and a missing one would count for more than any cluster.
     """
@@ -271,7 +271,7 @@ def describe_graph(A: sp.csr_array) -> DescribedGraph:
 
 @compile_with(**EXACT)
 def _length(sums: Any, logs: Any, total: float, dispersion: float, log_edges: float, own: bool, simple: bool) -> float:
-    """The description length of at least two clusters."""
+    """The description length of at least two clusters, from the sums inside them."""
     k, n, inside, pairs = len(sums), 0, 0.0, 0.0
     for r in range(k):
         n += sums[r].sizes
@@ -300,13 +300,13 @@ def _length(sums: Any, logs: Any, total: float, dispersion: float, log_edges: fl
 
 @compile_with(**EXACT)
 def _entropy(x: float, y: float) -> float:
-    """``x log(x / y)``, 0 where either is not positive."""
+    """Term of a description length: ``x log(x / y)``, 0 where either is not positive."""
     return float(x * np.log(x / y)) if x > 0.0 and y > 0.0 else 0.0
 
 
 @compile_with(**EXACT)
 def _count_inside(indptr: Any, indices: Any, labels: Any) -> int:
-    """How many stored entries join nodes of one cluster."""
+    """How many stored entries of a described graph join nodes of one cluster."""
     count = 0
     for i in range(len(labels)):
         for p in range(indptr[i], indptr[i + 1]):
@@ -334,7 +334,7 @@ def _degrees_inside(level: Level, labels: Any, count: int) -> Any:
 
 @compile_with(**EXACT)
 def _closure(level: Level, labels: Any, count: int) -> Any:
-    """Of wedges inside clusters, how many are closed, how many their degrees explain, and how many there are, on a sample."""
+    """Wedges inside clusters on a sample: how many are closed, how many their degrees explain, and how many there are."""
     n = len(labels)
     inside, rates = _degrees_inside(level, labels, count)
     observed, expected, wedges = 0.0, 0.0, 0.0

@@ -32,7 +32,7 @@ SHOWN = 20
 
 
 class Embedding(ABC):
-    """Positions of the nodes of a graph A, a symmetric csr_array of shape (n, n) with at least one edge.
+    """Embedding of a graph: positions of the nodes of A, a symmetric csr_array of shape (n, n) with at least one edge.
 
     Attributes
     ----------
@@ -58,20 +58,20 @@ class Embedding(ABC):
 
     @property
     def above_noise(self) -> int:
-        """Number of directions in which the graph differs from noise."""
+        """Number of directions of the embedding in which the graph differs from noise."""
         return int(np.count_nonzero(self.spectrum > self.noise.edge))
 
     @abstractmethod
     def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
-        """The solution of the convex problem with these terms, on all nodes."""
+        """The solution of the convex problem with these terms, an embedding of all nodes."""
 
     @abstractmethod
     def clusters(self, solution: Solution, k: int, refinement: Refinement) -> Clusters:
-        """K clusters of the solution's positions, by decreasing size, none of them empty."""
+        """K clusters of the embedding's positions in a solution, by decreasing size, none of them empty."""
 
 
 class NodeEmbedding(Embedding):
-    """Every node has a position of its own; the number k of clusters is None if it is not known.
+    """Embedding in which every node has a position of its own; the number k of clusters is None if it is not known.
 
     All directions above the noise are there, or at least so many if only these will be looked at.
     """
@@ -89,11 +89,11 @@ class NodeEmbedding(Embedding):
         self.directions[self.kept] = vectors / self.s[:, None] * np.sqrt(np.maximum(self.spectrum, 0.0))
 
     def solve(self, terms: dict[str, Any], options: dict[str, Any]) -> Solution:
-        """The solution of the convex problem with these terms."""
+        """The solution of the convex problem with these terms, an embedding of single nodes."""
         return solve(symmetric(self.A, **terms), **options)
 
     def clusters(self, solution: Solution, k: int, refinement: Refinement) -> Clusters:
-        """K clusters of the positions."""
+        """K clusters of the positions of single nodes in the embedding."""
         W = centred_positions(solution, self.directions, k)
         with single_thread():
             order = canonical_order(self.A, np.asarray(self.A.sum(axis=1)).ravel())
@@ -111,7 +111,7 @@ def directions_above_noise(A: sp.csr_array) -> int:
 
 
 def _plausible_noise(noise: Noise, spectrum: FloatArray, n: int) -> Noise:
-    """The noise; where almost nothing looks like it (smooth similarities), what lies below the widest gap of the spectrum."""
+    """The noise of an embedding; where almost nothing looks like it (smooth similarities), what the widest gap leaves below."""
     above = spectrum[spectrum > noise.edge]
     if len(above) <= NOISELESS_SHARE * n or len(above) < 3:
         return noise
@@ -122,7 +122,7 @@ def _plausible_noise(noise: Noise, spectrum: FloatArray, n: int) -> Noise:
 
 
 def centred_positions(solution: Solution, directions: FloatArray, k: int) -> FloatArray:
-    """Positions around their mean, in their heaviest directions; those of components that were solved apart are far apart.
+    """Positions of an embedding around their mean, in their heaviest directions; components solved apart are far apart.
 
     A solution of rank 0, where all directions add less than its tolerance, has the positions that would enter first: the leading
     directions of the modularity matrix.

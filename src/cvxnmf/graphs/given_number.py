@@ -29,17 +29,17 @@ SPLITS = 8
 
 
 def divisions(graph: DescribedGraph, found: list[Candidate], starts: list[Labels], k: int) -> list[Candidate]:
-    """Divisions into exactly k clusters by rising length, from candidates with any number of clusters and starts with k."""
+    """Divisions into a given number k of clusters by rising length, from candidates with any number and starts with k."""
     merged = [division for labels in _finer_partitions(graph, found, k) for division in _merge(graph, labels, k)]
     merged = sorted(merged, key=lambda candidate: candidate.length)[:IMPROVED]
     merged = distinct([*merged, *(graph.candidate(labels) for labels in starts)])
     improved = [_move(graph, candidate) for candidate in merged if candidate.n_clusters == k]
     improved = sorted(distinct(improved), key=lambda candidate: candidate.length)
-    return distinct([*_recombined(graph, improved)[:1], *improved])
+    return distinct([*_recombine(graph, improved)[:1], *improved])
 
 
 def divide_further(graph: DescribedGraph, labels: Labels, k: int) -> Candidate | None:
-    """The clusters split, and merged to k as if all had one rate, as what stands for no cluster has none; None if that fails."""
+    """Clusters split, and merged to the given number k as if all had one rate, as nothing has its own; None if that fails."""
     parts = _split_until(graph, labels, k)
     score = graph.score(parts, RateModel.COMMON)
     if score is None or int(parts.max()) + 1 < k:
@@ -48,7 +48,7 @@ def divide_further(graph: DescribedGraph, labels: Labels, k: int) -> Candidate |
 
 
 def _finer_partitions(graph: DescribedGraph, found: list[Candidate], k: int) -> list[Labels]:
-    """Partitions with at least k clusters, and not many times as many; if there are none, the coarsest with at least k."""
+    """Partitions with at least the given number k of clusters, not many times as many; else the coarsest with at least k."""
     alone = np.arange(graph.A.shape[0])
     pool = [candidate.labels for candidate in found[:MERGED]]
     if is_large(graph):
@@ -67,7 +67,7 @@ def _finer_partitions(graph: DescribedGraph, found: list[Candidate], k: int) -> 
 
 
 def _split_until(graph: DescribedGraph, labels: Labels, k: int) -> Labels:
-    """The clusters split again and again, until there are k of them or none can be split."""
+    """The clusters split again and again, until there are the given number k of them or none can be split."""
     for _ in range(SPLITS):
         if int(labels.max()) + 1 >= k:
             break
@@ -76,14 +76,14 @@ def _split_until(graph: DescribedGraph, labels: Labels, k: int) -> Labels:
 
 
 def _merge(graph: DescribedGraph, labels: Labels, k: int) -> list[Candidate]:
-    """The partition merged to k clusters, under both models, where that lengthens the description least."""
+    """The partition merged to the given number k of clusters, under both models, where that lengthens the description least."""
     scores = [score for rates in RateModel if (score := graph.score(labels, rates)) is not None]
     merged = [graph.candidate(merge_clusters(graph.level, score, graph.logs, labels, k)) for score in scores]
     return [candidate for candidate in merged if candidate.n_clusters == k]
 
 
 def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
-    """The division that moves of single nodes at ever new rates lead to, as long as the description becomes shorter."""
+    """The division, its number of clusters given, that moves of nodes at ever new rates lead to while it becomes shorter."""
     best, order = start, visiting_order(graph.level, False)
     for _ in range(POLISHES):
         score = graph.score(best.labels, best.rates)
@@ -99,8 +99,8 @@ def _move(graph: DescribedGraph, start: Candidate) -> Candidate:
     return best
 
 
-def _recombined(graph: DescribedGraph, improved: list[Candidate]) -> list[Candidate]:
-    """Divisions from what the best ones have in common, two by two, as long as that makes the shortest one shorter."""
+def _recombine(graph: DescribedGraph, improved: list[Candidate]) -> list[Candidate]:
+    """Divisions into a given number of clusters from what the best have in common, two by two, as long as that is shorter."""
     best, tried = improved[:RECOMBINED], set[bytes]()
     for _ in range(GENERATIONS):
         pairs = {a.labels.tobytes() + b.labels.tobytes(): (a, b) for a, b in combinations(best, 2)}
@@ -113,7 +113,7 @@ def _recombined(graph: DescribedGraph, improved: list[Candidate]) -> list[Candid
 
 
 def _common(graph: DescribedGraph, first: Candidate, second: Candidate) -> list[Candidate]:
-    """The parts that two divisions have in common, merged again."""
+    """The parts that two divisions have in common, merged again to their given number of clusters."""
     common = common_parts(first.labels, second.labels)
     more = int(common.max()) + 1 > first.n_clusters
     return [_move(graph, division) for division in _merge(graph, common, first.n_clusters)] if more else []

@@ -38,7 +38,7 @@ def hierarchy_of(A: sp.csr_array, labels: Labels, code: Code | None = None) -> H
 
 
 def _with_fitting_code(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
-    """The graph under the code that is measured on these clusters."""
+    """The graph of a hierarchy under the code that is measured on these clusters."""
     if not labels.any():
         return graph
     graph = graph.with_fitting_degrees(labels)
@@ -46,7 +46,7 @@ def _with_fitting_code(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
 
 
 def _savings(pairs: Labels, lengths: FloatArray) -> FloatArray:
-    """By how much the description grows when a cluster is merged away: by the first merge that it takes part in."""
+    """Savings of clusters in a hierarchy: how much the description grows at the first merge that each takes part in."""
     savings = np.full(len(pairs) + 1, np.nan)
     for (kept, gone), growth in zip(pairs[::-1].tolist(), np.diff(lengths)[::-1].tolist(), strict=True):
         savings[kept] = savings[gone] = growth

@@ -13,7 +13,7 @@ from cvxnmf.linalg.compiled import compile_with
 
 @compile_with(**EXACT)
 def _best_move(level: Level, score: Score, logs: Any, sums: Any, links: Any, fixed: Any, labels: Any) -> Any:
-    """Gain, node and target of the best move, to a cluster that it has links to, of a node that is not fixed; -1 for none."""
+    """Best move of Kernighan and Lin: gain, node and target, a cluster with links to it, of a node not fixed; -1 for none."""
     highest, node, target = -np.inf, -1, -1
     for i in range(len(labels)):
         a = labels[i]
@@ -32,7 +32,7 @@ def _best_move(level: Level, score: Score, logs: Any, sums: Any, links: Any, fix
 
 @compile_with(**EXACT)
 def kernighan_lin_pass(level: Level, score: Score, logs: Any, labels: Any, count: int, patience: int) -> Any:
-    """The best labels on a way along which every node moves at most once, and what they gain; no cluster is emptied.
+    """Kernighan-Lin pass: the best labels on a way along which nodes move at most once, and their gain; no cluster is emptied.
 
     The pass ends after `patience` moves without a new highest score.
     """

@@ -30,7 +30,7 @@ def merge_clusters(level: Level, score: Score, logs: FloatArray, labels: Labels,
 
 
 def join(labels: Labels, pairs: Labels) -> Labels:
-    """Labels, consecutive from 0, after merges in their order; a pair names the cluster that stays and the one that goes."""
+    """Labels, consecutive from 0, after merges in order; a pair names the cluster that stays and the one that goes."""
     names = np.arange(int(labels.max()) + 1)
     for kept, gone in pairs[::-1]:  # what is merged last has its final name first
         names[gone] = names[kept]
@@ -39,7 +39,7 @@ def join(labels: Labels, pairs: Labels) -> Labels:
 
 @compile_with(**EXACT)
 def _merge_gain(level: Level, score: Score, logs: Any, a: int, b: int, link: float) -> float:
-    """What the union of two nodes of a level is worth more than both."""
+    """Gain of a merge: what the union of two nodes of a level is worth more than both."""
     edges, mass, size = level.loops[b], level.masses[b], level.counts[b]
     together = gain(score, logs, level.loops[a], level.masses[a], level.counts[a], edges + 2.0 * link, mass, size)
     return float(together - gain(score, logs, 0.0, 0.0, WHOLE(0), edges, mass, size))
@@ -93,7 +93,7 @@ def merge_order(level: Level, score: Score, logs: Any) -> Any:
 
 @compile_with(**EXACT)
 def _mutual_pairs(level: Level, score: Score, logs: Any) -> Any:
-    """Pairs of joined nodes of a level that are each other's best partners, those that gain most first."""
+    """Merges of many at once: pairs of nodes of a level that are each other's best partners, those that gain most first."""
     n = len(level.masses)
     highest, partners = np.full(n, -np.inf), np.full(n, -1)
     for a in range(n):

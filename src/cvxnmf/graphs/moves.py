@@ -24,7 +24,7 @@ MOST_VISITS = 60
 
 
 class Level(NamedTuple):
-    """A graph for moves: weights of ordered pairs of different nodes in compressed rows, a single one if all are alike.
+    """A level for local moves: weights of ordered pairs of different nodes in compressed rows, a single one if all are alike.
 
     Of each node there is its mass, the weight of ordered pairs that lie inside it, and how many nodes of the first graph it is.
     """
@@ -38,7 +38,7 @@ class Level(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How thorough an ascent is: visits per node and level, whether clusters are divided into parts, and the largest level.
+    """Effort of local moves: visits per node and level, whether clusters are divided into parts, and the largest level.
 
     On levels of more nodes, all of them alone at the start, nodes are merged once and do not move. With `keep` moves empty no
     cluster. Nodes are visited by their mass, or as they stand in memory, which is faster if those of a cluster stand together.
@@ -67,7 +67,7 @@ Sums = NDArray[np.void]
 
 
 class Near(NamedTuple):
-    """Clusters of the neighbours of a node and the weights that join it to them; of each cluster its place among them, or -1."""
+    """Clusters near a node that moves and the weights that join it to them; of each cluster its place among them, or -1."""
 
     clusters: NDArray[np.int32]
     links: FloatArray
@@ -75,7 +75,7 @@ class Near(NamedTuple):
 
 
 def level_of(A: Any, masses: FloatArray) -> Level:
-    """A symmetric sparse matrix whose nodes have these masses as a level; rows in the order of their columns."""
+    """The level for local moves of a symmetric sparse matrix whose nodes have these masses; rows in the order of columns."""
     A = sp.csr_array(A)
     loops = (A.data[0] * _has_loop(A.indptr, A.indices) if is_held_once(A) else A.diagonal()).astype(np.float64)
     if loops.any():
@@ -90,7 +90,7 @@ def level_of(A: Any, masses: FloatArray) -> Level:
 
 @compile_with(nogil=True)
 def _has_loop(indptr: Any, indices: Any) -> Any:
-    """Of each node whether it is joined to itself."""
+    """Of each node of a graph for moves whether it is joined to itself."""
     found = np.zeros(len(indptr) - 1, np.bool_)
     for i in range(len(found)):
         for p in range(indptr[i], indptr[i + 1]):
@@ -99,19 +99,19 @@ def _has_loop(indptr: Any, indices: Any) -> Any:
 
 
 def log_factorials(n: int) -> FloatArray:
-    """``log 0!`` to ``log n!``."""
+    """Logarithms of factorials ``log 0!`` to ``log n!``, for scores of moves."""
     return np.append(0.0, np.cumsum(np.log(np.arange(1.0, n + 1.0))))
 
 
 @compile_with(**EXACT, forceinline=True)
 def weight(level: Level, place: int) -> float:
-    """The weight of a stored pair."""
+    """The weight of a stored pair of nodes of a level."""
     return float(level.weights[place] if len(level.weights) > 1 else level.weights[0])
 
 
 @compile_with(**EXACT)
 def cluster_sums(level: Level, labels: Any, count: int) -> Any:
-    """What lies inside the clusters 0, ..., count - 1."""
+    """Sums inside the clusters 0, ..., count - 1 of a level: edges, masses, sizes and members."""
     sums = np.zeros(count, SUMS)
     for i in range(len(labels)):
         a = labels[i]
@@ -130,7 +130,7 @@ def cluster_sums(level: Level, labels: Any, count: int) -> Any:
 
 @compile_with(**EXACT, forceinline=True)
 def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: int) -> None:
-    """Put a node into a cluster (IN) or take it out of it (OUT)."""
+    """Move a node into a cluster (IN) or out of it (OUT) in the sums of clusters."""
     changed = sums[cluster]
     changed.edges += sign * (2.0 * links + level.loops[node])
     changed.masses += sign * level.masses[node]
@@ -143,14 +143,14 @@ def shift(level: Level, sums: Any, node: int, cluster: int, links: float, sign: 
 
 @compile_with(**EXACT, forceinline=True)
 def gain_of(level: Level, score: Score, logs: Any, sums: Any, node: int, cluster: int, links: float) -> float:
-    """What a cluster gains by a node that is not in it."""
+    """Gain of a move: what a cluster gains by a node that is not in it."""
     to, joined = sums[cluster], 2.0 * links + level.loops[node]
     return float(gain(score, logs, to.edges, to.masses, to.sizes, joined, level.masses[node], level.counts[node]))
 
 
 @compile_with(**EXACT)
 def _nobody_near(level: Level) -> Near:
-    """Room for the clusters near any node of a level."""
+    """Room for the clusters near any node of a level, for moves."""
     most = 1
     for i in range(len(level.masses)):
         most = max(most, level.indptr[i + 1] - level.indptr[i])
@@ -159,7 +159,7 @@ def _nobody_near(level: Level) -> Near:
 
 @compile_with(**EXACT, forceinline=True)
 def _ask_for_sums(level: Level, labels: Any, node: int, sums: Any, near: Near) -> None:
-    """Have the sums of the clusters of a node's neighbours loaded."""
+    """Prefetch the sums of the clusters of a node's neighbours before it moves."""
     for p in range(level.indptr[node], min(level.indptr[node] + MOST, level.indptr[node + 1])):
         c = WHOLE(labels[level.indices[p]])
         prefetch(sums, c)
@@ -168,7 +168,7 @@ def _ask_for_sums(level: Level, labels: Any, node: int, sums: Any, near: Near) -
 
 @compile_with(**EXACT, forceinline=True)
 def _gather(level: Level, labels: Any, node: int, inside: Any, near: Near) -> int:
-    """Find the clusters of the neighbours that are alike in `inside`, of all if that is empty; how many clusters there are."""
+    """Gather the clusters near a node that moves, of neighbours alike in `inside`, of all if that is empty; their number."""
     found, anywhere = 0, len(inside) == 0
     for p in range(level.indptr[node], level.indptr[node + 1]):
         j = level.indices[p]
@@ -188,7 +188,7 @@ def _gather(level: Level, labels: Any, node: int, inside: Any, near: Near) -> in
 
 @compile_with(**EXACT, forceinline=True)
 def _links_to(near: Near, found: int, cluster: int) -> float:
-    """The weight that joins a node to a cluster."""
+    """The weight that joins a node that moves to a cluster near it."""
     for s in range(found):
         if near.clusters[s] == cluster:
             return float(near.links[s])
@@ -199,7 +199,7 @@ def _links_to(near: Near, found: int, cluster: int) -> float:
 def _best_cluster(
     level: Level, score: Score, logs: Any, sums: Any, node: int, own: int, links: float, least: float, near: Near, found: int
 ) -> Any:
-    """The cluster that gains most by a node, its own if no other gains more by `least`; that gain, and the links to it."""
+    """Best move of a node: the cluster that gains most, its own if none gains more by `least`; that gain, and the links."""
     best, target, joined = gain_of(level, score, logs, sums, node, own, links) + least, own, links
     for s in range(found):
         c = WHOLE(near.clusters[s])
@@ -258,7 +258,7 @@ def move_nodes(level: Level, score: Score, logs: Any, labels: Any, order: Any, l
 
 @compile_with(**EXACT)
 def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float) -> Any:
-    """Parts of the clusters: single nodes, each in turn merged with the part of its cluster that gains most.
+    """Refine clusters into parts: single nodes, each in turn merged with the part of its cluster that gains most.
 
     Without labels all nodes are in one cluster.
     """
@@ -269,7 +269,7 @@ def refine(level: Level, score: Score, logs: Any, labels: Any, order: Any, least
 
 @compile_with(**EXACT)
 def single_parts(level: Level) -> Any:
-    """Every node a part of its own, and what lies inside these."""
+    """Every node of a level a part of its own, and the sums inside these parts."""
     parts = first_numbers(len(level.masses))
     sums = np.zeros(len(parts), SUMS)
     for i in range(len(parts)):
@@ -279,7 +279,7 @@ def single_parts(level: Level) -> Any:
 
 @compile_with(**EXACT)
 def merge_alone(level: Level, score: Score, logs: Any, labels: Any, order: Any, least: float, parts: Any, sums: Any) -> None:
-    """Merge nodes that are still alone; what clusters these nodes are not in stays as it is, so that threads may share them."""
+    """Merge nodes still alone into parts; clusters that these nodes are not in stay, so that threads may share them."""
     near = _nobody_near(level)
     for place in range(len(order)):
         look_ahead(level.indptr, level.indices, parts, order, place)
@@ -310,5 +310,5 @@ def renumber(labels: Any) -> Any:
 
 @compile_with(**EXACT)
 def visiting_order(level: Level, falling: bool) -> Any:
-    """Nodes by rising or falling mass."""
+    """Order in which moves visit nodes: by rising or falling mass."""
     return rising_order(level.masses, -1.0 if falling else 1.0)

@@ -42,7 +42,7 @@ MULTIPLIER = 2_147_483_647
 
 
 class Ascent(NamedTuple):
-    """A graph and a score to raise on it, with the gain below which nothing moves, perhaps the most clusters, and effort."""
+    """A multilevel ascent: graph, score to raise on it, the gain below which nothing moves, perhaps the most clusters, effort."""
 
     level: Level
     score: Score
@@ -52,7 +52,7 @@ class Ascent(NamedTuple):
     effort: Effort = Effort()
 
     def __call__(self, labels: Labels, rounds: int = 1, falling: bool = False) -> Labels:
-        """The labels that an ascent from these ends with.
+        """The labels that a multilevel ascent from these ends with.
 
         If there may be so many clusters at most, they never become more than they were, are merged where that costs least, and
         ascend again.
@@ -76,11 +76,11 @@ class Ascent(NamedTuple):
         return labels
 
     def alone(self) -> Labels:
-        """Every node a cluster of its own."""
+        """Labels to begin an ascent with: every node a cluster of its own."""
         return np.arange(len(self.level.masses))
 
     def on_common_parts(self, first: Labels, second: Labels, rounds: int) -> Labels:
-        """An ascent that begins with the parts that two partitions have in common as nodes."""
+        """A multilevel ascent that begins with the parts that two partitions have in common as nodes."""
         common = common_parts(first, second)
         smaller = self._replace(level=aggregate(self.level, common))
         return np.asarray(smaller(smaller.alone(), rounds)[common])
@@ -173,19 +173,19 @@ def labels_after_dissolving(objective: PairObjective, labels: Labels, n_clusters
 
 
 def _around(W: sp.csr_array, node: int) -> Labels:
-    """The nodes within two steps of one, at most half of all."""
+    """The nodes within two steps of one, at most half of all, which leave their clusters before an ascent."""
     near = np.append(W.indices[W.indptr[node] : W.indptr[node + 1]], node)
     further = [W.indices[W.indptr[one] : W.indptr[one + 1]] for one in near]
     return np.unique(np.concatenate([near, *further]))[: max(1, W.shape[0] // 2)]
 
 
 def labels_at_resolution(objective: PairObjective, share: float) -> Labels:
-    """The partition that one ascent from single nodes finds at a multiple of the resolution."""
+    """The partition that one multilevel ascent from single nodes finds at a multiple of the resolution."""
     return _start(_pair_ascent(*_pair_matrix(objective), objective), share, falling=False)
 
 
 def _pair_matrix(objective: PairObjective) -> tuple[sp.csr_array, FloatArray]:
-    """Weights of pairs of different nodes, and sizes, in a unit in which the largest pair is about 1."""
+    """Weights of pairs for a multilevel ascent of a quality, and sizes, in a unit in which the largest pair is about 1."""
     off = objective.rows < objective.columns
     i, j, w = objective.rows[off], objective.columns[off], objective.alpha * objective.weights[off].astype(np.float64)
     unit = _unit(objective)
@@ -205,13 +205,13 @@ def _pair_ascent(W: sp.csr_array, sizes: FloatArray, objective: PairObjective, m
 
 
 def _pair_sum(raising: Ascent, labels: Labels) -> float:
-    """Sum of ``w_ij - beta p_i p_j`` over ordered pairs of different nodes in one cluster, and of ``-beta p_i^2``."""
+    """Quality that an ascent raises: ``w_ij - beta p_i p_j`` over ordered pairs in one cluster, and ``-beta p_i^2``."""
     sums = cluster_sums(raising.level, labels.astype(np.int32), int(labels.max()) + 1)
     return float(sums["edges"].sum() - raising.score.penalty * np.sum(sums["masses"] ** 2))
 
 
 def _shares(raising: Ascent) -> list[float]:
-    """Multiples of the resolution to start at: lower ones if there are to be fewer clusters than the resolution itself gives."""
+    """Multiples of the resolution to start ascents at: lower ones for fewer clusters than the resolution itself gives."""
     if raising.most is None:
         return list(RESOLUTIONS)
     counts = {1.0: int(_start(raising, 1.0, falling=False).max()) + 1}
@@ -224,7 +224,7 @@ def _shares(raising: Ascent) -> list[float]:
 
 
 def _start(raising: Ascent, share: float, falling: bool) -> Labels:
-    """Single nodes, or the outcome at another resolution."""
+    """Start of a multilevel ascent: single nodes, or the outcome at another resolution."""
     if share == 1.0 and raising.most is None:
         return raising.alone()
     other = raising._replace(score=raising.score._replace(penalty=raising.score.penalty * share), most=None)

@@ -15,16 +15,16 @@ FUNCTIONS = ("leiden_communities", "louvain_communities")
 
 
 class Backend:
-    """What networkx asks for: conversions, which leave graphs as they are, and functions under networkx's own names."""
+    """Backend of networkx: conversions, which leave graphs as they are, and functions under networkx's own names."""
 
     @staticmethod
     def convert_from_nx(graph: Any, *args: Any, **options: Any) -> Any:
-        """Graphs of networkx are understood as they are."""
+        """Take graphs of networkx as they are, for its backend."""
         return graph
 
     @staticmethod
     def convert_to_nx(result: Any, *args: Any, **options: Any) -> Any:
-        """Results are sets of nodes, as networkx has them."""
+        """Give networkx the results of its backend as they are: sets of nodes."""
         return result
 
     @staticmethod
@@ -45,11 +45,11 @@ class Backend:
         max_level: int | None = None,
         seed: Any = None,
     ) -> list[set[Any]]:
-        """The same under Louvain's name."""
+        """Communities by networkx's backend under Louvain's name, those of :meth:`leiden_communities`."""
         return Backend.leiden_communities(G, weight, resolution)
 
 
 def backend_info() -> dict[str, Any]:
-    """What networkx tells about the backend."""
+    """Information that networkx asks of its backend."""
     functions = {name: {"additional_docs": "Deterministic; the seed means nothing."} for name in FUNCTIONS}
     return {"backend_name": "cvxnmf", "project": "cvxnmf", "package": "cvxnmf", "functions": functions}

@@ -12,7 +12,7 @@ from cvxnmf.linalg.compiled import compile_with
 
 @compile_with(**EXACT)
 def first_numbers(count: int) -> Any:
-    """The numbers 0, ..., count - 1."""
+    """The numbers 0, ..., count - 1, for compiled loops over nodes."""
     numbers = np.empty(count, np.int32)
     for i in range(count):
         numbers[i] = i
@@ -21,7 +21,7 @@ def first_numbers(count: int) -> Any:
 
 @compile_with(**EXACT)
 def count_of(labels: Any) -> int:
-    """The number of clusters: the largest label and one."""
+    """The number of clusters in labels: the largest label and one, for compiled loops."""
     largest = -1
     for i in range(len(labels)):
         largest = max(largest, int(labels[i]))
@@ -29,8 +29,8 @@ def count_of(labels: Any) -> int:
 
 
 @compile_with(**EXACT)
-def taken(labels: Any, nodes: Any) -> Any:
-    """The labels of some nodes."""
+def labels_at(labels: Any, nodes: Any) -> Any:
+    """The labels of some nodes, for compiled loops."""
     chosen = np.empty(len(nodes), labels.dtype)
     for i in range(len(nodes)):
         chosen[i] = labels[nodes[i]]
@@ -39,7 +39,7 @@ def taken(labels: Any, nodes: Any) -> Any:
 
 @compile_with(**EXACT)
 def rising_order(keys: Any, sign: float) -> Any:
-    """Places by rising `sign` times key; equal keys keep their order. Runs are merged, ever longer ones."""
+    """Order of numbers by rising `sign` times key, for compiled loops; equal keys keep theirs. Ever longer runs are merged."""
     count, width = len(keys), 1
     order, spare = first_numbers(count), np.empty(count, np.int32)
     while width < count:

@@ -21,7 +21,7 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def canonical_order(A: Any, masses: FloatArray) -> NDArray[np.intp]:
-    """Nodes by mass, then by hashes of ever wider neighbourhoods in the symmetric csr matrix A.
+    """Canonical order of nodes: by mass, then by hashes of ever wider neighbourhoods in the symmetric csr matrix A.
 
     Nodes that these neighbourhoods cannot tell apart keep their order. Numbers are looked at in single precision, so that the
     rounding of sums, which depends on the order, does not matter.
@@ -42,7 +42,7 @@ def _first_colours(bits: Any) -> Any:
 
 
 def _widen(A: Any, bits: Any, colours: Any) -> Any:
-    """Hashes of wider neighbourhoods, in threads over shares of the rows."""
+    """Hashes of wider neighbourhoods of nodes, for their canonical order, in threads over shares of the rows."""
     wider = np.empty_like(colours)
     over_rows(A, lambda first, last: _wider(A.indptr, A.indices, bits, colours, wider, first, last))
     return wider
@@ -50,7 +50,7 @@ def _widen(A: Any, bits: Any, colours: Any) -> Any:
 
 @compile_with(nogil=True)
 def _wider(indptr: Any, indices: Any, bits: Any, colours: Any, wider: Any, first: int, last: int) -> None:
-    """Hashes of the hashes of the neighbours, of the weights that lead to them, one if all are alike, and of the node's own."""
+    """Hash of a node's neighbourhood: neighbours' hashes, weights that lead to them, one if all are alike, and its own."""
     several, common = len(bits) > 1, mixed_bits(np.uint64(bits[0] if len(bits) else 0))
     for i in range(first, last):
         total = np.uint64(0)
@@ -81,7 +81,7 @@ def in_order(A: Any, order: NDArray[np.intp], lean: bool = False) -> Any:
 def _reorder_rows(
     indptr: Any, indices: Any, data: Any, starts: Any, columns: Any, values: Any, order: Any, rank: Any, first: int, last: int
 ) -> None:
-    """Rows of the graph in another order, their columns under their new numbers, and sorted."""
+    """Rows of a graph's matrix in another order of nodes, their columns under their new numbers, and sorted."""
     valued = len(data) == len(indices)
     for i in range(first, last):
         look_ahead(indptr, indices, rank, order, i)
@@ -96,7 +96,7 @@ def _reorder_rows(
 
 @compile_with(nogil=True)
 def _shell_sort(keys: Any, values: Any) -> None:
-    """Sort different numbers in place, most often a few, and values, if there are any, with them; insertions at falling gaps."""
+    """Sort a row's different columns in place, mostly a few, and values, if any, with them; insertions at falling gaps."""
     gap, valued = 1, len(values) > 0
     while 3 * gap < len(keys) - 16:
         gap = 3 * gap + 1

@@ -176,18 +176,18 @@ def partition(
             division = aim.divide(A, asked) if before is None else follow(aim.divide(A, asked, start=before), before)
             model = model.with_clusters(partial(_likely_number, A, asked, division if aim.likelihood else None))
             found = _outcome(nodes, model, division, aim)
-            found = found if callback is None else _solved(found, model)
+            found = found if callback is None else _solve_now(found, model)
         return aim.prove(found.with_changes(origin=origin, name=name))
 
 
-def _solved(found: Partition, model: ConvexModel) -> Partition:
-    """The partition with its convex problem solved at once, since somebody watches."""
+def _solve_now(found: Partition, model: ConvexModel) -> Partition:
+    """The partition with its convex problem solved at once, since a callback watches."""
     with keep_best(lambda solution: solution and found.with_changes(solution=solution)):
         return found.with_changes(solution=model.solution)
 
 
 def _refuse_in_blocks(started: bool, *terms: Any) -> None:
-    """Refuse what asks for more than labels of a graph that is not in memory."""
+    """Refuse options of partition that ask for more than labels of a graph that is not in memory."""
     if started or terms != ("auto", "kl", "conditional", "degree", "auto", True, "auto", False):
         validation.refuse(
             "Graphs in blocks (memory_limit, client) have labels and the certificate of their model: leave out trace, loss, "
@@ -205,7 +205,7 @@ def _require_edges(A: sp.csr_array) -> None:
 
 
 def _require_room(n: int, k: int) -> None:
-    """Refuse memberships that this machine cannot hold."""
+    """Refuse a partition whose memberships this machine cannot hold."""
     needed, present = MEMBERSHIP_ARRAYS * 8.0 * n * k, validation.physical_memory()
     if needed > present:
         raise validation.TooLargeError(
@@ -215,19 +215,19 @@ def _require_room(n: int, k: int) -> None:
 
 
 def _divide(A: sp.csr_array, asked: int | None, start: Labels | None = None) -> Division:
-    """The clusters of a graph, whatever the order of its nodes."""
+    """The clusters of a graph to partition, whatever the order of its nodes."""
     return in_any_order(A, find_clusters if asked is None else partial(divide_into, k=asked), start)
 
 
 def _likely_number(A: sp.csr_array, asked: int | None, division: Division | None = None) -> int:
-    """The number of clusters that was asked for, or that of the division by the likelihood, made here if need be."""
+    """The number of clusters asked for, or that of the partition by the likelihood, made here if need be."""
     return asked or int((division or _divide(A, None)).labels.max()) + 1
 
 
 def _by_positions(
     nodes: tuple[Any, ...], model: ConvexModel, asked: int | None, aim: _LabelAim, refinement: Refinement
 ) -> Partition:
-    """The clusters of the positions of the convex model; those that nobody asked for and that stay empty are dropped."""
+    """The partition by positions of the convex model; clusters that nobody asked for and that stay empty are dropped."""
     model = model.with_clusters(partial(_likely_number, model.A, asked))
 
     def describe(refinement: Refinement, solution: Solution) -> Partition:
@@ -285,17 +285,17 @@ class Memberships:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Shares of each node in the clusters."""
+        """Shares of each node in the clusters of a partition."""
         _require_room(self.n, self.k)
         return self.compute()
 
     def __call__(self) -> FloatArray:
-        """The same, for who must call something."""
+        """Memberships of a partition, as a function to call."""
         return self.shares
 
 
 def _order(labels: Labels, memberships: Callable[[], FloatArray]) -> NDArray[np.intp]:
-    """Nodes cluster by cluster, within a cluster by decreasing membership."""
+    """Order of a partition's nodes: cluster by cluster, within a cluster by decreasing membership."""
     return np.lexsort((-memberships()[np.arange(len(labels)), labels], labels)).astype(np.intp)
 
 
@@ -304,7 +304,7 @@ def _factors(A: sp.csr_array, memberships: Callable[[], FloatArray]) -> Factoriz
 
 
 class _LabelAim(NamedTuple):
-    """What the labels are to be good at, and whether that is to be proved at once."""
+    """Aim of a partition's labels: what they are to be good at, and whether that is to be proved at once."""
 
     statement: LabelStatement
     likelihood: bool
@@ -314,7 +314,7 @@ class _LabelAim(NamedTuple):
 
     @classmethod
     def read(cls, objective: Any, resolution: Any, n_clusters: Any, A: Any, effort: Any, prove: bool, callback: Any) -> _LabelAim:
-        """Check the arguments; with the likelihood, modularity is what a proof is about."""
+        """Check the objective of a partition; with the likelihood, modularity is what a proof is about."""
         name = validation.choice("objective", objective, ("likelihood", "modularity", "cpm", "performance"))
         validation.number("effort", effort, minimum=0.0)
         if not isinstance(prove, int | np.bool_):
@@ -345,7 +345,7 @@ class _LabelAim(NamedTuple):
         return found.with_changes(**_measures(found.A, self.divide(found.A, None, (found.labels,)), self))
 
     def prove(self, found: Partition) -> Partition:
-        """If that was asked for, the same partition with its proof, or a better one that the proof met."""
+        """The partition with its label proof if that was asked for, or a better one that the proof met."""
         if not self.prove_now:
             return found
         labels = found.labels.astype(np.int64)
@@ -363,12 +363,12 @@ class _LabelAim(NamedTuple):
 
 
 def label_certificate_of(A: sp.csr_array, labels: Any, statement: LabelStatement, effort: float = 1.0) -> Certificate:
-    """The certificate of labels for a quality."""
+    """The certificate of a partition's labels for a quality."""
     return prove_labels(A, np.asarray(labels, dtype=np.int64), statement, effort).certificate
 
 
 def _certain_division(labels: Labels) -> Division:
-    """Clusters by decreasing size, to which nodes belong with certainty."""
+    """Division of a graph into clusters by decreasing size, to which nodes belong with certainty."""
     _, numbers = np.unique(labels, return_inverse=True)
     sizes = np.bincount(numbers)
     rank = np.empty(len(sizes), dtype=np.int64)
@@ -377,7 +377,7 @@ def _certain_division(labels: Labels) -> Division:
 
 
 def _certain(labels: Labels, k: int) -> FloatArray:
-    """Memberships of 0 and 1."""
+    """Memberships of 0 and 1 of a partition whose nodes belong to clusters with certainty."""
     return np.eye(k)[labels]
 
 

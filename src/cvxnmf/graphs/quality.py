@@ -68,7 +68,7 @@ def modularity(A: MatrixLike, labels: ArrayLike) -> float:
 
 
 def _clusters(A: Any, labels: Any) -> NDArray[np.intp]:
-    """Labels as numbers from 0."""
+    """Labels of a partition whose quality is measured, as numbers from 0."""
     given = np.asarray(labels)
     if given.shape != A.shape[:1]:
         validation.refuse(f"labels must name a cluster for each of the {A.shape[0]} nodes, not be of shape {given.shape}.")

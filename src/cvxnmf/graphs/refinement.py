@@ -32,7 +32,7 @@ ROUNDS = 3
 
 
 class Refinement(Enum):
-    """How much is done beyond nearest centres."""
+    """Refinement of clusters: how much is done beyond nearest centres."""
 
     LIKELIHOOD = "mean field of the planted partition and local moves, from the best of several seeds"
     NONE = "the seed of the highest likelihood as it is"
@@ -55,7 +55,7 @@ def cluster_positions(graph: DescribedGraph, W: FloatArray, k: int, above_noise:
 
 
 def refine_seeds(graph: DescribedGraph, first: list[Labels], k: int, rates: RateModel, compete: bool) -> Clusters:
-    """The best clusters that the seeds lead to; the seeds themselves may compete."""
+    """Refine seeds: the best clusters that they lead to by mean field; the seeds themselves may compete."""
     model = graph.model
     candidates = [model.label_all(model.mean_field(labels, k, SETTLED)) for labels in first]
     if compete or any(candidate.n_filled for candidate in candidates):
@@ -69,7 +69,7 @@ def refine_seeds(graph: DescribedGraph, first: list[Labels], k: int, rates: Rate
 
 
 def refine_labels(graph: DescribedGraph, labels: Labels, k: int, report: Report) -> Clusters:
-    """Improve the clusters of a large graph by mean field and moves of single nodes, at a cost in proportion to its edges.
+    """Refine the clusters of a large graph by mean field and moves of single nodes, at a cost in proportion to its edges.
 
     The graph has no empty rows; of the k clusters those without a node get one.
     """
@@ -90,7 +90,7 @@ def refine_labels(graph: DescribedGraph, labels: Labels, k: int, report: Report)
 
 
 def move_between(graph: DescribedGraph, labels: Labels, k: int, rates: RateModel) -> Labels:
-    """Labels after moves of single nodes between k clusters, none of which is emptied."""
+    """Refine labels by moves of single nodes between k clusters, none of which is emptied."""
     score, level = likelihood_score(graph.model, labels, k, rates), graph.level
     start = np.array(labels, dtype=np.int32)
     moved = move_nodes(level, score, graph.logs, start, visiting_order(level, False), LEAST_GAIN, k, KEEP)
@@ -98,7 +98,7 @@ def move_between(graph: DescribedGraph, labels: Labels, k: int, rates: RateModel
 
 
 def likelihood_score(model: PlantedPartition, labels: Labels, k: int, rates: RateModel) -> Score:
-    """The log-likelihood as a score of clusters, at the best common rates of these labels."""
+    """The log-likelihood as a score of clusters for refinement, at the best common rates of these labels."""
     inside = model.inside(labels, k)
     if rates is RateModel.COMMON:
         logs, excess = model.log_rates(inside, rates)
@@ -109,7 +109,7 @@ def likelihood_score(model: PlantedPartition, labels: Labels, k: int, rates: Rat
 
 
 def _kernighan_lin(graph: DescribedGraph, labels: Labels, k: int, rates: RateModel) -> Labels:
-    """Labels after passes of Kernighan and Lin, each at the best rates of the last, as long as they are worth it."""
+    """Refine labels by passes of Kernighan and Lin, each at the best rates of the last, as long as they are worth it."""
     worthwhile = WORTHWHILE if rates is RateModel.PER_CLUSTER else 1e-9
     for _ in range(PASSES):
         score = likelihood_score(graph.model, labels, k, rates)

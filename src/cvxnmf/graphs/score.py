@@ -22,7 +22,7 @@ EXACT: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 class Score(NamedTuple):
-    """Coefficients of the score; those left out are 0."""
+    """Coefficients of the score of clusters; those left out are 0."""
 
     reward: float
     penalty: float
@@ -35,7 +35,7 @@ class Score(NamedTuple):
 
 @compile_with(**EXACT, forceinline=True)
 def once_at_most(edges: float, pairs: float) -> float:
-    """``b(edges/2, pairs)``: what counts of pairs that are joined once at most save against Poisson counts."""
+    """Score of single edges ``b(edges/2, pairs)``: what pairs joined once at most save against Poisson counts."""
     joined = 0.5 * edges
     if joined <= 0.0 or pairs <= 0.0:
         return 0.0
@@ -44,13 +44,13 @@ def once_at_most(edges: float, pairs: float) -> float:
 
 @compile_with(**EXACT, forceinline=True)
 def _single_edges(edges: float, nodes: float) -> float:
-    """The same of all pairs of so many nodes."""
+    """Score of single edges among all pairs of so many nodes: what they save against Poisson counts."""
     return once_at_most(edges, 0.5 * nodes * (nodes - 1.0))
 
 
 @compile_with(**EXACT, forceinline=True)
 def _own_rate(edges: float, mass: float, across: float) -> float:
-    """``(E log(E / (across D^2)) - E + across D^2) / 2``."""
+    """Score of a cluster with a rate of its own: ``(E log(E / (across D^2)) - E + across D^2) / 2``."""
     expected = across * mass * mass
     return 0.5 * ((edges * np.log(edges / expected) if edges > 0.0 and expected > 0.0 else 0.0) - edges + expected)
 
@@ -59,7 +59,7 @@ def _own_rate(edges: float, mass: float, across: float) -> float:
 def gain(
     score: Score, log_factorials: Any, edges: float, mass: float, size: int, joined: float, added_mass: float, added_size: int
 ) -> float:
-    """What a cluster gains by nodes of this mass and number that bring `joined` weight of ordered pairs inside."""
+    """Gain of a cluster's score by nodes of this mass and number that bring `joined` weight of ordered pairs inside."""
     worth = score.reward * joined - score.penalty * added_mass * (2.0 * mass + added_mass)
     if size == 0:
         worth -= score.charge
@@ -75,7 +75,7 @@ def gain(
 
 @compile_with(**EXACT, forceinline=True)
 def most_gain(score: Score, joined: float, added_mass: float) -> float:
-    """What no cluster gains more than, whatever is in it: a bound without a look at the cluster, infinite if there is none."""
+    """Most that any cluster's score gains, whatever is in it: a bound without a look at it, infinite if there is none."""
     if score.own != 0.0 or score.entropy != 0.0 or score.simple != 0.0 or score.penalty < 0.0 or score.charge < 0.0:
         return np.inf
     return score.reward * joined - score.penalty * added_mass * added_mass

@@ -19,12 +19,12 @@ CANDIDATES = 300
 
 
 def quick_seed(W: FloatArray, k: int) -> Labels:
-    """Labels of the nearest of k centres after a few of Lloyd's iterations from the farthest points; no cluster is empty."""
+    """Quick seed: labels of the nearest of k centres after a few of Lloyd's iterations from farthest points; none is empty."""
     return _fill(W, nearest_centres(W, farthest_points(W, k), QUICK_ROUNDS), k)
 
 
 def seeds(W: FloatArray, k: int) -> list[Labels]:
-    """Several labellings, each by nearest centres (Lloyd) of the positions or of their directions; no cluster is empty.
+    """Seeds: several labellings by nearest centres (Lloyd) of the positions or of their directions; no cluster is empty.
 
     W holds the positions, of shape (n, r), with the nodes in canonical order.
     """
@@ -39,7 +39,7 @@ def seeds(W: FloatArray, k: int) -> list[Labels]:
 
 
 def _pivots(W: FloatArray, k: int) -> FloatArray:
-    """K points that span the positions and a constant best: the pivots of a QR decomposition."""
+    """Seed points: k that span the positions and a constant best, the pivots of a QR decomposition."""
     spread = np.sqrt(float(np.sum(W * W)) / W.size)
     _, _, pivots = sl.qr(np.column_stack([np.full(len(W), spread), W]).T, mode="economic", pivoting=True)
     first = W[pivots[: min(k, W.shape[1] + 1)]]
@@ -47,7 +47,7 @@ def _pivots(W: FloatArray, k: int) -> FloatArray:
 
 
 def _most_covering(W: FloatArray, k: int) -> FloatArray:
-    """K points, each the candidate that lowers the sum of squared distances to the nearest chosen point most."""
+    """Seed points: k, each the candidate that lowers the sum of squared distances to the nearest chosen point most."""
     candidates = W[:: -(-len(W) // max(CANDIDATES, 2 * k))]
     squares = np.sum(W * W, axis=1)
     distances = squares[:, None] + np.sum(candidates**2, axis=1)[None, :] - 2.0 * (W @ candidates.T)
@@ -59,7 +59,7 @@ def _most_covering(W: FloatArray, k: int) -> FloatArray:
 
 
 def _fill(W: FloatArray, labels: Labels, k: int) -> Labels:
-    """Every empty cluster takes the node farthest from its centre."""
+    """Fill empty clusters of a seed: each takes the node farthest from its centre."""
 
     def distances(labels: Labels) -> FloatArray:
         centres = np.eye(k)[labels].T @ W / np.maximum(np.bincount(labels, minlength=k), 1)[:, None]

@@ -29,15 +29,15 @@ CENTRES, SAMPLE, ROUNDS, PIECE = 200, 20_000, 8, 1 << 13
 
 
 def smoothed_clusters(level: Level, labels: Labels) -> Labels:
-    """Clusters by positions that were averaged over neighbours, from those of their first clusters."""
+    """Smoothed clusters: by positions that were averaged over neighbours, from those of their first clusters."""
     positions = signs(labels)
     for _ in range(STEPS):
-        positions = _averaged(level, positions)
+        positions = _average_neighbours(level, positions)
     return np.asarray(nearby_clusters(positions, np.int64))
 
 
 def nearby_clusters(positions: Positions, kind: Any) -> Any:
-    """Clusters, numbers of this kind, of positions that are near each other, by centres that a sample tells."""
+    """Clusters, numbers of this kind, of smoothed positions that are near each other, by centres that a sample tells."""
     n = len(positions)
     sample = positions[:: max(1, n // SAMPLE)].astype(np.float64)
     centres = farthest_points(sample, min(CENTRES, len(sample)))
@@ -51,7 +51,7 @@ def nearby_clusters(positions: Positions, kind: Any) -> Any:
 
 @compile_with(nogil=True)
 def signs(labels: Any) -> Any:
-    """Of each cluster the same signs for all of its nodes, by a hash of its number."""
+    """First positions to smooth: the same signs for all nodes of a cluster, by a hash of its number."""
     found = np.empty((len(labels), WIDTH), np.float32)
     for i in range(len(labels)):
         bits = mixed_bits(np.uint64(labels[i] + 1))
@@ -60,8 +60,8 @@ def signs(labels: Any) -> Any:
     return found
 
 
-def _averaged(level: Level, positions: Positions) -> Positions:
-    """Means of the neighbours, less the mean over all ends of edges, in units of the spread."""
+def _average_neighbours(level: Level, positions: Positions) -> Positions:
+    """Smoothed positions: means of the neighbours, less the mean over all ends of edges, in units of the spread."""
     averaged = np.empty_like(positions)
     map_in_threads(lambda rows: average_rows(level, positions, averaged, *rows), shares_of_rows(level.indptr))
     centre_and_scale(averaged, np.diff(level.indptr).astype(np.float32))
@@ -69,14 +69,14 @@ def _averaged(level: Level, positions: Positions) -> Positions:
 
 
 def centre_and_scale(positions: Positions, ends: Any) -> None:
-    """Take the mean over all ends of edges, as many at each node, away, and take the spread as the unit."""
+    """Centre smoothed positions at the mean over all ends of edges, as many at each node, and scale them to unit spread."""
     positions -= (ends @ positions) / ends.sum()
     positions /= np.sqrt(np.einsum("ir,ir->r", positions, positions) / np.float32(len(positions))) + np.float32(1e-30)
 
 
 @compile_with(**EXACT)
 def average_rows(level: Any, positions: Any, averaged: Any, first: int, last: int) -> None:
-    """Means of the positions of the neighbours of some rows of a level, or of a block, weighted as its entries are."""
+    """Smooth some rows of a level, or of a block: means of the neighbours' positions, weighted as its entries are."""
     row, alike = np.empty(WIDTH, np.float32), len(level.weights) == 1
     for i in range(first, last):
         total = np.float32(0.0)

@@ -24,26 +24,26 @@ LEAST_KNOWN = 2
 
 
 class Anderson:
-    """Steps of a fixed-point iteration made of its last ones, which are kept in single precision.
+    """Anderson acceleration: steps of a fixed-point iteration made of its last ones, which are kept in single precision.
 
     After a step that made things worse all is forgotten, and plain steps follow, twice as many each time: the iteration
     converges as it does without.
     """
 
     def __init__(self, memory: int, weights: FloatArray | None = None, plain_steps: int = 0) -> None:
-        """Remember at most so many steps, the first ones plain; the weights of the entries in lengths are 1 if left out."""
+        """Anderson acceleration from at most so many steps, the first ones plain; weights of entries in lengths default to 1."""
         largest = 1.0 if weights is None else max(float(weights.max()), 1e-300)
         self.weights = None if weights is None else (weights / largest).astype(np.float32)
         self.memory, self.waiting, self.penance = memory, plain_steps, 4
         self.forget()
 
     def forget(self) -> None:
-        """Start anew."""
+        """Forget all steps of Anderson acceleration, so that it starts anew."""
         self.known, self.length, self.is_mixed = -1, np.inf, False
         self.steps = self.changes = np.zeros((0, 0), dtype=np.float32)
 
     def improve(self, residual: FloatArray) -> None:
-        """Make the residual, a vector, the next step, in place."""
+        """Replace the residual of a fixed-point iteration, a vector, by its accelerated (Anderson) step, in place."""
         seen = residual.astype(np.float32) if self.weights is None else (residual * self.weights).astype(np.float32)
         length = float(np.linalg.norm(seen))
         if self.is_mixed and not length < MUCH_LONGER * self.length:
@@ -60,7 +60,7 @@ class Anderson:
         self.steps[row], self.changes[row] = residual, seen  # the change is known after the step
 
     def _mix(self, residual: FloatArray, seen: ShortArray) -> bool:
-        """Take the combination off the residual, in place, as weighted it is `seen`; False if the changes tell nothing."""
+        """Take the combination of past steps (Anderson) off the residual, weighted `seen`, in place; False if impossible."""
         rows = min(self.known, self.memory)
         changes = self.changes[:rows]
         products = (changes @ changes.T).astype(np.float64)

@@ -16,7 +16,7 @@ LARGE_SPARSE = 1_000_000
 
 
 def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Add ``rows_i + columns_j`` to X in place, in row chunks, which saves a second matrix; the sum commutes."""
+    """Add effects ``rows_i + columns_j`` to an array X in place, in row chunks, which saves a second matrix; the sum commutes."""
     for chunk in cached_rows(X):
         X[chunk] += np.add.outer(rows[chunk], columns)
     return X
@@ -31,7 +31,7 @@ def csr_without_zeros(A: Any) -> Any:
 
 
 def shared_csr(A: Any) -> Any:
-    """The same, but a large CSR array that is in order shares its memory with what is returned, which must not be changed."""
+    """Like :func:`csr_without_zeros`, but a large CSR array in order shares its memory with the result: do not change it."""
     if not (sp.issparse(A) and A.format == "csr" and A.nnz >= LARGE_SPARSE and A.has_canonical_format and A.data.all()):
         return csr_without_zeros(A)
     return with_short_indices(sp.csr_array((A.data.astype(np.float64, copy=False), A.indices, A.indptr), shape=A.shape))
@@ -48,17 +48,17 @@ def is_held_once(A: Any) -> bool:
 
 
 def equal_values(value: float, count: int) -> FloatArray:
-    """So many equal values, held once; they cannot be written to."""
+    """An array of so many equal values, held once in memory; it cannot be written to."""
     return np.broadcast_to(np.float64(value), (count,))
 
 
 def with_stored_values(A: Any) -> Any:
-    """A in compressed rows, with every value stored, as products want it."""
+    """The sparse array A in compressed rows with every value stored, as products want it."""
     return sp.csr_array((np.ascontiguousarray(A.data), A.indices, A.indptr), shape=A.shape)
 
 
 def with_short_indices(A: Any) -> Any:
-    """A in compressed rows, its places in four bytes where these suffice: less to read, and loops are compiled for one kind."""
+    """The sparse array A in compressed rows, with indices of four bytes where these suffice: less to read, one kind of loop."""
     if A.indices.dtype == A.indptr.dtype == np.int32 or max(*A.shape, A.nnz) > np.iinfo(np.int32).max:
         return A
     return sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)

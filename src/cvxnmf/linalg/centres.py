@@ -12,7 +12,7 @@ CENTRE_ROUNDS = 100
 
 
 def farthest_points(W: FloatArray, k: int) -> FloatArray:
-    """K rows of W, each the farthest from those before it; the first the farthest from the origin."""
+    """K rows of W as first centres, each the farthest from those before it; the first the farthest from the origin."""
     chosen = [int(np.argmax(np.sum(W * W, axis=1)))]
     distance = np.sum((W - W[chosen[0]]) ** 2, axis=1)
     while len(chosen) < k:
@@ -35,7 +35,7 @@ def nearest_centres(W: FloatArray, centres: FloatArray, rounds: int = CENTRE_ROU
 
 
 def nearest_of(W: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
-    """The nearest centre of each row; of the size of rows times centres there is one array."""
+    """The nearest of the centres for each row of W; of the size of rows times centres there is one array."""
     distances = W @ centres.T
     distances *= -2.0
     distances += np.sum(centres**2, axis=1)

@@ -26,7 +26,7 @@ _LOCK = RLock()
 
 
 class Deferred:
-    """What needs the compiler, made when it is first called, or when a loop that names it is.
+    """A compiled loop, or what else needs the compiler, made when it is first called, or when a loop that names it is.
 
     A compiled loop must find what it calls under its names: there, what is made takes the place of what stood for it.
     """
@@ -38,15 +38,15 @@ class Deferred:
             update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call what is made."""
+        """Call the compiled loop, which is made at its first call."""
         return (self.made or self.resolve())(*arguments)
 
     def __reduce__(self) -> Any:
-        """Found by its name in another process."""
-        return _named, (self.__module__, self.__dict__["__qualname__"])
+        """Pickle a compiled loop as its name, under which another process finds it."""
+        return _loop_by_name, (self.__module__, self.__dict__["__qualname__"])
 
     def resolve(self) -> Callable[..., Any]:
-        """What is made, once, with all that its loop names."""
+        """Compile the deferred loop, once, with all loops that it names."""
         with _LOCK:
             if self.made is None:
                 made = self.make()
@@ -58,7 +58,7 @@ class Deferred:
 
 
 def _names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any], str]]:
-    """Global names that a function uses, and where they stand."""
+    """Global names that a function to be compiled uses, and the dictionaries in which they stand."""
     codes = [] if function is None else [function.__code__]
     while codes:
         code, place = codes.pop(), cast(Any, function).__globals__
@@ -66,22 +66,22 @@ def _names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any]
         yield from ((place, name) for name in code.co_names if name in place)
 
 
-def _named(module: str, name: str) -> Any:
+def _loop_by_name(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
 def compiled(function: Loop) -> Loop:
-    """Compile when first called, and keep the result on disk."""
+    """Decorator of loops: compiled when first called, the result kept on disk."""
     return compile_with(**_OPTIONS)(function)
 
 
 def inlined(function: Loop) -> Loop:
-    """Compile as a part of the caller."""
+    """Decorator of loops: compiled as a part of the loop that calls them."""
     return compile_with(**_OPTIONS, inline="always")(function)
 
 
 def compile_with(**options: Any) -> Callable[[Loop], Loop]:
-    """Compile with options of numba's when first called, and keep the result on disk.
+    """Decorator of loops: compiled with options of numba's when first called, the result kept on disk.
 
     A loop has the arithmetic that its own options say: left open, numba would give it that of whichever loop calls it first.
     """
@@ -98,7 +98,7 @@ def _compiler() -> Any:
 
 
 def is_interactive() -> bool:
-    """Whether somebody waits: at a terminal, or at the prompt of an interpreter or a notebook."""
+    """Whether somebody waits for loops to be compiled: at a terminal, or at the prompt of an interpreter or a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", None)  # a program may import IPython and run nowhere near it
     prompted = hasattr(sys, "ps1") or (shell is not None and shell() is not None)
     return prompted or bool(sys.stderr is not None and sys.stderr.isatty())

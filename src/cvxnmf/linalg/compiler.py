@@ -28,20 +28,20 @@ _FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
 
 
 class _Announcement(event.Listener):
-    """Tells once, when a loop of this package is not in the cache, why nothing seems to happen."""
+    """Listener of numba's compiler: tells once, when a loop of this package is not in the cache, why nothing seems to happen."""
 
     def on_start(self, event: Any) -> None:
-        """A compilation begins."""
+        """The compiler begins: announce it if the loop is one of this package."""
         if event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
             announce()
 
     def on_end(self, event: Any) -> None:
-        """A compilation has ended."""
+        """The compiler has ended: nothing to announce."""
 
 
 @cache
 def announce() -> None:
-    """Say that compilation has begun, once."""
+    """Log that the compiler has begun, once."""
     sentence = "Compiling once, up to half a minute; later calls and processes find the result."
     logging.getLogger("cvxnmf").log(logging.WARNING if is_interactive() else logging.INFO, sentence)
 
@@ -56,7 +56,7 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callabl
 
 @cache
 def _has_cache() -> bool:
-    """Whether there is a folder for compiled code; where numba finds none, one is made."""
+    """Whether the compiler has a folder to cache its code in; where numba finds none, one is made."""
     try:
         njit(cache=True)(_has_cache.__wrapped__)  # which looks for a folder, and compiles nothing yet
     except RuntimeError:
@@ -72,7 +72,7 @@ def _user() -> int:
 
 
 def _private_folder(path: str) -> str | None:
-    """The folder, made if need be, if nobody else can write to it: code is loaded from there."""
+    """The folder for the compiler's cache, made if need be; None if others can write to it, as code is loaded from there."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.lstat(path)

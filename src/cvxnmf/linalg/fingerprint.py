@@ -11,7 +11,7 @@ from cvxnmf.linalg.compiled import compiled
 
 
 def fingerprint(A: Any) -> int:
-    """A number that changes when an entry of an array or of a compressed sparse matrix does, but for one chance in 2^64."""
+    """Fingerprint: a number that changes when an entry of an array or a compressed matrix does, but for one chance in 2^64."""
     total = 0
     for part in [A.data, A.indices, A.indptr] if sp.issparse(A) else [A]:
         stored = part if part.flags.c_contiguous else part.T if part.flags.f_contiguous else np.ascontiguousarray(part)
@@ -23,7 +23,7 @@ def fingerprint(A: Any) -> int:
 
 @compiled
 def _mixed_sum(words: Any) -> Any:
-    """The words, mixed with their places, summed modulo 2^64."""
+    """Sum for a fingerprint: words of the data, mixed with their places, modulo 2^64."""
     total, place, step = np.uint64(len(words)), np.uint64(0), np.uint64(0x9E3779B97F4A7C15)
     for i in range(len(words)):
         place += step

@@ -15,20 +15,20 @@ LANES = 4
 
 
 def of_vectors(name: str) -> list[Deferred]:
-    """A function of :mod:`cvxnmf.linalg.vectors`, which needs the compiler, for one to four vectors at a time."""
-    return [Deferred(partial(_made, name, count)) for count in (1, 2, 3, 4)]
+    """A function of :mod:`cvxnmf.linalg.vectors`, which needs the compiler, for one to four vectors of lanes at a time."""
+    return [Deferred(partial(_vector_function, name, count)) for count in (1, 2, 3, 4)]
 
 
-def _made(name: str, *count: int) -> Any:
+def _vector_function(name: str, *count: int) -> Any:
     return getattr(import_module("cvxnmf.linalg.vectors"), name)(*count)
 
 
-_SQUARE, _GATHERED_SQUARE = (Deferred(partial(_made, name)) for name in ("transposed_square", "gathered_square"))
+_SQUARE, _GATHERED_SQUARE = (Deferred(partial(_vector_function, name)) for name in ("transposed_square", "gathered_square"))
 
 
 @compile_with(error_model="numpy", nogil=True)
 def copy_transposed(X: Any, row: int, column: int, rows: int, columns: int, Y: Any, to_row: int, to_column: int) -> None:
-    """``Y[to_row + j, to_column + i] = X[row + i, column + j]``; the last squares overlap those before."""
+    """Copy ``Y[to_row + j, to_column + i] = X[row + i, column + j]`` in squares of lanes; the last ones overlap those before."""
     if rows < LANES or columns < LANES:
         for i in range(rows):
             for j in range(columns):
@@ -43,7 +43,7 @@ def copy_transposed(X: Any, row: int, column: int, rows: int, columns: int, Y: A
 
 @compile_with(error_model="numpy", nogil=True)
 def gather_transposed(indices: Any, place: int, count: int, X: Any, Y: Any) -> None:
-    """``Y[j, i] = X[indices[place + i], j]`` for all ``i < count``; the columns of X are whole vectors."""
+    """Gather rows of X, transposed, in lanes: ``Y[j, i] = X[indices[place + i], j]`` for all ``i < count``."""
     whole = count - count % LANES
     for i in range(0, whole, LANES):
         for j in range(0, X.shape[1], LANES):

@@ -30,24 +30,24 @@ ARMIJO = 1e-4
 
 
 class Curvature:
-    """The inverse Hessian as the last steps and changes of the gradient show it, on top of an initial inverse metric."""
+    """L-BFGS curvature: the inverse Hessian that the last steps and gradients show, on top of an initial inverse metric."""
 
     def __init__(self, memory: int, most: float = np.inf) -> None:
-        """Remember at most so many steps, fewer if they hold more than `most` numbers, but always one."""
+        """Curvature from at most so many steps of L-BFGS, fewer if they hold more than `most` numbers, but always one."""
         self.memory, self.most = memory, most
         self.forget()
 
     def forget(self) -> None:
-        """Start anew from the initial metric."""
+        """Forget the steps of L-BFGS: start anew from the initial metric."""
         self.order = np.zeros(0, dtype=np.intp)  # rows of S and Y, oldest first
         self.S = self.Y = self.R = np.zeros((0, 0))
 
     def __len__(self) -> int:
-        """Number of steps that are remembered."""
+        """Number of steps that the curvature of L-BFGS remembers."""
         return len(self.order)
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
-        """Add a step and the change of the gradient along it."""
+        """Add a step and the change of the gradient along it to the curvature of L-BFGS."""
         s, y = step.ravel(), change.ravel()
         if not float(s @ y) > LEAST_COSINE * np.sqrt(float(s @ s) * float(y @ y)):
             return
@@ -64,7 +64,7 @@ class Curvature:
         self.R = R
 
     def map(self, linear: Callable[[FloatArray], FloatArray], shape: tuple[int, ...]) -> None:
-        """Carry what is known of arrays of a shape over to new coordinates, by an orthogonal map that may drop some."""
+        """Carry L-BFGS curvature for arrays of a shape over to new coordinates, by an orthogonal map that may drop some."""
         for row in self.order:
             for known in (self.S, self.Y):
                 there = linear(known[row].reshape(shape)).ravel()
@@ -75,7 +75,7 @@ class Curvature:
     def times(
         self, gradient: FloatArray, inverse_metric: Callable[[FloatArray], FloatArray], correction: float = 1.0
     ) -> FloatArray:
-        """The inverse Hessian times a gradient; the metric is scaled to the curvature along the last step, or less."""
+        """The inverse Hessian of L-BFGS times a gradient; the metric is scaled to the curvature along the last step, or less."""
         if not len(self):
             return np.ascontiguousarray(inverse_metric(gradient))
         S, Y, R = self.S[: len(self)], self.Y[: len(self)], self.R
@@ -92,32 +92,32 @@ class Curvature:
         return h
 
     def _scale(self, shape: tuple[int, ...], inverse_metric: Callable[[FloatArray], FloatArray]) -> float:
-        """The inverse Hessian over the metric's, as the last step shows it: ``s'y / y'H0 y``; 1 if H0 is lost to rounding."""
+        """Scale of the initial metric of L-BFGS, as the last step shows it: ``s'y / y'H0 y``; 1 if H0 is lost to rounding."""
         y = self.Y[self.order[-1]].reshape(shape)
         along = float(np.vdot(y, inverse_metric(y)))
         return float(self.R[-1, -1] / along) if along > 0.0 else 1.0
 
     def _scatter(self, shares: FloatArray) -> FloatArray:
-        """Numbers for steps, oldest first, in the order of rows."""
+        """Put numbers for steps of L-BFGS, oldest first, into the order of the stored rows."""
         rows = np.empty_like(shares)
         rows[self.order] = shares
         return rows
 
 
 class Descent:
-    """A point on its way down, its value and gradient, and what is known of the curvature; no array more than it needs."""
+    """Descent by L-BFGS: a point on its way down, its value and gradient, and its curvature; no array more than it needs."""
 
     def __init__(self, objective: Objective, x: FloatArray, curvature: Curvature) -> None:
         self.objective, self.curvature = objective, curvature
         self.arrive(x)
 
     def arrive(self, x: FloatArray) -> None:
-        """Go on from here."""
+        """Go on with the L-BFGS descent from a given point."""
         self.x = x
         self.value, self.gradient = self.objective(x)
 
     def step(self, inverse_metric: Callable[[FloatArray], FloatArray] | None = None, longest: float = np.inf) -> bool:
-        """One step of L-BFGS, none of its numbers, but for those of the first column, longer; False if none goes down.
+        """One step of L-BFGS, none of its numbers, but for those of the first column, beyond `longest`; False if none goes down.
 
         Without a metric that of the last step is taken, and the first step is of the length of 1.
         """
@@ -137,7 +137,7 @@ class Descent:
         return q if len(self.curvature) else q / max(float(np.linalg.norm(q)), 1e-300)
 
     def _line_search(self, direction: FloatArray, slope: float, length: float) -> bool:
-        """Go along a direction, which is overwritten, until Armijo's rule holds, by interpolation; False if no step does."""
+        """Line search of L-BFGS along a direction, overwritten, until Armijo's rule holds, by interpolation; False if none."""
         before, gradient, x, shortest = self.value, self.gradient, self.x, SHORTEST * min(1.0, length)
         while length > shortest:
             there = length * direction

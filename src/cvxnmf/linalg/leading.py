@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import eigenpairs_between
+from cvxnmf.linalg.eigen import eigenpairs, eigenpairs_between
 
 #: Eigenvalues, decreasing, and their vectors.
 Pairs = tuple[FloatArray, FloatArray]
@@ -38,7 +38,7 @@ KRYLOV_EXCESS, KRYLOV_PRODUCTS = 10, 7
 
 
 def leading_eigenpairs(B: Any, k: int) -> Pairs:
-    """The k largest eigenvalues of a symmetric matrix, decreasing, and their vectors."""
+    """Leading eigenpairs of a symmetric matrix: the k largest eigenvalues, decreasing, and their vectors."""
     n = B.shape[0]
     if n > FULL_GRAM and 5 * k < n:
         return lanczos_pairs(B, k, np.asarray(B @ np.ones(n)).ravel())
@@ -47,10 +47,10 @@ def leading_eigenpairs(B: Any, k: int) -> Pairs:
 
 
 def operator_pairs(product: Callable[[FloatArray], FloatArray], n: int, count: int) -> Pairs:
-    """The largest eigenvalues of a symmetric operator, decreasing, and their vectors; of a small one by a full decomposition."""
+    """Leading eigenpairs of a symmetric operator, eigenvalues decreasing; of a small one by a full decomposition."""
     if n <= SMALL_OPERATOR or 3 * count >= n:
         B = np.column_stack([product(column) for column in np.eye(n)])
-        values, vectors = sl.eigh((B + B.T) / 2, check_finite=False)
+        values, vectors = eigenpairs((B + B.T) / 2)
         return values[::-1][:count], vectors[:, ::-1][:, :count]
     operator = spl.LinearOperator((n, n), matvec=product, dtype=np.float64)
     return lanczos_pairs(operator, count, np.random.default_rng(0).standard_normal(n), 1e-4)
@@ -91,7 +91,7 @@ def pairs_above(
 
 
 def _orthonormal(X: FloatArray, rounds: int = 2) -> FloatArray:
-    """An orthonormal basis of the columns, by Cholesky factors where they are not nearly dependent, which is faster.
+    """An orthonormal basis of a subspace, the columns of X, by Cholesky factors where they are not nearly dependent (faster).
 
     After a single round it is so up to about 1e-8.
     """
@@ -106,7 +106,7 @@ def _orthonormal(X: FloatArray, rounds: int = 2) -> FloatArray:
 
 
 def _spectral_ends(product: Callable[..., FloatArray], start: FloatArray) -> tuple[float, float]:
-    """Numbers somewhat beyond the smallest and the largest eigenvalue, by a few Lanczos steps."""
+    """Numbers somewhat beyond the smallest and the largest eigenvalue of an operator, by a few Lanczos steps."""
     q, before, beta = start / np.linalg.norm(start), np.zeros_like(start), 0.0
     diagonal, side = [], []
     for _ in range(ENDS_STEPS):
@@ -123,7 +123,7 @@ def _spectral_ends(product: Callable[..., FloatArray], start: FloatArray) -> tup
 
 
 def _chebyshev(product: Callable[..., FloatArray], X: FloatArray, centre: float, radius: float, degree: int) -> FloatArray:
-    """The polynomial of Chebyshev of the operator, moved so that it is small within the radius around the centre."""
+    """Chebyshev filter of a subspace: a polynomial of the operator, small within the radius around the centre, times X."""
     before, now = X, product(X, centre, 1.0 / radius)
     for _ in range(degree - 1):
         before, now = now, product(now, centre, 2.0 / radius, before)
@@ -131,7 +131,7 @@ def _chebyshev(product: Callable[..., FloatArray], X: FloatArray, centre: float,
 
 
 def krylov_pairs(product: Callable[[FloatArray], FloatArray], n: int, k: int, excess: int = KRYLOV_EXCESS) -> Pairs:
-    """The k largest eigenvalues of a positive semidefinite operator, decreasing, and their vectors, by a few block products.
+    """The k leading eigenpairs of a positive semidefinite operator, decreasing, from a block Krylov space of a few products.
 
     Rayleigh-Ritz on the span of ``X, BX, B²X, ...`` with a fixed block X of some columns in excess of those wanted: the number of
     products does not depend on the spectrum, which matters where each is a pass over data on disk.
@@ -192,7 +192,7 @@ def lanczos_pairs(B: Any, k: int, start: FloatArray, tol: float = 1e-6, max_iter
     except spl.ArpackError:
         if n <= WRITTEN_OUT:
             dense = np.asarray(B @ np.eye(n))
-            values, vectors = sl.eigh((dense + dense.T) / 2, check_finite=False)
+            values, vectors = eigenpairs((dense + dense.T) / 2)
         else:
             values, vectors = spl.eigsh(B, k, which="LA", v0=start, tol=100 * tol, ncv=min(n, 4 * size), maxiter=100 * n)
     order = np.argsort(-values, kind="stable")[:k]

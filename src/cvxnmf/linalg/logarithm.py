@@ -11,7 +11,7 @@ from cvxnmf.linalg.compiled import compiled, inlined
 
 @inlined
 def logarithms(w: Any, bits: Any, mantissa: Any, size: int) -> None:
-    """Overwrite `mantissa` with ``log(w)``; `bits` is w seen as integers, `mantissa` is scratch of the same length.
+    """Logarithms ``log(w)`` of many numbers, written to `mantissa`, scratch of the same length; `bits` is w seen as integers.
 
     ``w = 2^e m`` with m in [0.7, 1.4], and ``log m = 2 artanh((m-1)/(m+1))`` by its series: 1e-15 relative to max(1, |log|).
     """
@@ -33,7 +33,7 @@ def logarithms(w: Any, bits: Any, mantissa: Any, size: int) -> None:
 
 @compiled
 def weighted_logarithms(A: Any, W: Any) -> float:
-    """``sum A log W`` for two arrays of one shape."""
+    """Weighted sum of logarithms, ``sum A log W``, for two arrays of one shape."""
     m, n = A.shape
     w, logs = np.empty(n), np.empty(n)
     bits = w.view(np.int64)

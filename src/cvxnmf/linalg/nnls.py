@@ -23,7 +23,7 @@ PATIENCE = 3
 def nnls_rows(
     Q: FloatArray, P: FloatArray, positive: NDArray[np.bool_], regularise: bool = False, pivots: int = PIVOTS
 ) -> FloatArray:
-    """The ``x >= 0`` that minimise ``x'Qx - 2 p'x``, one per row of P, shape (rows, k).
+    """Nonnegative least squares: the ``x >= 0`` that minimise ``x'Qx - 2 p'x``, one per row of P, shape (rows, k).
 
     Entries are zero or solve a linear system; all with the wrong sign change sides at once, or only the last one where that
     does not help. Rows that cycle by rounding are left to an active-set method.
@@ -45,7 +45,7 @@ def nnls_rows(
 
 @compiled
 def _pivot_rows(Q: Any, P: Any, positive: Any, ridge: float, pivots: int, X: Any, cycles: Any) -> None:
-    """:func:`nnls_rows` into X, but for rows that cycle, which are marked.
+    """Block principal pivoting of :func:`nnls_rows`, row by row into X, but for rows that cycle, which are marked.
 
     The Cholesky factor of a matrix that all rows share serves as long as the positive entries are the same.
     """
@@ -83,7 +83,7 @@ def _pivot_rows(Q: Any, P: Any, positive: Any, ridge: float, pivots: int, X: Any
 
 @compiled
 def _has_wrong_sign(q: Any, p: float, x: Any, r: int, inside: bool, size: float, dual_size: float) -> bool:
-    """Whether a positive entry is negative, or the slope at one that is zero."""
+    """Whether an NNLS entry has the wrong sign: a positive one is negative, or the slope at a zero one is."""
     if inside:
         return bool(x[r] < -ZERO * size)
     slope = -p
@@ -94,7 +94,7 @@ def _has_wrong_sign(q: Any, p: float, x: Any, r: int, inside: bool, size: float,
 
 @compiled
 def _factor(q: Any, inside: Any, ridge: float, L: Any, free: Any) -> int:
-    """Cholesky factor of the rows and columns of q that are inside, and how many these are."""
+    """Cholesky factor of the rows and columns of q whose NNLS entries are positive, and how many these are."""
     f = 0
     for r in range(len(q)):
         if not inside[r]:
@@ -111,7 +111,7 @@ def _factor(q: Any, inside: Any, ridge: float, L: Any, free: Any) -> int:
 
 @compiled
 def _solve(L: Any, free: Any, f: int, p: Any, x: Any) -> float:
-    """Solve for the free entries of x, zero elsewhere; the largest size of one."""
+    """Solve for the free entries of x in NNLS, zero elsewhere; returns the largest size of one."""
     y, size = np.empty(f), 0.0
     for r in range(len(x)):
         x[r] = 0.0

@@ -18,7 +18,7 @@ ENTRIES = 24
 
 
 def _prefetch() -> Callable[..., None]:
-    """The function for compiled loops: ``prefetch(array, place)``."""
+    """Make ``prefetch(array, place)`` for compiled loops: the processor's instruction to load an entry of an array soon."""
     from llvmlite import ir  # type: ignore[import-untyped]  # what numba compiles with
     from numba import types
     from numba.core import cgutils
@@ -49,7 +49,7 @@ prefetch = Deferred(_prefetch)
 
 @compile_with(error_model="numpy", nogil=True, forceinline=True)
 def look_ahead(indptr: Any, indices: Any, x: Any, rows: Any, place: int) -> None:
-    """Before work on ``rows[place]`` of a matrix in compressed rows: have the next rows loaded, and x at their columns.
+    """Prefetch the next rows of a matrix in compressed rows, and x at their columns, before work on ``rows[place]``.
 
     After the last of the rows come the first ones.
     """
@@ -65,5 +65,5 @@ def look_ahead(indptr: Any, indices: Any, x: Any, rows: Any, place: int) -> None
 
 @compile_with(error_model="numpy", nogil=True, forceinline=True)
 def look_along(indices: Any, x: Any, place: int) -> None:
-    """Before work on entries of a matrix in the order of their rows: have x at a later one's column loaded."""
+    """Prefetch x at the column of a later entry, before work on entries of a sparse matrix in the order of their rows."""
     prefetch(x, np.int64(indices[min(place + ENTRIES, len(indices) - 1)]))

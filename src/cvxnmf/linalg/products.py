@@ -22,7 +22,7 @@ def dense_times(A: FloatArray, X: FloatArray) -> FloatArray:
     """``A X`` in double precision for a dense A, multiplied in its own precision; a library does it for many columns."""
     if not is_thin(A, X):
         return np.ascontiguousarray(A @ X.astype(A.dtype, copy=False), dtype=np.float64)
-    factor = padded(X)
+    factor = pad_columns(X)
     result = np.zeros((len(A), factor.shape[1]))
     add_times(A, 0, len(A), factor, result)
     return np.ascontiguousarray(result[:, : X.shape[1]])
@@ -32,19 +32,19 @@ def dense_transposed_times(A: FloatArray, X: FloatArray) -> FloatArray:
     """``A' X`` in double precision; with many columns as ``(X' A)'``, which libraries do faster."""
     if not is_thin(A, X):
         return np.ascontiguousarray((X.T.astype(A.dtype, copy=False) @ A).T, dtype=np.float64)
-    factor = padded(X)
+    factor = pad_columns(X)
     result = np.zeros((A.shape[1], factor.shape[1]))
     add_transposed_times(A, 0, len(A), factor, result)
     return np.ascontiguousarray(result[:, : X.shape[1]])
 
 
 def is_thin(A: FloatArray, X: FloatArray) -> bool:
-    """Whether the compiled loops multiply A with X."""
+    """Whether the product of A with X is thin enough for the compiled loops."""
     return X.shape[1] <= THIN and A.flags.c_contiguous and A.dtype == np.float64
 
 
-def padded(X: FloatArray) -> FloatArray:
-    """X with columns of zeros up to whole vectors."""
+def pad_columns(X: FloatArray) -> FloatArray:
+    """X padded with columns of zeros up to whole vectors, for thin products."""
     k = X.shape[1]
     if k % LANES == 0:
         return np.ascontiguousarray(X, dtype=np.float64)
@@ -57,7 +57,7 @@ def padded(X: FloatArray) -> FloatArray:
 def _add_product(
     A: Any, place: int, across: int, along: int, rows: int, count: int, B: Any, first: int, C: Any, row: int
 ) -> None:
-    """Add to all columns of some rows of C, in strips of three or four vectors where there are so many."""
+    """Add a thin product to all columns of some rows of C, in strips of three or four vectors where there are so many."""
     column = 0
     while column < C.shape[1]:
         left = (C.shape[1] - column) // LANES
@@ -94,7 +94,7 @@ def add_transposed_times(A: Any, first: int, rows: int, X: Any, result: Any) -> 
 
 @compiled
 def product_entries(rows: Any, columns: Any, U: Any, V: Any) -> Any:
-    """``(UV')_ij`` at the listed places."""
+    """Single entries ``(UV')_ij`` of a product, at the listed places."""
     result = np.empty(len(rows))
     for e in range(len(rows)):
         u, v = U[rows[e]], V[columns[e]]
@@ -107,6 +107,6 @@ def product_entries(rows: Any, columns: Any, U: Any, V: Any) -> Any:
 
 @compiled
 def put_entries(values: Any, rows: Any, columns: Any, A: Any) -> None:
-    """Write values at the listed places."""
+    """Write single entries of A: the values at the listed places."""
     for e in range(len(rows)):
         A[rows[e], columns[e]] = values[e]

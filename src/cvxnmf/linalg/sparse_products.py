@@ -25,7 +25,7 @@ def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]
 
 
 def shares_of_rows(indptr: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
-    """The same of row pointers."""
+    """First and last row of shares with about as many entries each, from row pointers of a sparse matrix."""
     rows, entries = len(indptr) - 1, int(indptr[-1])
     if entries < one_below:
         return [(0, rows)]
@@ -36,7 +36,7 @@ def shares_of_rows(indptr: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[
 
 
 def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
-    """Call ``work(first row, last row)`` for all shares of the rows, in threads."""
+    """Call ``work(first row, last row)`` for all shares of the rows of a sparse matrix, in threads."""
     assert A.format == "csr", "compressed columns would be read beyond their end"
     return map_in_threads(lambda rows: work(*rows), row_shares(A))
 
@@ -66,7 +66,7 @@ def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: i
 
 
 def csr_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A X`` for A in compressed rows, on several threads where that pays."""
+    """Sparse product ``A X`` for A in compressed rows, on several threads where that pays."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     result, data = np.empty((A.shape[0], X.shape[1])), np.ascontiguousarray(A.data)  # equal values may be held once
     over_rows(A, lambda first, last: _product(A.indptr, A.indices, data, X, result, first, last))
@@ -93,7 +93,7 @@ def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: An
 
 
 def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A' X`` for A in compressed rows, by adding multiples of the rows of X, on several threads where that pays."""
+    """Sparse product ``A' X`` for A in compressed rows, by adding multiples of rows of X, on several threads where that pays."""
     assert A.format == "csr", "compressed columns would be read beyond their end"
     X, data, k = np.ascontiguousarray(X, dtype=np.float64), np.ascontiguousarray(A.data), X.shape[1]
 
@@ -118,7 +118,7 @@ def _entries(indptr: Any, indices: Any, U: Any, V: Any, result: Any, first: int,
 
 
 def csr_product_entries(A: Any, U: FloatArray, V: FloatArray) -> FloatArray:
-    """``(UV')_ij`` at the stored entries of A."""
+    """Entries ``(UV')_ij`` of a product at the stored places of a sparse A in compressed rows."""
     U, V, result = np.ascontiguousarray(U), np.ascontiguousarray(V), np.empty(A.nnz)
     over_rows(A, lambda first, last: _entries(A.indptr, A.indices, U, V, result, first, last))
     return result
@@ -148,7 +148,7 @@ class RankOneDowndate:
         self.A, self.e, self.nothing = A, e, np.zeros((1, 1))
 
     def __call__(self, X: FloatArray, shift: float = 0.0, scale: float = 1.0, Y: FloatArray | None = None) -> FloatArray:
-        """The combination; Y = 0 when left out."""
+        """Sparse product ``scale (B X - shift X) - Y`` for ``B = A - ee'``; Y = 0 when left out."""
         X, result = np.ascontiguousarray(X), np.empty(X.shape)
         Y = np.broadcast_to(self.nothing, X.shape) if Y is None else np.ascontiguousarray(Y)
         A, e, t = self.A, self.e, self.e @ X
@@ -181,7 +181,7 @@ def _ratio_product(indptr: Any, indices: Any, data: Any, X: Any, V: Any, result:
 
 
 def ratio_product(A: Any, X: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-    """``(A / XV') V`` over the nonzero entries of A, and ``sum A log(XV')``."""
+    """Sparse product ``(A / XV') V`` over the nonzero entries of A, and ``sum A log(XV')``."""
     X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
     result = np.empty(X.shape)
     parts = over_rows(A, lambda first, last: _ratio_product(A.indptr, A.indices, A.data, X, V, result, first, last))

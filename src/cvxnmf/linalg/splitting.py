@@ -26,16 +26,16 @@ class AlternatingDirections:
 
     @property
     def target(self) -> FloatArray:
-        """``Y - U``, whose proximal point is the next X."""
+        """Target ``Y - U`` of the alternating directions (ADMM), whose proximal point is the next X."""
         return self.Y - self.U
 
     @property
     def distance(self) -> float:
-        """The length of the last step, before it was accelerated; infinite if that has forgotten it."""
+        """Length of ADMM's last step, before it was accelerated; infinite if the acceleration has forgotten it."""
         return np.nan if self.acceleration is None else self.acceleration.length
 
     def update(self, X: FloatArray, proximal_g: Callable[[FloatArray], FloatArray]) -> None:
-        """Renew Y and U; X is overwritten."""
+        """Update Y and the multiplier U of the alternating directions (ADMM); X is overwritten."""
         X -= self.Y
         X *= self.relaxation
         if self.acceleration is not None:
@@ -47,11 +47,11 @@ class AlternatingDirections:
         self.U -= self.Y
 
     def rescale(self, factor: float) -> None:
-        """Keep the multiplier ``rho U`` when rho is multiplied by a factor."""
+        """Keep the multiplier ``rho U`` of the alternating directions (ADMM) when rho is multiplied by a factor."""
         self.U /= factor
         self.forget()
 
     def forget(self) -> None:
-        """Let the acceleration start anew."""
+        """Let the acceleration of the alternating directions (ADMM) start anew."""
         if self.acceleration is not None:
             self.acceleration.forget()

@@ -61,7 +61,7 @@ def rounding_asymmetry(A: Any) -> float:
 
 
 def most_asymmetric(A: Any) -> tuple[int, int]:
-    """Row and column of an entry that differs most from its mirror image."""
+    """Row and column of an entry of a square A that differs most from its mirror image."""
     difference = abs(A - A.T)
     if sp.issparse(A):
         entries = difference.tocoo()
@@ -72,7 +72,7 @@ def most_asymmetric(A: Any) -> tuple[int, int]:
 
 
 def make_symmetric(M: FloatArray) -> FloatArray:
-    """``(M + M') / 2`` in the place of M, in tiles."""
+    """Make M symmetric, ``(M + M') / 2``, in its place, in tiles."""
     for i in range(0, len(M), TILE):
         for j in range(i, len(M), TILE):
             here, there = M[i : i + TILE, j : j + TILE], M[j : j + TILE, i : i + TILE]

@@ -28,7 +28,7 @@ def _threads() -> ThreadpoolController:
 
 
 class _Limit:
-    """The hold on BLAS, which is one for the process: the first who asks for one thread sets it, the last puts it back."""
+    """The limit on BLAS threads, one for the process: the first who asks for one thread sets it, the last puts it back."""
 
     def __init__(self) -> None:
         self.lock, self.holders, self.allowed = Lock(), 0, 1
@@ -52,7 +52,7 @@ class _Limit:
 
 
 def _release_control() -> None:
-    """Let any thread set the number: threadpoolctl gives that to one, and the first to ask may not be the last to leave."""
+    """Let any thread limit those of BLAS: threadpoolctl reserves that to one, but the first to ask may leave before the last."""
     for library in _threads().lib_controllers:
         release = getattr(library, "clear_controlling_thread", None)
         if release is not None:
@@ -119,7 +119,7 @@ def map_in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> lis
 
 
 def sum_in_threads(work: Callable[[Item], Result], items: Sequence[Item], add: Callable[[Result, Result], Result]) -> Result:
-    """The sum of ``work(item)`` over all items, halves of neighbours first, so that few parts are held at once.
+    """The sum of ``work(item)`` over all items in threads, halves of neighbours first, so that few parts are held at once.
 
     Which parts are added depends on the number of items alone.
     """
@@ -132,7 +132,7 @@ def sum_in_threads(work: Callable[[Item], Result], items: Sequence[Item], add: C
 
 
 def _sum_of_halves(work: Any, items: Any, add: Any, part: tuple[int, int], known: dict[tuple[int, int], Any]) -> Any:
-    """The sum over a range of the items; sums over some ranges are known."""
+    """The sum over a range of the items of :func:`sum_in_threads`, by halves; sums over some ranges are known."""
     first, last = part
     if part in known:
         return known.pop(part)

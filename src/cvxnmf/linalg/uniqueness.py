@@ -76,7 +76,7 @@ def factor_uniqueness(U: Any, V: Any, most_rays: int = MOST_RAYS) -> Uniqueness:
 
 
 def _nested_supports(F: FloatArray) -> Iterator[tuple[int, int]]:
-    """Pairs of columns of which the first is positive only where the second is."""
+    """Pairs of columns of a factor of which the first is positive only where the second is, which refutes uniqueness."""
     positive = F > 0
     outside = positive.T.astype(np.float64) @ ~positive  # rows where the one is positive and the other is not
     np.fill_diagonal(outside, 1.0)
@@ -85,7 +85,7 @@ def _nested_supports(F: FloatArray) -> Iterator[tuple[int, int]]:
 
 
 def _alternative(U: FloatArray, V: FloatArray, of_U: bool, within: int, around: int) -> Uniqueness:
-    """The factors after a share of a component was moved to the one whose support contains it."""
+    """Uniqueness refuted: other factors, after a share of a component was moved to the one whose support contains it."""
     symmetric = V is U
     F, G = (U.copy(), V.copy()) if of_U else (V.copy(), U.copy())
     support = F[:, within] > 0
@@ -130,7 +130,7 @@ def _scattered_factors(factors: list[FloatArray], most_rays: int) -> tuple[Liter
 
 
 def _scales(factors: list[FloatArray]) -> Iterator[FloatArray]:
-    """Scales of the components to try: balanced sums, sums of either factor; a symmetric factorisation has none but its own."""
+    """Scales of components to prove uniqueness with: balanced sums, sums of either factor; symmetric ones have only their own."""
     U, V = factors[0], factors[-1]
     if len(factors) == 1:
         yield np.ones(U.shape[1])
@@ -158,7 +158,7 @@ class Cone:
         self.on_row = np.ones((0, 0), dtype=np.float32)  # which ray lies on the hyperplane of which row
 
     def refine(self, most_rays: int) -> str:
-        """Cut until all rays are fine, and return "", or else why this does not happen."""
+        """Cut the cone by rows of the factor until all its rays are fine, and return "", or else why this does not happen."""
         if not self.begin():
             return "the components depend linearly on each other."
         while len(self.rays) <= most_rays:
@@ -172,7 +172,7 @@ class Cone:
         return f"there are more than {most_rays} extreme rays to look at."
 
     def begin(self) -> bool:
-        """Take k rows that differ most; False if they depend on each other."""
+        """Begin the cone with the k rows of the factor that differ most; False if they depend on each other."""
         rays = _opposite_rays([whole_numbers(self.F[row]) for row in _spread_rows(self.directions, self.k)])
         if rays is None:
             return False
@@ -181,17 +181,17 @@ class Cone:
         return True
 
     def margin(self, ray: Ray) -> float:
-        """Infinite if the ray is fine, exactly; else about how far inside it is, negative outside."""
+        """Margin of a ray of the cone: infinite if it is fine, exactly; else about how far inside it is, negative outside."""
         weighted = [weight * entry for weight, entry in zip(self.weights, ray, strict=True)]
         total, cross = sum(weighted), sum(weighted) ** 2 - sum(entry * entry for entry in weighted)
         if total > 0 and (cross > 0 or (cross == 0 and sum(entry != 0 for entry in ray) == 1)):
             return math.inf
-        y = _rounded(weighted)
+        y = _ray_in_floats(weighted)
         return float(y.sum() * abs(y.sum()) / np.vdot(y, y))
 
     def cutting_row(self, ray: Ray) -> Ray | None:
-        """The row with the most negative product with the ray, or None if none is negative."""
-        products = self.directions @ _rounded(ray)
+        """The row of the factor with the most negative product with a ray of the cone, or None if none is negative."""
+        products = self.directions @ _ray_in_floats(ray)
         for index in np.argsort(products, kind="stable")[: self.k + 1]:  # rounding may put rows of product zero first
             row = whole_numbers(self.F[index])
             if _product(row, ray) < 0:
@@ -199,7 +199,7 @@ class Cone:
         return None
 
     def cut(self, row: Ray) -> None:
-        """The rays of the cone on the positive side of the row: those there, and one between neighbours on either side."""
+        """Cut the cone by a row of the factor: its rays on the positive side, and one between neighbours on either side."""
         products = [_product(row, ray) for ray in self.rays]
         signs = np.array([(product > 0) - (product < 0) for product in products])
         inside, outside = np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)
@@ -216,7 +216,7 @@ class Cone:
         self.margins = [self.margins[a] for a in kept] + [self.margin(ray) for ray in rays]
 
     def neighbours(self, b: int, others: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Those of the other rays that span a face of dimension two with ray b, and the rows whose hyperplanes contain it."""
+        """Those of the other rays of the cone that span a face of dimension two with ray b, and the rows that vanish on it."""
         common = self.on_row[others] * self.on_row[b]
         counts = common.sum(axis=1)
         enough = np.flatnonzero(counts >= self.k - 2)
@@ -225,7 +225,7 @@ class Cone:
 
 
 def _spread_rows(directions: FloatArray, k: int) -> list[int]:
-    """Choose k rows of unit norm, each the farthest from the span of those before."""
+    """Choose k rows of a factor, scaled to unit norm, each the farthest from the span of those before."""
     rest, chosen = directions.copy(), []
     for _ in range(k):
         chosen.append(int(np.argmax(np.einsum("ij,ij->i", rest, rest))))
@@ -235,14 +235,14 @@ def _spread_rows(directions: FloatArray, k: int) -> list[int]:
 
 
 def whole_numbers(row: FloatArray) -> Ray:
-    """The row times a power of two, exactly."""
+    """A row of a factor in whole numbers without a common factor, exactly up to scale."""
     fractions = [Fraction(float(entry)) for entry in row]
     denominator = math.lcm(*(entry.denominator for entry in fractions))
     return _primitive([int(entry * denominator) for entry in fractions])
 
 
 def _primitive(ray: Ray) -> Ray:
-    """The ray without a common factor."""
+    """A ray of the cone in whole numbers, without their common factor."""
     divisor = math.gcd(*ray)
     return [entry // divisor for entry in ray]
 
@@ -251,14 +251,14 @@ def _product(row: Ray, ray: Ray) -> int:
     return sum(x * y for x, y in zip(row, ray, strict=True))
 
 
-def _rounded(ray: Ray) -> FloatArray:
-    """The ray in floating point, its largest entry 1 in size."""
+def _ray_in_floats(ray: Ray) -> FloatArray:
+    """A ray of the cone in floating point, its largest entry 1 in size."""
     top = max(abs(entry) for entry in ray)
     return np.array([entry / top for entry in ray])
 
 
 def _opposite_rays(rows: list[Ray]) -> list[Ray] | None:
-    """The columns of the inverse of a square matrix, each times a positive number; None if it is singular."""
+    """First rays of the cone: columns of the inverse of k rows of a factor, each times a positive number; None if singular."""
     k = len(rows)
     table = [[Fraction(entry) for entry in row] + [Fraction(i == j) for j in range(k)] for i, row in enumerate(rows)]
     for c in range(k):

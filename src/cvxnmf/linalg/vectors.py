@@ -23,7 +23,7 @@ _TOGETHER = {1: 8, 2: 6, 3: 4, 4: 3}
 
 
 class _Array:
-    """A contiguous array of two dimensions, or of one, inside of a compiled loop."""
+    """A contiguous array of two dimensions, or of one, inside of a compiled loop over vectors."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         if kind.layout != "C":
@@ -34,49 +34,49 @@ class _Array:
         self.vector = ir.VectorType(self.entry, LANES)
 
     def at(self, place: Any) -> Any:
-        """The entry at a place, numbers in double precision and indices in full length."""
+        """The entry at a place of an array, for vector instructions: numbers in double precision, indices in full length."""
         found = self.builder.load(self.builder.gep(self.pointer, [place]))
         if found.type == ir.FloatType():
             return self.builder.fpext(found, ir.DoubleType())
         return self.builder.zext(found, _LONG) if found.type == _SHORT else found
 
     def row(self, number: Any) -> Any:
-        """Where a row begins."""
+        """Pointer to the beginning of an array's row, for vector instructions."""
         return self.builder.gep(self.pointer, [self.builder.mul(number, self.columns)])
 
     def vectors(self, row: Any, columns: list[Any]) -> list[Any]:
-        """Where the vectors from some columns of a row on are."""
+        """Pointers to the vectors that begin at some columns of a row."""
         wide = self.vector.as_pointer()
         return [self.builder.bitcast(self.builder.gep(row, [column]), wide) for column in columns]
 
     def load(self, place: Any) -> Any:
-        """A vector, which need not begin at a multiple of its length."""
+        """Load a vector from an array; it need not begin at a multiple of its length."""
         found = self.builder.load(place)
         found.align = 4
         return found
 
     def store(self, vector: Any, place: Any) -> None:
-        """Write a vector, in single precision if the array is."""
+        """Store a vector to an array, in single precision if the array is."""
         rounded = vector if vector.type == self.vector else self.builder.fptrunc(vector, self.vector)
         self.builder.store(rounded, place).align = 4
 
-    def repeated(self, number: Any) -> Any:
-        """A vector of one number."""
+    def broadcast(self, number: Any) -> Any:
+        """A vector register whose lanes all hold one number."""
         nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, number, ir.Constant(_SHORT, 0))
         return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_SHORT, LANES), [0] * LANES))
 
-    def mixed(self, one: Any, other: Any, order: list[int]) -> Any:
-        """Numbers of two vectors, counted through, in an order."""
+    def shuffle(self, one: Any, other: Any, order: list[int]) -> Any:
+        """Shuffle two vector registers: their numbers, counted through, in an order."""
         return self.builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_SHORT, LANES), order))
 
     def multiply_add(self, a: Any, x: Any, y: Any) -> Any:
-        """``a x + y``, rounded once where the processor can."""
+        """Vector instruction ``a x + y``, rounded once where the processor can."""
         return self.builder.fadd(y, self.builder.fmul(a, x, flags=("contract",)), flags=("contract",))
 
 
 def _columns(builder: Any, first: Any, last: Any, vectors: int) -> list[Any]:
-    """Columns at which vectors begin: one after the other from `first` on, but the last one at `last`."""
+    """Columns at which vectors of a row begin: one after the other from `first` on, but the last one at `last`."""
     return [*(builder.add(first, ir.Constant(_LONG, LANES * number)) for number in range(vectors - 1)), last]
 
 
@@ -100,7 +100,7 @@ def sum_of_rows(vectors: int) -> Callable[..., None]:
             for total in totals:
                 builder.store(zero, total)
             with cgutils.for_range_slice(builder, given[2], given[3], ir.Constant(_LONG, 1), intp=_LONG) as (entry, _):
-                a, near = rows.repeated(numbers.at(entry)), rows.row(entries.at(entry))
+                a, near = rows.broadcast(numbers.at(entry)), rows.row(entries.at(entry))
                 for total, place in zip(totals, rows.vectors(near, columns), strict=True):
                     builder.store(rows.multiply_add(a, rows.load(place), builder.load(total)), total)
             for total, place in zip(totals, sums.vectors(sums.row(given[6]), columns), strict=True):
@@ -129,7 +129,7 @@ def addition_to_rows(vectors: int) -> Callable[..., None]:
             columns = _columns(builder, given[6], builder.add(given[6], ir.Constant(_LONG, LANES * (vectors - 1))), vectors)
             own = [row.load(place) for place in row.vectors(row.pointer, columns)]
             with cgutils.for_range_slice(builder, given[2], given[3], ir.Constant(_LONG, 1), intp=_LONG) as (entry, _):
-                a, near = sums.repeated(numbers.at(entry)), sums.row(entries.at(entry))
+                a, near = sums.broadcast(numbers.at(entry)), sums.row(entries.at(entry))
                 for vector, place in zip(own, sums.vectors(near, columns), strict=True):
                     sums.store(sums.multiply_add(a, vector, sums.load(place)), place)
             return context.get_dummy_value()
@@ -161,7 +161,7 @@ def transposed_square() -> Callable[..., None]:
 
 
 def gathered_square() -> Callable[..., None]:
-    """The same of rows that indices name: ``Y[to_row + j, to_column + i] = X[indices[place + i], column + j]``."""
+    """Transposes a square of rows by index, a function: ``Y[to_row + j, to_column + i] = X[indices[place + i], column + j]``."""
 
     @intrinsic
     def copy(
@@ -180,10 +180,10 @@ def gathered_square() -> Callable[..., None]:
 
 
 def _copy_square(x: _Array, rows: list[Any], column: Any, y: _Array, to_row: Any, to_column: Any) -> None:
-    """Transpose in registers: columns of two rows in turn, then halves of two such pairs."""
+    """Transpose a square in vector registers: columns of two rows in turn, then halves of two such pairs."""
     one, two, three, four = (x.load(x.vectors(x.row(row), [column])[0]) for row in rows)
-    first, second = ((x.mixed(one, two, order), x.mixed(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
-    columns = [x.mixed(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
+    first, second = ((x.shuffle(one, two, order), x.shuffle(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
+    columns = [x.shuffle(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
     for number, vector in enumerate(columns):
         row = y.row(y.builder.add(to_row, ir.Constant(_LONG, number)))
         y.store(vector, y.vectors(row, [to_column])[0])
@@ -229,7 +229,7 @@ def product_strip(vectors: int) -> Callable[..., None]:
 
 
 class _Strip:
-    """Some vectors of columns of a dense product."""
+    """Strip of a dense product: some vectors of columns."""
 
     def __init__(self, builder: Any, a: _Array, b: _Array, c: _Array, given: Any, vectors: int) -> None:
         self.builder, self.a, self.b, self.c = builder, a, b, c
@@ -237,7 +237,7 @@ class _Strip:
         self.columns = [builder.add(column, ir.Constant(_LONG, LANES * number)) for number in range(vectors)]
 
     def add_tile(self, r: Any, rows: int) -> None:
-        """Add to so many rows from the r-th on."""
+        """Add to a strip of a dense product: so many rows from the r-th on."""
         builder, c, each = self.builder, self.c, [ir.Constant(_LONG, number) for number in range(rows)]
         numbers = [builder.add(r, number) for number in each]
         starts = [builder.add(self.place, builder.mul(number, self.across)) for number in numbers]
@@ -252,12 +252,12 @@ class _Strip:
                 c.store(builder.fadd(c.load(place), builder.load(total)), place)
 
     def _multiply(self, sums: list[list[Any]], starts: list[Any], q: Any) -> None:
-        """One row of B times one entry of each row: the fewer ones are loaded first, since all registers are taken."""
+        """Vectors of one row of B times one entry of each row: the fewer ones are loaded first, since all registers are taken."""
         builder, b, c = self.builder, self.b, self.c
         along, near = builder.mul(q, self.along), b.vectors(b.row(builder.add(self.first, q)), self.columns)
 
         def entry(start: Any) -> Any:
-            return c.repeated(builder.load(builder.gep(self.a.pointer, [builder.add(start, along)])))
+            return c.broadcast(builder.load(builder.gep(self.a.pointer, [builder.add(start, along)])))
 
         def multiply_add(total: Any, x: Any, y: Any) -> None:
             builder.store(c.multiply_add(x, y, builder.load(total)), total)

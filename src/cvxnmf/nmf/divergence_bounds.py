@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import Found, Goal, Part, observed_part
 
@@ -113,11 +114,11 @@ def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
     If symmetric, the nearest positive semidefinite one.
     """
     if symmetric:
-        values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+        values, vectors = eigenpairs(M)
         return np.asarray((vectors * project_to_capped_simplex(values, count)) @ vectors.T)
     if M.shape[0] < M.shape[1]:
         return _leading_part(M.T, count, symmetric).T
-    squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
+    squares, vectors = eigenpairs(M.T @ M, overwrite=True)
     values = np.sqrt(np.maximum(squares, 0.0))
     shares = project_to_capped_simplex(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
     return np.asarray(M @ ((vectors * shares) @ vectors.T))
@@ -163,13 +164,13 @@ def _reweighted_dual_point(B: FloatArray, k: int, steps: int) -> FloatArray:
     least = SHORTEST * float(lengths.max())
     weights, best, best_Y = 1.0 / np.maximum(lengths, least), -np.inf, B
     for _ in range(steps):
-        values, vectors = sl.eigh((B * weights) @ B.T, driver="evd", check_finite=False)
+        values, vectors = eigenpairs((B * weights) @ B.T, overwrite=True)
         left = vectors.T @ B
         left *= _outside(values, k)[:, None]
         weights = 1.0 / np.maximum(np.sqrt(np.sum(left * left, axis=0)), least)
         Y = vectors @ (left * weights)
         M = B @ Y.T
-        leading = sl.eigvalsh((M + M.T) / 2, check_finite=False)[::-1][:k]
+        leading = np.linalg.eigvalsh((M + M.T) / 2)[::-1][:k]
         proved = float(np.sum(Y * B) - np.sum(np.maximum(leading, 0.0)))
         if proved > best:
             best, best_Y = proved, Y

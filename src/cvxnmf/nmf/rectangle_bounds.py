@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.certificates.krylov import random_source
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled
+from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import Found, Goal
 from cvxnmf.nmf.divergence_bounds import ky_fan_point, where_filled
@@ -123,7 +123,7 @@ class Cover:
         total, gains = 0.0, np.zeros_like(weights)
         for b, (rows, part) in enumerate(zip(self.kept, self.parts, strict=True)):
             scaled = part * np.sqrt(weights[rows, b])[:, None]
-            values, vectors = sl.eigh(scaled.T @ scaled, driver="evd", check_finite=False)
+            values, vectors = eigenpairs(scaled.T @ scaled)
             total += max(0.0, float(values[: -self.k].sum()))
             gains[rows, b] = np.sum((part @ vectors[:, : -self.k]) ** 2, axis=1)
         return total, gains

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.eigen import best_low_rank
+from cvxnmf.linalg.eigen import best_low_rank, eigenpairs
 from cvxnmf.linalg.momentum import Momentum
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import Found, Goal, observed_part
@@ -126,12 +125,12 @@ class _Ascent:
 def lowered_leading(M: FloatArray, k: int, symmetric: bool) -> FloatArray:
     """The Y of least ``sum_{i <= k} sigma_i(Y)^2 + DISTANCE |Y - M|^2``; of positive eigenvalues of Y, if symmetric."""
     if symmetric:
-        values, vectors = sl.eigh(M, driver="evd", check_finite=False)
+        values, vectors = eigenpairs(M)
         positive = np.maximum(values, 0.0)
         return np.asarray((vectors * (values - positive * leading_shares(positive, k))) @ vectors.T)
     if M.shape[0] < M.shape[1]:
         return lowered_leading(M.T, k, symmetric).T
-    squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
+    squares, vectors = eigenpairs(M.T @ M, overwrite=True)
     return np.asarray(M - ((M @ vectors) * leading_shares(np.sqrt(np.maximum(squares, 0.0)), k)) @ vectors.T)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 
 from cvxnmf.certificates import RankStatement
 from cvxnmf.certificates.row_chunks import row_chunks
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.bound_goal import Found, Limits, prove_witness
 from cvxnmf.nmf.divergence_bounds import MOST_STEPS, STEP, Splitting, project_to_capped_simplex
@@ -64,7 +64,7 @@ def learnt_rule(A: FloatArray, k: int, steps: int) -> tuple[FloatArray, FloatArr
         splitting.step()
     G = splitting.entries()
     M = splitting.beside(2.0 * G - splitting.V)
-    squares, vectors = sl.eigh(M.T @ M, driver="evd", check_finite=False)
+    squares, vectors = eigenpairs(M.T @ M, overwrite=True)
     values = np.sqrt(np.maximum(squares, 0.0))
     drawn = project_to_capped_simplex(values, k - 1)
     left = values - drawn  # singular values of G

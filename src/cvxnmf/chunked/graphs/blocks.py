@@ -41,7 +41,7 @@ class RowBlock(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Entries by rising row, and then column: rows, columns, and weights, None if all are 1."""
+    """Entries of a graph by rising row, and then column: rows, columns, and weights, None if all are 1."""
 
     rows: Any
     columns: Any
@@ -49,7 +49,7 @@ class Entries(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Of each node its mass, the weight inside it, and how many nodes of the first graph it is."""
+    """Facts about each node of a blocked graph: its mass, the weight inside it, and how many nodes of the first graph it is."""
 
     masses: FloatArray
     loops: FloatArray
@@ -57,10 +57,10 @@ class Facts(NamedTuple):
 
 
 class Kept(Protocol):
-    """Arrays of this process that whoever works on the blocks has, too, and is told what has changed in them."""
+    """Arrays that whoever works on the blocks of a graph has, too, and is told what has changed in them."""
 
-    def changed(self, number: int, places: Any) -> None:
-        """Say that an array has new values in these places."""
+    def note_changes(self, number: int, places: Any) -> None:
+        """Note that one of the arrays kept with the blocks has new values in these places."""
 
     def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
         """The parts of ``function(block, None, *arrays, *shared)`` over the blocks of a colour, of all if it is None, joined."""
@@ -75,22 +75,22 @@ class BlockedGraph(Protocol):
     facts: Facts
 
     def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
-        """The sum of the parts of ``function(block, None, *shared)`` over all blocks."""
+        """The sum of the parts of ``function(block, None, *shared)`` over all blocks of a graph."""
 
     def blocks(self) -> Iterator[RowBlock]:
-        """All blocks in their order, one at a time in this process."""
+        """All blocks of the graph in their order, one at a time in this process."""
 
     def keep(self, *arrays: Any) -> Kept:
-        """Arrays of this process that change from call to call; only what has changed is told to others."""
+        """Keep arrays that change from call to call with the blocks of the graph; only what has changed is sent."""
 
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> BlockedGraph:
-        """The graph whose nodes are parts, numbered from 0, with these facts."""
+        """The blocked graph whose nodes are parts, numbered from 0, with these facts."""
 
-    def scaled(self, unit: float | None) -> BlockedGraph:
-        """The graph with its weights in units of one that all edges have, or as their square roots; masses are sums of rows."""
+    def with_scaled_weights(self, unit: float | None) -> BlockedGraph:
+        """The blocked graph with weights in units of one that all edges have, or as their square roots; masses are row sums."""
 
     def close(self) -> None:
-        """Let go of the blocks."""
+        """Let go of the blocks of the graph."""
 
 
 def block_bounds(indptr: Whole) -> Whole:
@@ -102,12 +102,12 @@ def block_bounds(indptr: Whole) -> Whole:
 
 
 def blocks_of_colour(count: int, colour: int | None) -> range:
-    """The numbers of the blocks of a colour, of all blocks if it is None."""
+    """The numbers of the blocks of a graph with a colour, of all blocks if it is None."""
     return range(count) if colour is None else range(colour, count, COLOURS)
 
 
 def sorted_entries(rows: Any, columns: Any, weights: Any) -> Entries:
-    """Entries by row and column, those of a pair summed in their order; without weights a pair counts once."""
+    """Entries of a graph by row and column, those of a pair summed in their order; without weights a pair counts once."""
     keys = rows.astype(np.int64) << 32 | columns
     if weights is None:
         keys = np.sort(keys)
@@ -122,14 +122,14 @@ def sorted_entries(rows: Any, columns: Any, weights: Any) -> Entries:
 
 
 def summed_entries(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Entries:
-    """Entries of rows from `first` up to `stop` by row, columns as they first occur, those of a pair summed in their order."""
+    """Entries of rows `first` to `stop` by row, columns as they first occur, those of a pair summed in their order."""
     if weights is None:
         return sorted_entries(rows, columns, None)
-    return Entries(*_summed(rows, columns, np.asarray(weights), first, stop, n))
+    return Entries(*_sum_pairs(rows, columns, np.asarray(weights), first, stop, n))
 
 
 @compile_with(nogil=True)
-def _summed(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Any:
+def _sum_pairs(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int) -> Any:
     place = np.zeros(stop - first + 1, np.int64)
     for row in rows:
         place[row - first + 1] += 1
@@ -154,12 +154,12 @@ def _summed(rows: Any, columns: Any, weights: Any, first: int, stop: int, n: int
 
 
 def row_sums(graph: BlockedGraph) -> FloatArray:
-    """Sums of the rows of a graph, loops once."""
+    """Sums of the rows of a graph in blocks, loops once."""
     return np.concatenate(graph.map_reduce(row_sums_block)[0])
 
 
 def row_sums_block(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
-    """Sums of the rows of a block."""
+    """Sums of the rows of one block of a graph."""
     degrees = np.diff(block.indptr)
     if len(block.weights) == 1:
         return None, ((degrees * block.weights[0] + block.loops,),)
@@ -168,18 +168,18 @@ def row_sums_block(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
 
 
 def extremes_block(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
-    """The largest weight off the diagonal, and the smallest with its sign changed."""
+    """The largest weight off the diagonal of a block of a graph, and the smallest with its sign changed."""
     weights = block.weights if len(block.indices) else np.empty(0)
     return None, (Maximum(weights.max(initial=-np.inf)), Maximum((-weights).max(initial=-np.inf)))
 
 
 def scaled_weights(weights: Any, unit: float | None) -> Any:
-    """Weights in a unit, or their square roots."""
+    """Weights of a graph's edges in a unit, or their square roots."""
     return np.sqrt(weights) if unit is None else weights / unit
 
 
 def aggregate_block(block: RowBlock, state: Any, parts: NDArray[np.int32], n: int) -> tuple[Entries, tuple[Any, ...]]:
-    """The entries between n different parts in a block, as its state."""
+    """The entries between n different parts in a block of a graph, as its state."""
     return Entries(*_between_parts(block, parts, n)), ()
 
 
@@ -198,11 +198,11 @@ def _between_parts(block: RowBlock, parts: Any, n: int) -> Any:
                 rows[count], columns[count] = own, other
                 weights[count] = block.weights[0] if alike else block.weights[p]
                 count += 1
-    return _summed(rows, columns, weights, 0, n, n)
+    return _sum_pairs(rows, columns, weights, 0, n, n)
 
 
-def joined(pieces: list[Entries], first: int, stop: int, n: int, in_order: bool) -> Entries:
-    """Pieces of the rows from `first` up to `stop` in one, those of a pair summed; columns in order, or as they first occur."""
+def join_entries(pieces: list[Entries], first: int, stop: int, n: int, in_order: bool) -> Entries:
+    """Entries of rows `first` to `stop` from several pieces, those of a pair summed; columns in order, or as they first occur."""
     weights = None if pieces[0].weights is None else np.concatenate([piece.weights for piece in pieces])
     rows, columns = (np.concatenate([piece[part] for piece in pieces]) for part in (0, 1))
     return sorted_entries(rows, columns, weights) if in_order else summed_entries(rows, columns, weights, first, stop, n)

@@ -20,14 +20,14 @@ Report = Callable[[str, float], None]
 
 
 class BuiltGraph(NamedTuple):
-    """Names of the nodes and the graph as it was given."""
+    """A graph built in blocks of rows: names of the nodes and the graph as it was given."""
 
     nodes: NodeNames
     graph: LocalGraph
 
 
 def graph_of_edges(sources: Sequence[EdgeSource], shelf: Shelf, threads: int, report: Report) -> BuiltGraph:
-    """Read lists of edges: both directions of an edge and repeated ones count once, or their weights add up."""
+    """Build a graph from lists of edges: both directions of an edge and repeated ones count once, or their weights add up."""
     numbering = Numbering(shelf)
     for number, source in enumerate(sources):
         for piece in source.pieces():
@@ -37,18 +37,18 @@ def graph_of_edges(sources: Sequence[EdgeSource], shelf: Shelf, threads: int, re
     if len(nodes) >= 2**31:
         validation.refuse(f"The graph has {len(nodes):,} nodes; up to 2,147,483,647 can be numbered.")
     loops = np.zeros(len(nodes))
-    rows = rows_of(_told(_both_directions(edges, loops), len(numbering.spooled), report), len(nodes), shelf, in_order=True)
+    rows = rows_of(_with_report(_both_directions(edges, loops), len(numbering.spooled), report), len(nodes), shelf, in_order=True)
     return BuiltGraph(nodes, with_masses(rows, loops, shelf, threads))
 
 
-def _told(entries: Iterator[Entries], count: int, report: Report) -> Iterator[Entries]:
+def _with_report(entries: Iterator[Entries], count: int, report: Report) -> Iterator[Entries]:
     for number, part in enumerate(entries):
         yield part
         report("sorting", (number + 1) / count)
 
 
 def _both_directions(edges: Iterable[tuple[Any, Any, FloatArray | None]], loops: FloatArray) -> Iterator[Entries]:
-    """Entries of the symmetric matrix off the diagonal; the diagonal is added to the loops."""
+    """Entries of the symmetric matrix off the diagonal, from edges; the diagonal is added to the loops."""
     for tails, heads, weights in edges:
         entries, nodes, values = symmetric_entries(tails, heads, weights)
         add_loops(loops, nodes, values)
@@ -56,7 +56,7 @@ def _both_directions(edges: Iterable[tuple[Any, Any, FloatArray | None]], loops:
 
 
 def symmetric_entries(tails: Any, heads: Any, weights: Any) -> tuple[Entries, Any, Any]:
-    """Both directions of edges, those of weight 0 left out, and the nodes of loops with their weights."""
+    """Both directions of edges as entries, those of weight 0 left out, and the nodes of loops with their weights."""
     off = tails != heads
     nodes, values = tails[~off], None if weights is None else weights[~off]
     if weights is not None:
@@ -67,7 +67,7 @@ def symmetric_entries(tails: Any, heads: Any, weights: Any) -> tuple[Entries, An
 
 
 def add_loops(loops: FloatArray, nodes: Any, values: Any) -> None:
-    """Add weights of loops in their order; without weights a loop counts once."""
+    """Add weights of a graph's loops in their order; without weights a loop counts once."""
     if values is None:
         loops[nodes] = 1.0
     else:
@@ -75,7 +75,7 @@ def add_loops(loops: FloatArray, nodes: Any, values: Any) -> None:
 
 
 def graph_of_matrix(A: Any, shelf: Shelf, threads: int) -> LocalGraph:
-    """A symmetric csr matrix in memory."""
+    """Build a graph in blocks of rows from a symmetric csr matrix in memory."""
     loops = np.asarray(A.diagonal(), dtype=np.float64)
     indptr, indices, data = A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data
     if not A.has_sorted_indices:
@@ -93,7 +93,7 @@ def graph_of_matrix(A: Any, shelf: Shelf, threads: int) -> LocalGraph:
 
 
 def with_masses(rows: Rows, loops: FloatArray, shelf: Shelf, threads: int) -> LocalGraph:
-    """The graph with the sums of its rows as masses."""
+    """The graph in blocks, with the sums of its rows as masses."""
     counts = np.ones(len(loops), dtype=np.int64)
     graph = LocalGraph(rows, Facts(np.zeros(len(loops)), loops, counts), shelf, threads)
     return LocalGraph(rows, Facts(row_sums(graph), loops, counts), shelf, threads)

@@ -20,18 +20,18 @@ QUOTE, NEWLINE, BLANK, TAB, RETURN = (ord(sign) for sign in '"\n \t\r')
 
 
 class Cells(NamedTuple):
-    """Cells of a column: the bytes that they lie in, where they begin, and their lengths."""
+    """Cells of a column of text: the bytes that they lie in, where they begin, and their lengths."""
 
     data: NDArray[np.uint8]
     starts: Whole
     lengths: Whole
 
     def text(self, row: int) -> str:
-        """One cell."""
+        """The text of one cell of a line, decoded."""
         return self.bytes(row).decode("utf-8", "replace")
 
     def bytes(self, row: int) -> bytes:
-        """One cell as it stands."""
+        """The bytes of one cell of text as it stands."""
         return self.data[self.starts[row] : self.starts[row] + self.lengths[row]].tobytes()
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ def _line_end(data: Any, p: int) -> int:
 
 @compile_with(nogil=True)
 def _cell(data: Any, p: int, separator: int) -> Any:
-    """Where the cell at p begins and ends, what follows it, and whether its quotation marks match."""
+    """Where the cell of text at p begins and ends, what follows it, and whether its quotation marks match."""
     quoted = data[p] == QUOTE if p < len(data) else False
     begin = p + 1 if quoted else p
     if quoted:
@@ -75,7 +75,7 @@ def _cell(data: Any, p: int, separator: int) -> Any:
 
 @compile_with(nogil=True)
 def cut_lines(data: Any, separator: int, columns: Any, width: int, line: int) -> Any:
-    """Cut whole lines into cells, comments and empty lines left out; a blank as separator stands for blanks and tabs.
+    """Cut lines of text into cells, comments and empty lines left out; a blank as separator stands for blanks and tabs.
 
     Returns where the cells of these columns begin, their lengths, the numbers of their lines, and that of the first line that has
     another number of cells, or quotation marks that do not match, else -1.
@@ -114,7 +114,7 @@ def cut_lines(data: Any, separator: int, columns: Any, width: int, line: int) ->
 
 @compile_with(nogil=True)
 def whole_numbers(cells: Cells) -> Any:
-    """Whole numbers of at least 0 that have no leading zeros, and the first cell that is none, or -1."""
+    """Cells of text as whole numbers of at least 0 without leading zeros, and the first cell that is none, or -1."""
     values = np.empty(len(cells.starts), np.int64)
     for i in range(len(values)):
         begin, length, value = cells.starts[i], cells.lengths[i], np.int64(0)
@@ -130,7 +130,7 @@ def whole_numbers(cells: Cells) -> Any:
 
 
 def weights(cells: Cells) -> tuple[FloatArray, int]:
-    """Numbers in ordinary notation, rounded as Python does, and the first cell that is none, or -1."""
+    """Cells of text as weights in ordinary notation, rounded as Python does, and the first cell that is no number, or -1."""
     values, unsure = _short_numbers(cells)
     for row in np.flatnonzero(unsure).tolist():
         try:
@@ -145,7 +145,7 @@ def weights(cells: Cells) -> tuple[FloatArray, int]:
 
 @compile_with(nogil=True)
 def _short_numbers(cells: Cells) -> Any:
-    """Numbers of few digits, which are exact or divided once; others are marked."""
+    """Cells of text as numbers of few digits, which are exact or divided once; others are marked."""
     values, unsure = np.zeros(len(cells.starts)), np.zeros(len(cells.starts), np.bool_)
     for i in range(len(values)):
         begin, end = cells.starts[i], cells.starts[i] + cells.lengths[i]
@@ -167,7 +167,7 @@ def _short_numbers(cells: Cells) -> Any:
 
 @compile_with(nogil=True)
 def hashes(cells: Cells) -> Any:
-    """Two independent hashes of 64 bits of each cell: one to find it by, one to tell it from others of the same."""
+    """Two independent hashes of 64 bits of each cell of text: one to find it by, one to tell it from others of the same."""
     first, second = np.empty(len(cells.starts), np.uint64), np.empty(len(cells.starts), np.uint64)
     for i in range(len(first)):
         a, b = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
@@ -181,7 +181,7 @@ def hashes(cells: Cells) -> Any:
 
 @compile_with(nogil=True)
 def joined_cells(cells: Cells, rows: Any) -> Any:
-    """The bytes of some cells one after the other."""
+    """The bytes of some cells of text one after the other."""
     size = 0
     for row in rows:
         size += cells.lengths[row]

@@ -32,7 +32,7 @@ NOWHERE = np.empty(0, dtype=np.int32)
 
 
 class Workers:
-    """The workers of a connection, and tasks for them under names of their own."""
+    """The workers of a Dask connection, and graph tasks for them under names of their own."""
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self.connection, self.settings = connection, settings
@@ -41,15 +41,15 @@ class Workers:
         self._names = (f"cvxnmf-{token}-{number}" for number in count())
 
     def submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
-        """A future of a task."""
+        """A future of a graph task on a Dask worker."""
         return self.connection.submit(function, *arguments, key=next(self._names), worker=worker)
 
     def compute(self, delayed: Any) -> Any:
-        """A future of a delayed value."""
+        """A future of a delayed value, such as a partition of a data frame, on the Dask workers."""
         return self.connection.compute(tasks.itself, delayed, worker=None, key=next(self._names))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """The results; a refusal of one is raised."""
+        """The results of graph tasks from the workers; a refusal of one is raised."""
         found = self.connection.gather(futures)
         for part in found:
             if isinstance(part, chunk_tasks.Refusal):
@@ -57,31 +57,31 @@ class Workers:
         return found
 
     def shares(self, total: int) -> Iterator[tuple[str, int, int]]:
-        """Each worker with its share of so many things in a row; those without any are left out."""
+        """Each worker of the cluster with its share of so many blocks in a row; those without any are left out."""
         for worker, (first, stop) in zip(self.threads, shares(total, len(self.threads)), strict=False):
             yield worker, first, stop
 
 
 class SentArrays:
-    """Arrays of this process with copies on the workers, which are told what has changed before they are used."""
+    """Arrays of this process with copies on the workers of a cluster, which are told what has changed before they are used."""
 
     def __init__(self, arrays: tuple[Any, ...], chunks: ClusterChunks) -> None:
         self.arrays, self._chunks = arrays, chunks
         self._state: State | None = None
         self._changes: list[list[Any]] = [[] for _ in arrays]
 
-    def changed(self, number: int, places: Any) -> None:
-        """Remember places of an array that have new values."""
+    def note_changes(self, number: int, places: Any) -> None:
+        """Remember places of an array that have new values, which the workers of the cluster are not told yet."""
         self._changes[number].append(places)
 
     def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
-        """Tell the workers what has changed, and map the function over the blocks of a colour; the joined parts."""
+        """Tell the workers what has changed, and map the function over their blocks of a colour; the joined parts."""
         told, work = self._news(), partial(tasks.over_blocks, function, colour, shared)
         self._state, (found,) = self._chunks.map_reduce(work, self._state, *told)
         return tuple(found)
 
     def _news(self) -> list[Any]:
-        """Places and values of each array, no places where it is sent as a whole.
+        """Places and values of each array that the workers must be told; no places where an array is sent as a whole.
 
         All of them are, if workers that are lost would have to be told more than that again.
         """
@@ -105,7 +105,7 @@ class SentArrays:
 
 
 class ClusterGraph:
-    """Blocks of rows that are pinned to workers; what is known of the nodes is in this process."""
+    """A graph on a Dask cluster: blocks of rows are pinned to workers; facts about the nodes are in this process."""
 
     def __init__(self, workers: Workers, groups: list[Group], bounds: Whole, entries: int, facts: Facts, root: bool) -> None:
         self.workers, self.groups, self.bounds, self.entries = workers, groups, bounds, entries
@@ -119,17 +119,17 @@ class ClusterGraph:
         return ClusterChunks(connection, groups, self.bounds.tolist(), (self.n, self.n), token, settings)
 
     def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
-        """Each worker maps the function over its blocks and reduces there."""
+        """Each worker of the cluster maps the function over its blocks of the graph and reduces there."""
         return self._chunks.map_reduce(function, None, *shared)[1]
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Blocks as the workers send them."""
+        """Blocks of the graph as the workers of the cluster send them."""
         for group in self.groups:
             for number in range(group.stop - group.first):
                 yield from self.workers.gather([self.workers.submit(tasks.one_of, group.future, number, worker=group.worker)])
 
     def keep(self, *arrays: Any) -> Kept:
-        """Copies of the arrays on all workers, with the blocks of each as one chunk whose state they are."""
+        """Copies of the arrays on all workers of the cluster, with the blocks of each as one chunk whose state they are."""
         whole = sum(array.nbytes for array in arrays)
         longest = max(self.workers.settings.lineage_bytes, whole)
         return SentArrays(arrays, self._as_chunks([self._as_one(group) for group in self.groups], longest))
@@ -147,12 +147,12 @@ class ClusterGraph:
             for future, group in zip(state.futures, self.groups, strict=True)
         ]
         if int(histogram.sum()) > self.workers.settings.few_entries:
-            return shuffled(self.workers, pieces, histogram, facts, in_order=False)
+            return shuffle_entries(self.workers, pieces, histogram, facts, in_order=False)
         shelf, entries = MemoryShelf(), [piece for part in self.workers.gather(pieces) for piece in part]
         return LocalGraph(rows_of(entries, n, shelf), facts, shelf, thread_count())
 
-    def scaled(self, unit: float | None) -> ClusterGraph:
-        """The same blocks with other weights."""
+    def with_scaled_weights(self, unit: float | None) -> ClusterGraph:
+        """The graph on the cluster with the same blocks, but scaled weights."""
         facts = self.facts._replace(loops=scaled_weights(self.facts.loops, unit))
         groups = [
             group._replace(future=self.workers.submit(tasks.scaled_blocks, group.future, unit, worker=group.worker))
@@ -161,14 +161,14 @@ class ClusterGraph:
         return with_row_sums(ClusterGraph(self.workers, groups, self.bounds, self.entries, facts, root=False))
 
     def close(self) -> None:
-        """Let the workers forget the blocks; the connection is closed with the first graph."""
+        """Let the workers of the cluster forget the graph's blocks; the connection is closed with the first graph."""
         self.groups = self._chunks.groups = []
         if self.root:
             self.workers.connection.close()
 
 
 def with_row_sums(graph: ClusterGraph) -> ClusterGraph:
-    """The graph with the sums of its rows as masses."""
+    """The graph on the cluster with the sums of its rows as masses."""
     facts = graph.facts._replace(masses=row_sums(graph))
     groups = []
     for group in graph.groups:
@@ -179,14 +179,14 @@ def with_row_sums(graph: ClusterGraph) -> ClusterGraph:
 
 
 def _spans(bounds: Whole, group: Group) -> list[tuple[int, int]]:
-    """First row and end of each block of a group."""
+    """First row and end of each block of a worker's group."""
     return [(int(bounds[number]), int(bounds[number + 1])) for number in range(group.first, group.stop)]
 
 
-def shuffled(
+def shuffle_entries(
     workers: Workers, pieces: list[Any], histogram: Any, facts: Facts, in_order: bool, root: bool = False
 ) -> ClusterGraph:
-    """A graph from futures of lists of entries: cut by rows, sent to the worker of these rows, summed, and cut into blocks."""
+    """A graph on the cluster from futures of entries: cut by rows, sent to the rows' worker, summed, and cut into blocks."""
     n = len(facts.masses)
     cuts = tasks.bucket_bounds(histogram, n, len(workers.threads))
     names = list(workers.threads)
@@ -209,7 +209,7 @@ def shuffled(
 
 
 def sent_graph(workers: Workers, graph: LocalGraph) -> ClusterGraph:
-    """A graph of this process on the workers, block by block."""
+    """A graph of this process sent to the workers of a cluster, block by block."""
     bounds, groups = graph.rows.bounds, []
     for worker, first, stop in workers.shares(len(bounds) - 1):
         blocks: list[RowBlock] = [graph.rows.block(number, graph.facts) for number in range(first, stop)]

@@ -24,7 +24,7 @@ Rows = Sequence[Sequence[str]]
 
 
 class EdgeColumns(NamedTuple):
-    """What the columns of a list of edges are."""
+    """The columns of a list of edges: which are ends and weights, and whether there is a header."""
 
     #: Cells on a line.
     width: int
@@ -44,11 +44,11 @@ class EdgeColumns(NamedTuple):
 
     @property
     def unclear(self) -> bool:
-        """Whether these may be the columns of anything."""
+        """Whether the columns of a list of edges may be those of anything."""
         return not self.named_ends and self.width > MOST_COLUMNS
 
     def notes(self, first: int) -> list[str]:
-        """What there is to say, the first line with data being that of this number."""
+        """Notes on how the columns of a list of edges were read, the first line with data being that of this number."""
         others = self.width - 2 - (self.weight is not None)
         said = [f"{others} further column{'s are' if others > 1 else ' is'} ignored."] if others and self.width > 3 else []
         if self.header and not self.named_ends:
@@ -58,23 +58,23 @@ class EdgeColumns(NamedTuple):
         return said
 
     def weights_note(self) -> list[str]:
-        """What there is to say about weights that were read."""
+        """Notes on the column of a list of edges that was read as weights."""
         which = "first" if self.weight == 0 else "third"
         return [] if self.named else [f"The {which} column is taken as weights; say --weights ignore if it is something else."]
 
 
 def column_called(headings: Sequence[str], names: set[str]) -> int | None:
-    """The first column whose heading is one of the names, whatever its blanks, dashes and underscores."""
+    """The first column of a list of edges whose heading is one of the names, whatever its blanks, dashes and underscores."""
     return next((index for index, cell in enumerate(headings) if re.sub(r"[\s_\-]", "", cell.lower()) in names), None)
 
 
 def columns_of_ends(headings: Sequence[str]) -> tuple[int | None, int | None]:
-    """The columns of tails and heads by well-known headings."""
+    """The columns of tails and heads of edges by well-known headings."""
     return column_called(headings, ENDS[0]), column_called(headings, ENDS[1])
 
 
 def find_columns(rows: Rows, header: bool | None, weights: bool) -> EdgeColumns:
-    """The columns by the first lines, cut into cells without blanks around them; the header is looked for if it is None."""
+    """The columns of a list of edges by its first lines, cut into cells; the header is looked for if it is None."""
     asked = header is None
     if header is None:
         header = len(rows[0]) > 1 and (None not in columns_of_ends(rows[0]) or _alone_in_words(rows))
@@ -96,7 +96,7 @@ def find_columns(rows: Rows, header: bool | None, weights: bool) -> EdgeColumns:
 
 
 def _by_content(rows: Rows, width: int) -> tuple[int, int, int | None]:
-    """The columns of tails, heads and weights, the last from the third on; the first holds weights if only it can."""
+    """The columns of tails, heads and weights of edges by content; the first holds weights if only it can."""
     regular = [row for row in rows if len(row) == width]
     if width == 3:
         numbers = [all(is_number(row[column]) for row in regular) for column in range(3)]
@@ -109,7 +109,7 @@ def _by_content(rows: Rows, width: int) -> tuple[int, int, int | None]:
 
 
 def _alone_in_words(rows: Rows) -> bool:
-    """Whether the first row has words where all others have numbers, in both names, or most others in the weights.
+    """Whether the first row is a header: words where all others have numbers, in both names, or most others in the weights.
 
     One column of names is enough where there are some rows to tell by.
     """
@@ -125,13 +125,13 @@ def _alone_in_words(rows: Rows) -> bool:
 
 
 def _mostly_numbers(rows: Rows, column: int) -> bool:
-    """Whether more than half of the cells are numbers, a comma standing for a point."""
+    """Whether more than half of the cells of a column are numbers, a comma standing for a point."""
     cells = [row[column] for row in rows if len(row) > column]
     return 2 * sum(is_number(cell.replace(",", ".")) for cell in cells) > len(cells)
 
 
 def _is_alone(rows: Rows, tail: int, head: int) -> bool:
-    """Whether the two names of the first row are words that no other row has."""
+    """Whether the first row may be a header: its two names are words that no other row has."""
     if len(rows) < DOUBTED or any(len(row) <= max(tail, head) for row in rows):
         return False
     others = {row[column] for row in rows[1:] for column in (tail, head)}

@@ -12,7 +12,7 @@ from cvxnmf.chunked.graphs import cells, tasks
 from cvxnmf.chunked.graphs.blocks import Entries, Facts
 from cvxnmf.chunked.graphs.build import Report, add_loops, symmetric_entries
 from cvxnmf.chunked.graphs.cells import Cells
-from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffled, with_row_sums
+from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffle_entries, with_row_sums
 from cvxnmf.chunked.graphs.numbering import NodeNames, Numbering
 from cvxnmf.chunked.graphs.pieces import EdgePiece, FrameEdges, Place
 from cvxnmf.chunked.graphs.series import NamesPart, WorkerNames
@@ -23,7 +23,7 @@ NAME = "partition {} of the dask data frame"
 
 
 class Columns(NamedTuple):
-    """The columns of the ends of edges, and of their weights if they count."""
+    """The columns of a data frame of edges that hold their ends, and their weights if these count."""
 
     tail: Any
     head: Any
@@ -31,14 +31,14 @@ class Columns(NamedTuple):
 
 
 class PartitionPieces(NamedTuple):
-    """Pieces of one partition in memory."""
+    """Pieces of one partition of a dask data frame of edges, in memory."""
 
     frame: Any
     columns: Columns
     number: int
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Slices of the partition."""
+        """Pieces of edges: slices of the partition of a data frame."""
         frame, (tail, head, weight) = self.frame, self.columns
         weights = None if weight is None else frame[weight].to_numpy()
         return FrameEdges(frame[tail].to_numpy(), frame[head].to_numpy(), weights, NAME.format(self.number)).pieces()
@@ -51,7 +51,7 @@ class DaskEdges:
         self.partitions, self.columns = frame.to_delayed(), columns
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Pieces of all partitions."""
+        """Pieces of edges of all partitions of the dask data frame."""
         for number, partition in enumerate(self.partitions):
             (frame,) = import_module("dask").compute(partition, scheduler="synchronous")
             for piece in PartitionPieces(frame, self.columns, number).pieces():
@@ -59,7 +59,7 @@ class DaskEdges:
 
 
 class FrameGraph(NamedTuple):
-    """The names of the nodes in this process and on the workers, and the graph on the workers."""
+    """The graph of a dask data frame on the workers, with the names of its nodes in this process and on the workers."""
 
     nodes: NodeNames
     names: WorkerNames
@@ -69,7 +69,7 @@ class FrameGraph(NamedTuple):
 def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf, report: Report) -> FrameGraph:
     """The graph of a dask data frame: edges go from the partitions to the workers of their rows."""
     parts = [workers.compute(part) for part in frame.to_delayed()]
-    nodes, named = _numbered(workers, parts, columns, shelf, report)
+    nodes, named = _number_nodes(workers, parts, columns, shelf, report)
     keys = workers.submit(tasks.blocks_as_sent, Literal(nodes.keys))
     made = [workers.submit(partition_entries, part, columns, number, keys) for number, part in enumerate(parts)]
     facts = workers.gather([workers.submit(tasks.one_of, part, 1) for part in made])
@@ -80,15 +80,15 @@ def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf,
         histogram += counts
     known = Facts(np.zeros(len(nodes)), loops, np.ones(len(nodes), dtype=np.int64))
     entries = [workers.submit(tasks.one_of, part, 0) for part in made]
-    graph = with_row_sums(shuffled(workers, entries, histogram, known, in_order=True, root=True))
+    graph = with_row_sums(shuffle_entries(workers, entries, histogram, known, in_order=True, root=True))
     report("sorting", 1.0)
     return FrameGraph(nodes, WorkerNames(workers, named or [NamesPart(keys, range(len(nodes)))]), graph)
 
 
-def _numbered(
+def _number_nodes(
     workers: Workers, parts: list[Any], columns: Columns, shelf: Shelf, report: Report
 ) -> tuple[NodeNames, list[NamesPart]]:
-    """The names of the nodes, numbered; if they are text, which of them first occur in which partition."""
+    """The names of the nodes of a data frame, numbered; if they are text, which of them first occur in which partition."""
     ends = [workers.submit(distinct_ends, part, columns, number) for number, part in enumerate(parts)]
     numbering, named = Numbering(shelf), []
     for number, future in enumerate(ends):
@@ -104,7 +104,7 @@ def _numbered(
 
 
 def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:
-    """Different ends of the edges of a partition, checked like everything else in it; or what is wrong with it."""
+    """Different ends of the edges of a data frame's partition, checked like everything else in it; or what is wrong with it."""
     try:
         pieces = list(PartitionPieces(frame, columns, number).pieces())
     except ValueError as error:
@@ -121,7 +121,7 @@ def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:
 
 
 def partition_entries(frame: Any, columns: Columns, number: int, keys: Any) -> tuple[list[Entries], Any]:
-    """Both directions of the edges of a partition; loops with their weights, and how many entries lie in ranges of rows."""
+    """Both directions of the edges of a data frame's partition, its loops with weights, and counts of entries by row ranges."""
     pieces = list(PartitionPieces(frame, columns, number).pieces())
     found, loops, values = [], [np.empty(0, dtype=np.int32)], [np.empty(0)]
     histogram = np.zeros(tasks.RANGES, dtype=np.int64)

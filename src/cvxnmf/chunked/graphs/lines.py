@@ -15,7 +15,7 @@ TOKEN = re.compile(r'"((?:[^"]|"")*)"(?=[ \t]|$)|([^ \t]+)')
 
 
 def find_separator(lines: Sequence[str]) -> str:
-    """The first separator that cuts all sampled lines into equally many cells; else the one that cuts most of them."""
+    """The first separator that cuts all sampled lines of text into equally many cells; else the one that cuts most of them."""
 
     def lines_cut(separator: str) -> int:
         return sum(width_of(line, separator) > 1 for line in lines[:SAMPLE])
@@ -33,7 +33,7 @@ def uniform_separator(lines: Sequence[str]) -> str | None:
 
 
 def width_of(line: str, separator: str) -> int:
-    """How many cells a line has; 0 if its quotation marks do not match."""
+    """Number of cells of a line of text; 0 if its quotation marks do not match."""
     try:
         return len(split_lines([line], separator)[0])
     except (csv.Error, IndexError):
@@ -41,7 +41,7 @@ def width_of(line: str, separator: str) -> int:
 
 
 def split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Cut lines into cells; quotes protect separators. May raise csv.Error, and return fewer rows than lines."""
+    """Cut lines of text into cells; quotes protect separators. May raise csv.Error, and return fewer rows than lines."""
     if separator != " ":
         return list(csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True))
     if any('"' in line or not line.isascii() for line in lines):
@@ -50,7 +50,7 @@ def split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a number in ordinary notation."""
+    """Whether a cell of a line of text is a number in ordinary notation."""
     try:
         float(text)
     except ValueError:

@@ -18,7 +18,7 @@ from cvxnmf.chunked.graphs.blocks import (
     aggregate_block,
     block_bounds,
     blocks_of_colour,
-    joined,
+    join_entries,
     row_sums,
     scaled_weights,
 )
@@ -29,7 +29,7 @@ from cvxnmf.linalg.threads import single_thread
 
 
 class Rows:
-    """Compressed rows on a shelf: pointers in memory, columns and weights wherever; a single weight if all are alike.
+    """Compressed rows of a graph on a shelf: pointers in memory, columns and weights wherever; a single weight if all are alike.
 
     Columns may be shared with other rows, which then let go of them.
     """
@@ -39,7 +39,7 @@ class Rows:
         self.bounds = block_bounds(indptr)
 
     def block(self, number: int, facts: Facts) -> RowBlock:
-        """One block, read now."""
+        """One block of rows of a graph in this process, read now."""
         first, stop = int(self.bounds[number]), int(self.bounds[number + 1])
         begin, end = int(self.indptr[first]), int(self.indptr[stop])
         weights = self.weights[0:1] if len(self.weights) == 1 else self.weights[begin:end]
@@ -49,16 +49,16 @@ class Rows:
 
 
 class OwnArrays(NamedTuple):
-    """Arrays of this process, where everybody sees what changes."""
+    """Arrays kept with the blocks of a graph in this process, where everybody sees what changes."""
 
     graph: LocalGraph
     arrays: tuple[Any, ...]
 
-    def changed(self, number: int, places: Any) -> None:
-        """Nobody needs to be told."""
+    def note_changes(self, number: int, places: Any) -> None:
+        """Do nothing: in this process nobody needs to be told that a kept array has changed."""
 
     def map_blocks(self, function: ChunkFunction, *shared: Any, colour: int | None = None) -> tuple[Any, ...]:
-        """Map the function over the blocks of a colour; the joined parts."""
+        """Map the function over the blocks of a colour in this process; the joined parts."""
         numbers = blocks_of_colour(len(self.graph.rows.bounds) - 1, colour)
         found: tuple[Any, ...] = self.graph.map_some(function, numbers, (*self.arrays, *shared))[0] if len(numbers) else ()
         return found
@@ -72,24 +72,24 @@ class LocalGraph:
         self.n, self.entries = len(facts.masses), int(rows.indptr[-1])
 
     def map_reduce(self, function: ChunkFunction, *shared: Any) -> tuple[Any, ...]:
-        """Map the function over all blocks, and reduce."""
+        """Map the function over all blocks of a graph in this process, and reduce."""
         return self.map_some(function, range(len(self.rows.bounds) - 1), shared)
 
     def map_some(self, function: ChunkFunction, numbers: range, shared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Map the function over the blocks of these numbers, and reduce."""
+        """Map the function over the blocks of these numbers in this process, and reduce."""
         chunk = lambda place: self.rows.block(numbers[place], self.facts)  # noqa: E731
         return map_reduce(function, chunk, len(numbers), None, shared, self.threads)[1]
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Blocks as they are read."""
+        """Blocks of the graph as they are read in this process."""
         return (self.rows.block(number, self.facts) for number in range(len(self.rows.bounds) - 1))
 
     def keep(self, *arrays: Any) -> Kept:
-        """The arrays themselves."""
+        """The arrays themselves, kept with the blocks of a graph in this process."""
         return OwnArrays(self, arrays)
 
     def aggregate(self, parts: NDArray[np.int32], facts: Facts) -> LocalGraph:
-        """The graph whose nodes are parts."""
+        """The graph in this process whose nodes are parts."""
 
         def work(number: int) -> Entries:
             return aggregate_block(self.rows.block(number, self.facts), None, parts, len(facts.masses))[0]
@@ -98,8 +98,8 @@ class LocalGraph:
             pieces = ordered_results(work, len(self.rows.bounds) - 1, self.threads)
             return LocalGraph(rows_of(pieces, len(facts.masses), self.shelf), facts, self.shelf, self.threads)
 
-    def scaled(self, unit: float | None) -> LocalGraph:
-        """The same rows with other weights; they are closed by whoever opened them."""
+    def with_scaled_weights(self, unit: float | None) -> LocalGraph:
+        """The graph in this process with the same rows, but scaled weights; rows are closed by whoever opened them."""
         kept = self.rows.weights
         if unit is None:
             weights = self.shelf.keep((scaled_weights(kept[at], unit) for at in _slices(len(kept))), np.float64)
@@ -112,14 +112,14 @@ class LocalGraph:
         return graph
 
     def close(self) -> None:
-        """Discard the rows."""
+        """Discard the rows of a graph in this process from its shelf."""
         if not self.rows.shared:
             self.shelf.discard(self.rows.indices)
         self.shelf.discard(self.rows.weights)
 
 
 def rows_of(pieces: Iterable[Entries], n: int, shelf: Shelf, in_order: bool = False) -> Rows:
-    """Compressed rows of entries that come in pieces, each by rising row; those of a pair are summed in the order of the pieces.
+    """Compressed rows of a graph from pieces of entries, each by rising row; those of a pair are summed in the pieces' order.
 
     The columns of a row are in order if that is asked for, else as they first occur.
     """
@@ -163,14 +163,14 @@ def _columns_and_weights(kept: list[Entries], buckets: Whole, degrees: Whole, in
 
 
 def _buckets(counts: Whole) -> Whole:
-    """First rows of buckets that can be sorted in memory, and the number of rows."""
+    """First rows of buckets of entries that can be sorted in memory, and the number of rows."""
     ends = np.cumsum(counts)
     inner = np.searchsorted(ends, np.arange(BUCKET, int(ends[-1]) if len(ends) else 0, BUCKET))
     return np.unique(np.concatenate([[0], inner, [len(counts)]]))
 
 
 def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole, in_order: bool) -> Iterator[Entries]:
-    """The entries bucket by bucket; the degrees are filled in."""
+    """The sorted entries of a graph bucket by bucket; the degrees are filled in."""
     cuts = [np.searchsorted(piece.rows[0 : len(piece.rows)], buckets) for piece in kept]
     for number in range(len(buckets) - 1):
         spans = [slice(int(cut[number]), int(cut[number + 1])) for cut in cuts]
@@ -178,6 +178,6 @@ def _sorted_buckets(kept: list[Entries], buckets: Whole, degrees: Whole, in_orde
             Entries(*(None if part is None else part[span] for part in piece)) for piece, span in zip(kept, spans, strict=True)
         ]
         first, stop = int(buckets[number]), int(buckets[number + 1])
-        found = joined(slices, first, stop, len(degrees), in_order)
+        found = join_entries(slices, first, stop, len(degrees), in_order)
         degrees[first:stop] = np.bincount(found.rows - first, minlength=stop - first)
         yield found

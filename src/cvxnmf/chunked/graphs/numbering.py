@@ -25,7 +25,7 @@ NAMES_AT_ONCE = 1 << 16
 
 
 class Spooled(NamedTuple):
-    """A piece of edges on a shelf: keys of their ends, and weights."""
+    """A piece of edges on a shelf, to be numbered: keys of their ends, and weights."""
 
     tails: Any
     heads: Any
@@ -33,7 +33,7 @@ class Spooled(NamedTuple):
 
 
 class Numbering:
-    """Takes pieces of edges, keeps the keys of their ends, and then numbers them."""
+    """Numbering of nodes: takes pieces of edges, keeps the keys of their ends, and then numbers them."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.spooled = shelf, list[Spooled]()
@@ -44,7 +44,7 @@ class Numbering:
         self.names: list[tuple[Any, Any, Any]] = []  # keys, lengths and bytes of names as they first occur
 
     def add(self, piece: EdgePiece) -> None:
-        """Take a piece."""
+        """Add a piece of edges to the numbering of nodes."""
         if not len(piece.tails):
             return
         kinds = [isinstance(end, Cells) for end in (piece.tails, piece.heads)]
@@ -55,12 +55,12 @@ class Numbering:
         if self.weighted not in (None, weighted):
             piece.place.refuse(0, f"edges have {'' if weighted else 'no '}weights here, unlike those before.")
         self.weighted, self.ends = weighted, self.ends + 2 * len(piece.tails)
-        keys = self._hashed(piece) if self.named else self._numbered(piece)
+        keys = self._hash_keys(piece) if self.named else self._number_keys(piece)
         weights = None if piece.weights is None else self.shelf.keep(iter([piece.weights]), np.float64)
         tails, heads = (self.shelf.keep(iter([key]), key.dtype) for key in keys)
         self.spooled.append(Spooled(tails, heads, weights))
 
-    def _numbered(self, piece: EdgePiece) -> tuple[Any, Any]:
+    def _number_keys(self, piece: EdgePiece) -> tuple[Any, Any]:
         for ends in (piece.tails, piece.heads):
             least = int(np.argmin(ends))
             if ends[least] < 0:
@@ -68,8 +68,8 @@ class Numbering:
             self.largest = max(self.largest, int(np.max(ends)))
         return piece.tails, piece.heads
 
-    def _hashed(self, piece: EdgePiece) -> tuple[Hashes, Hashes]:
-        """Hashes of the ends; names that are new are kept."""
+    def _hash_keys(self, piece: EdgePiece) -> tuple[Hashes, Hashes]:
+        """Hashes of the names of a piece's ends, for numbering; names of nodes that are new are kept."""
         both = [cells.hashes(end) for end in (piece.tails, piece.heads)]
         keys, checks = (np.column_stack(part).ravel() for part in zip(*both, strict=True))
         order = np.argsort(keys, kind="stable")
@@ -94,7 +94,7 @@ class Numbering:
         return found
 
     def _remember(self, keys: Hashes, checks: Hashes) -> None:
-        """Add sorted hashes; parts of about one size are merged, so that there are never many."""
+        """Remember sorted hashes of names of nodes; parts of about one size are merged, so that there are never many."""
         while len(keys) and self.known and len(self.known[-1][0]) <= 2 * len(keys):
             other = self.known.pop()
             merged = np.concatenate([other[0], keys])
@@ -104,7 +104,7 @@ class Numbering:
             self.known.append((keys, checks))
 
     def _keep_names(self, piece: EdgePiece, places: Any, keys: dict[int, Hashes]) -> None:
-        """Keep the names at these places, two to an edge, in the order in which they stand."""
+        """Keep the names of nodes at these places of a piece, two to an edge, in the order in which they stand."""
         if not len(places):
             return
         rows, side = places // 2, places % 2
@@ -123,7 +123,7 @@ class Numbering:
         self.names.append((kept[0], kept[1], kept[2]))
 
     def finish(self) -> tuple[NodeNames, Iterator[tuple[Any, Any, FloatArray | None]]]:
-        """The names of the nodes by their numbers, and the edges as pairs of numbers, piece by piece."""
+        """Finish the numbering: the names of the nodes by number, and the edges as pairs of numbers, piece by piece."""
         if not self.spooled:
             validation.refuse("The list has no edges, so there is nothing to partition.")
         if self.named:
@@ -162,7 +162,7 @@ class Numbering:
 
 
 class NodeNames(Sequence[Any]):
-    """Names of the nodes as they are listed: whole numbers rising, or text in the order in which it first occurred.
+    """Names of the numbered nodes as they are listed: whole numbers rising, or text in the order in which it first occurred.
 
     `order` says which number the listed nodes have. Names are fetched when they are looked at.
     """
@@ -174,7 +174,7 @@ class NodeNames(Sequence[Any]):
         return len(self.keys)
 
     def order(self) -> Any:
-        """The numbers of the nodes in the order in which they are listed; None if that is their own."""
+        """The numbers of the nodes in the order in which their names are listed; None if that is their own."""
         if self._names is None:
             return None
         return np.concatenate([np.searchsorted(self.keys, hashed[0 : len(hashed)]) for hashed, _, _ in self._names])

@@ -25,22 +25,22 @@ READERS: dict[str, Callable[[str, bool], EdgeSource]] = {
 
 
 def is_path(graph: Any) -> bool:
-    """Whether it is the name of a file."""
+    """Whether a graph is given as the name of a file."""
     return isinstance(graph, str | os.PathLike)
 
 
 def is_paths(graph: Any) -> bool:
-    """Whether it is a list of names of files, which are the pieces of one list of edges."""
+    """Whether a graph is given as a list of names of files, which are the pieces of one list of edges."""
     return isinstance(graph, list | tuple) and bool(graph) and all(map(is_path, graph))
 
 
 def is_dask_frame(graph: Any) -> bool:
-    """Whether it is a dask data frame; dask is not imported for the question."""
+    """Whether a graph is a dask data frame; dask is not imported for the question."""
     return hasattr(graph, "to_delayed") and hasattr(graph, "npartitions") and hasattr(graph, "columns")
 
 
 def edge_files(graph: Any, reading: Reading) -> list[EdgeSource]:
-    """The files of edges with this name, or with these; of a folder all files in it."""
+    """Open the files of edges with this name, or with these; of a folder all files in it."""
     names = [os.fspath(name) for name in ([graph] if is_path(graph) else graph)]
     paths = [path for name in names for path in _files_in(name)]
     for path in paths:
@@ -57,7 +57,7 @@ def _source(path: str, reading: Reading) -> EdgeSource:
 
 
 def _set_first_rows(pieces: list[NpzRows]) -> None:
-    """Rows of the pieces of a matrix follow each other."""
+    """Number the rows of a matrix in several npz files, which follow each other."""
     first = 0
     for piece in pieces:
         piece.first, first = first, first + piece.height
@@ -76,7 +76,7 @@ def _files_in(name: str) -> Sequence[str]:
 
 
 def threads_within(limit: int | None, n: int, threads: int, resident: int) -> int:
-    """How many blocks can be worked on at a time, or a refusal that says how much memory is needed.
+    """How many blocks of a graph fit into the memory limit at a time, or a refusal that says how much is needed.
 
     `resident` are the bytes that the process held before it began to read.
     """

@@ -22,7 +22,7 @@ PIECE_EDGES = 1 << 18
 
 
 class EdgePiece(NamedTuple):
-    """Some edges: their ends as whole numbers or as cells of text, weights if there are any, and where they come from."""
+    """A piece of a list of edges: ends as whole numbers or cells of text, weights if there are any, and where they come from."""
 
     tails: Any
     heads: Any
@@ -33,14 +33,14 @@ class EdgePiece(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What sentences call the rows of a piece: the file, what a row of it is, and the numbers of the rows."""
+    """Place of a piece of edges, for sentences: the file, what a row of it is, and the numbers of the rows."""
 
     file: str
     noun: str
     numbers: Any
 
     def refuse(self, row: int, what: str) -> NoReturn:
-        """Raise a ValueError that names the file and the row."""
+        """Raise a ValueError that names the file and the row of a piece of edges."""
         validation.refuse(f"{self.file}, {self.noun} {int(self.numbers[row]):,}: {what}")
 
 
@@ -48,11 +48,11 @@ class EdgeSource(Protocol):
     """A list of edges that can be read in pieces."""
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """The edges from first to last."""
+        """The pieces of a list of edges from first to last."""
 
 
 def checked_weights(values: FloatArray, place: Place) -> FloatArray:
-    """Weights, refused where they are negative or not finite."""
+    """Weights of a piece of edges, refused where they are negative or not finite."""
     bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
     if len(bad):
         place.refuse(int(bad[0]), f"the weight is {values[bad[0]]:g}; weights are finite and at least 0.")
@@ -60,7 +60,7 @@ def checked_weights(values: FloatArray, place: Place) -> FloatArray:
 
 
 def checked_numbers(values: Any, place: Place) -> Whole:
-    """Numbers of nodes, refused where they are no whole numbers or missing."""
+    """Numbers of nodes in a piece of edges, refused where they are no whole numbers or missing."""
     bad = np.flatnonzero(~(values == np.floor(values)))
     if len(bad):
         place.refuse(int(bad[0]), f"the node is {values[bad[0]]:g}, which is not a whole number; nodes are numbers or names.")
@@ -68,7 +68,7 @@ def checked_numbers(values: Any, place: Place) -> Whole:
 
 
 class NpyEdges:
-    """An .npy file of two columns of whole numbers, or of three with weights, by plain reads."""
+    """List of edges in an .npy file of two columns of whole numbers, or of three with weights, by plain reads."""
 
     def __init__(self, path: str, weighted: bool = True) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class NpyEdges:
         self.weighted = weighted and shape[1] == 3
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Rows of the file."""
+        """Pieces of edges: rows of the .npy file."""
         row = self.dtype.itemsize * self.shape[1]
         for first in range(0, self.shape[0], PIECE_EDGES):
             count = min(PIECE_EDGES, self.shape[0] - first)
@@ -97,13 +97,13 @@ class NpyEdges:
 
 
 def array_piece(part: Any, weighted: bool, place: Place, share: float) -> EdgePiece:
-    """A piece of an array of two or three columns."""
+    """A piece of edges from an array of two or three columns."""
     weights = checked_weights(part[:, 2].astype(np.float64), place) if weighted else None
     return EdgePiece(checked_numbers(part[:, 0], place), checked_numbers(part[:, 1], place), weights, place, share)
 
 
 class NpzRows:
-    """Rows of a symmetric adjacency matrix in a file of scipy.sparse, from `first` on; only the upper triangle counts."""
+    """Edges as rows of a symmetric adjacency matrix in an .npz file of scipy.sparse, from `first` on; upper triangle only."""
 
     def __init__(self, path: str, weighted: bool = True) -> None:
         self.path, self.weighted, self.first = path, weighted, 0
@@ -118,7 +118,7 @@ class NpzRows:
             validation.refuse(f"{self.path} cannot be read as a matrix of scipy.sparse ({error}); fetch or write it again.")
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """All its rows, which are read at once."""
+        """The single piece of edges of an .npz file, whose rows are read at once."""
         with self._readable(), open(self.path, "rb") as stream:
             matrix = sp.coo_array(sp.load_npz(stream))
         rows = matrix.row.astype(np.int64) + self.first
@@ -130,7 +130,7 @@ class NpzRows:
 
 
 class ParquetEdges:
-    """A parquet file with two columns of names or whole numbers, and perhaps one of weights."""
+    """List of edges in a parquet file with two columns of names or whole numbers, and perhaps one of weights."""
 
     def __init__(self, path: str, weighted: bool = True) -> None:
         try:
@@ -138,7 +138,7 @@ class ParquetEdges:
         except ImportError:
             raise ImportError(f"{path} is a parquet file, which needs pyarrow; install it with: pip install pyarrow") from None
         self.path = path
-        self.file = self._opened()
+        self.file = self._open_file()
         names = list(self.file.schema_arrow.names)
         tail, head = columns_of_ends(names)
         weight = column_called(names, WEIGHTS)
@@ -147,14 +147,14 @@ class ParquetEdges:
             validation.refuse(f"{path} has a single column; a list of edges has two of names, and perhaps one of weights.")
         self.columns = [names[column] for column in ends + ([weight] if weighted and weight is not None else [])]
 
-    def _opened(self) -> Any:
+    def _open_file(self) -> Any:
         try:
             return self.parquet.ParquetFile(self.path)
         except Exception as error:  # whatever is wrong with the file
             validation.refuse(f"{self.path} cannot be read as a parquet file ({error}); fetch or write it again.")
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Batches of its row groups."""
+        """Pieces of edges: batches of the row groups of a parquet file."""
         first, rows = 0, max(1, self.file.metadata.num_rows)
         batches = self.file.iter_batches(batch_size=PIECE_EDGES, columns=self.columns)
         while True:
@@ -169,7 +169,7 @@ class ParquetEdges:
 
 
 def arrow_piece(batch: Any, columns: Sequence[str], name: str, first: int, share: float) -> EdgePiece:
-    """A piece of a record batch of arrow."""
+    """A piece of edges from a record batch of arrow."""
     place = Place(name, "row", np.arange(first, first + batch.num_rows))
     arrays = [batch.column(column) for column in columns]
     for array in arrays:
@@ -181,7 +181,7 @@ def arrow_piece(batch: Any, columns: Sequence[str], name: str, first: int, share
 
 
 def arrow_ends(array: Any, place: Place) -> Whole | Cells:
-    """Whole numbers, or cells that lie in the buffers of arrow."""
+    """Ends of a piece of edges from an arrow array: whole numbers, or cells that lie in its buffers."""
     arrow: Any = import_module("pyarrow")
     if arrow.types.is_integer(array.type) or arrow.types.is_floating(array.type):
         return checked_numbers(array.to_numpy(zero_copy_only=False), place)
@@ -192,13 +192,13 @@ def arrow_ends(array: Any, place: Place) -> Whole | Cells:
 
 
 class FrameEdges:
-    """Columns in memory: numbers, or names as text."""
+    """List of edges in columns in memory: numbers, or names as text."""
 
     def __init__(self, tails: Any, heads: Any, weights: Any = None, name: str = "the data frame") -> None:
         self.tails, self.heads, self.weights, self.name = tails, heads, weights, name
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Slices."""
+        """Pieces of edges: slices of columns in memory."""
         for first in range(0, len(self.tails), PIECE_EDGES):
             part = slice(first, first + PIECE_EDGES)
             place = Place(self.name, "row", np.arange(first, min(first + PIECE_EDGES, len(self.tails))))
@@ -208,7 +208,7 @@ class FrameEdges:
 
 
 def ends_of(values: Any, place: Place) -> Whole | Cells:
-    """Whole numbers, or cells of text."""
+    """Ends of a piece of edges from an array: whole numbers, or cells of text."""
     if values.dtype.kind in "iuf":
         return checked_numbers(values, place)
     wrong = next((row for row, value in enumerate(values) if not isinstance(value, str)), None)

@@ -15,7 +15,7 @@ ENTRIES = 1 << 18
 
 
 def pieces_of(block: RowBlock, n: int) -> Iterator[tuple[int, Any]]:
-    """The rows of a block of a graph of n nodes, loops among them, a few at a time: the first row, and a csr matrix."""
+    """Row pieces of a block of a graph of n nodes, loops among them: the first row, and a csr matrix, a few rows at a time."""
     cuts = np.searchsorted(block.indptr, np.arange(ENTRIES, int(block.indptr[-1]), ENTRIES))
     ends = np.unique(np.concatenate([[0], cuts, [len(block.masses)]])).tolist()
     for first, stop in zip(ends, ends[1:], strict=False):

@@ -20,19 +20,19 @@ MISSING = "Labels as a dask series need dask data frames; install them with: pip
 
 
 class NamesPart(NamedTuple):
-    """Some nodes as they are listed: a future of names among which theirs are, and which they are, a range or their hashes."""
+    """Some nodes of a series of labels: a future of names among which theirs are, and which they are, a range or their hashes."""
 
     future: Any
     which: Any
 
 
 class WorkerNames(NamedTuple):
-    """The names of all nodes, on the workers."""
+    """The names of all nodes on the workers, from which a dask series of labels is made."""
 
     workers: Workers
     parts: list[NamesPart]
 
-    def labelled(self, labels: Any) -> list[Any]:
+    def label_futures(self, labels: Any) -> list[Any]:
         """Futures of pandas series of the labels, which are listed as the names are; each part is sent its own."""
         futures, done = [], 0
         for future, which in self.parts:
@@ -44,15 +44,15 @@ class WorkerNames(NamedTuple):
         return futures
 
     def series(self, labels: Any) -> Any:
-        """The dask series of the labels."""
+        """The dask series of the nodes' labels, by their names."""
         frames, pandas = dask_frames(), import_module("pandas")
-        futures, named = self.labelled(labels), not isinstance(self.parts[0].which, range)
+        futures, named = self.label_futures(labels), not isinstance(self.parts[0].which, range)
         index = pandas.Index([], dtype=object if named else np.int64, name=NODE)
         return frames.from_delayed(futures, meta=pandas.Series([], index, np.int32, CLUSTER), verify_meta=False)
 
 
 def dask_frames() -> Any:
-    """The module ``dask.dataframe``."""
+    """The module ``dask.dataframe``, for a series of labels."""
     try:
         return import_module("dask.dataframe")
     except ImportError:
@@ -60,7 +60,7 @@ def dask_frames() -> Any:
 
 
 def labelled_part(names: Any, which: Literal, labels: Literal) -> Any:
-    """The labels of some nodes by their names, text or numbers."""
+    """The pandas series of the labels of some nodes by their names, text or numbers."""
     pandas, wanted = import_module("pandas"), which.value
     if isinstance(names, Cells):
         keys = cells.hashes(names)[0]

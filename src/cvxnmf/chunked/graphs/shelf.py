@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 class FileArray:
-    """An array in a file; slices are plain reads, so that what the system caches of the file is no memory of this process."""
+    """An array of a shelf in a file; slices are plain reads, so what the system caches of it is no memory of this process."""
 
     def __init__(self, path: str, dtype: Any, length: int) -> None:
         self.path, self.dtype, self.length = path, np.dtype(dtype), length
@@ -37,29 +37,29 @@ class FileArray:
 
 
 class Shelf(Protocol):
-    """Keeps arrays and gives back what can be sliced."""
+    """Shelf: keeps arrays of a graph in memory or files, and gives back what can be sliced."""
 
     def keep(self, parts: Iterator[Array], dtype: Any) -> Any:
-        """One array from parts that follow each other."""
+        """Keep one array on the shelf, from parts that follow each other."""
 
     def discard(self, kept: Any) -> None:
-        """Forget what is kept."""
+        """Discard an array from the shelf."""
 
 
 class MemoryShelf:
-    """Arrays in memory."""
+    """Shelf that keeps arrays of a graph in memory."""
 
     def keep(self, parts: Iterator[Array], dtype: Any) -> Any:
-        """The joined array."""
+        """Keep the parts on the shelf as one joined array in memory."""
         found = [np.asarray(part, dtype=dtype) for part in parts]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype), *found])
 
     def discard(self, kept: Any) -> None:
-        """Nothing to do."""
+        """Do nothing: a shelf in memory has no files to discard."""
 
 
 class DiskShelf:
-    """Arrays in files of a temporary folder, which is removed with the shelf."""
+    """Shelf that keeps arrays of a graph in files of a temporary folder, which is removed with it."""
 
     def __init__(self, folder: str | None = None) -> None:
         try:
@@ -69,7 +69,7 @@ class DiskShelf:
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def keep(self, parts: Iterator[Array], dtype: Any) -> FileArray:
-        """A file that the parts are appended to."""
+        """Keep an array on the shelf as a file that the parts are appended to."""
         with writing_errors(self.folder):
             number, path = tempfile.mkstemp(dir=self.folder)
             length = 0
@@ -80,18 +80,18 @@ class DiskShelf:
         return FileArray(path, dtype, length)
 
     def discard(self, kept: Any) -> None:
-        """Remove the file; arrays that users hold stay."""
+        """Remove the file of an array from the shelf; arrays that users hold stay."""
         if isinstance(kept, FileArray):
             os.unlink(kept.path)
 
     def close(self) -> None:
-        """Remove all files."""
+        """Remove all files of the shelf."""
         self._remove()
 
 
 @contextmanager
 def writing_errors(folder: str) -> Iterator[None]:
-    """Turn a full disk into one sentence."""
+    """Turn a full disk under a shelf into one sentence."""
     try:
         yield
     except OSError as error:

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxnmf.chunked.graphs.blocks import COLOURS, Entries, RowBlock, aggregate_block, joined, scaled_weights
+from cvxnmf.chunked.graphs.blocks import COLOURS, Entries, RowBlock, aggregate_block, join_entries, scaled_weights
 from cvxnmf.chunked.local import map_reduce
 from cvxnmf.chunked.row_chunks import ChunkFunction
-from cvxnmf.chunked.tasks import Literal, aligned
+from cvxnmf.chunked.tasks import Literal, align_data
 
 #: Ranges of rows whose entries are counted to share them out.
 RANGES = 1024
 
 
 class WorkerBlocks(NamedTuple):
-    """The blocks of a worker as one chunk: the number of the first of them, and threads to work on them with."""
+    """The blocks of a graph on one worker as one chunk: the number of the first, and threads to work on them with."""
 
     first: int
     threads: int
@@ -24,18 +24,18 @@ class WorkerBlocks(NamedTuple):
 
 
 def as_one_chunk(blocks: list[RowBlock], first: int, threads: int) -> list[WorkerBlocks]:
-    """All blocks of a worker as its only chunk, in arrays that no call needs to copy again."""
-    return [WorkerBlocks(first, threads, aligned(blocks))]
+    """All blocks of a worker as its only chunk, in arrays that no task needs to copy again."""
+    return [WorkerBlocks(first, threads, align_data(blocks))]
 
 
 def over_blocks(
     function: ChunkFunction, colour: int | None, shared: tuple[Any, ...], own: WorkerBlocks, arrays: Any, *news: Any
 ) -> tuple[list[Any], tuple[Any, ...]]:
-    """Map the function over the blocks of a colour with arrays that are kept here: these, brought up to date, and the parts.
+    """Task: map the function over a worker's blocks of a colour with arrays kept there: these, brought up to date, and the parts.
 
     The news are places and values of each array; without places all values are new, or none.
     """
-    arrays = [_updated(places, values, number, arrays) for number, (places, values) in enumerate(pairwise_of(news))]
+    arrays = [_update_array(places, values, number, arrays) for number, (places, values) in enumerate(pairwise_of(news))]
     chosen = [block for number, block in enumerate(own.blocks, own.first) if colour is None or number % COLOURS == colour]
     if not chosen:
         return arrays, ((),)
@@ -44,12 +44,12 @@ def over_blocks(
 
 
 def pairwise_of(values: Any) -> Any:
-    """The first with the second, the third with the fourth, and so on."""
+    """Pairs of values that a task was sent: the first with the second, the third with the fourth, and so on."""
     return zip(values[::2], values[1::2], strict=True)
 
 
-def _updated(places: Any, values: Any, number: int, arrays: Any) -> Any:
-    """An array with new values in these places; a copy, because the task may be run again."""
+def _update_array(places: Any, values: Any, number: int, arrays: Any) -> Any:
+    """Task's array with new values in these places; a copy, because the task may be run again."""
     if arrays is None or (not len(places) and len(values)):
         return np.array(values)
     if not len(places):
@@ -60,45 +60,45 @@ def _updated(places: Any, values: Any, number: int, arrays: Any) -> Any:
 
 
 def itself(value: Any) -> Any:
-    """What is given."""
+    """Task that returns a value on a worker as it is given."""
     return value
 
 
 def one_of(pieces: list[Any], number: int) -> Any:
-    """One of several pieces."""
+    """Task that takes one of several pieces of a graph on a worker."""
     return pieces[number]
 
 
 def blocks_as_sent(blocks: Literal) -> Any:
-    """Blocks that are a part of the task."""
-    return aligned(blocks.value)
+    """Blocks of a graph that are a part of the task itself."""
+    return align_data(blocks.value)
 
 
 def scaled_blocks(blocks: list[RowBlock], unit: float | None) -> list[RowBlock]:
-    """Blocks with other weights: 1 where all are one unit, else their square roots."""
+    """Task: a worker's blocks of a graph with other weights: 1 where all are one unit, else their square roots."""
     weights = [np.ones(1) if unit is not None else scaled_weights(block.weights, unit) for block in blocks]
     loops = [scaled_weights(block.loops, unit) for block in blocks]
     return [block._replace(weights=w, loops=own) for block, w, own in zip(blocks, weights, loops, strict=True)]
 
 
 def blocks_with_masses(blocks: list[RowBlock], masses: Literal) -> list[RowBlock]:
-    """Blocks with the masses of their rows."""
+    """Task: a worker's blocks of a graph with the masses of their rows."""
     return [block._replace(masses=own) for block, own in zip(blocks, masses.value, strict=True)]
 
 
 def aggregate_and_count(block: RowBlock, state: Any, parts: Any, n: int) -> tuple[Entries, tuple[Any, ...]]:
-    """The entries between parts in a block, and how many there are in ranges of rows."""
+    """Task: the entries between parts in a block of a graph, and how many there are in ranges of rows."""
     entries = aggregate_block(block, state, parts, n)[0]
     return entries, (histogram_of(entries.rows, n),)
 
 
 def histogram_of(rows: Any, n: int) -> Any:
-    """How many entries there are in each of some ranges of rows."""
+    """Number of a graph's entries in each of some ranges of rows, as workers count them."""
     return np.bincount(rows.astype(np.int64) * RANGES // n, minlength=RANGES)
 
 
 def bucket_bounds(histogram: Any, n: int, most: int) -> list[int]:
-    """First rows of at most so many buckets of about as many entries each, and the number of rows."""
+    """First rows of at most so many buckets, for workers, of about as many entries each, and the number of rows."""
     ends = np.cumsum(histogram)
     wanted = ends[-1] * np.arange(1, most) // most
     inner = -(-(np.searchsorted(ends, wanted) + 1) * n // RANGES)
@@ -106,7 +106,7 @@ def bucket_bounds(histogram: Any, n: int, most: int) -> list[int]:
 
 
 def cut_by_rows(pieces: list[Entries], cuts: list[int]) -> list[list[Entries]]:
-    """Sorted entries cut at these rows: for each range the slices of all pieces."""
+    """Task: sorted entries of a graph cut at these rows: for each range the slices of all pieces."""
     places = [np.searchsorted(piece.rows, cuts) for piece in pieces]
     spans = [[slice(int(at[number]), int(at[number + 1])) for at in places] for number in range(len(cuts) - 1)]
     return [
@@ -116,18 +116,18 @@ def cut_by_rows(pieces: list[Entries], cuts: list[int]) -> list[list[Entries]]:
 
 
 def joined_rows(slices: list[list[Entries]], first: int, stop: int, n: int, in_order: bool) -> tuple[int, Any, Entries]:
-    """The rows from `first` up to `stop` of all slices: their number of entries, and the entries, those of a pair summed."""
-    found = joined([piece for part in slices for piece in part], first, stop, n, in_order)
+    """Task: the rows from `first` up to `stop` of all slices: entries per row, and the entries, those of a pair summed."""
+    found = join_entries([piece for part in slices for piece in part], first, stop, n, in_order)
     return first, np.bincount(found.rows - first, minlength=stop - first), found
 
 
 def degrees_of(bucket: tuple[int, Any, Entries]) -> Any:
-    """Numbers of entries of the rows of a bucket."""
+    """Task: numbers of entries of the rows of a worker's bucket."""
     return bucket[1]
 
 
 def blocks_of_rows(buckets: list[tuple[int, Any, Entries]], bounds: list[int], facts: Literal) -> list[RowBlock]:
-    """Blocks with these bounds from neighbouring buckets of rows."""
+    """Task: blocks of a graph with these bounds from neighbouring buckets of rows."""
     degrees = np.concatenate([bucket[1] for bucket in buckets])
     indptr, origin = np.append(0, np.cumsum(degrees)), buckets[0][0]
     columns = np.concatenate([bucket[2].columns for bucket in buckets])

@@ -30,7 +30,7 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Reading:
-    """How edges are to be read: with weights or not, and of text the separator and whether there is a header, if they are known.
+    """How a list of edges in text is to be read: with weights or not, the separator and whether there is a header, if known.
 
     `notes` takes what was decided.
     """
@@ -42,7 +42,7 @@ class Reading:
 
 
 class Layout(NamedTuple):
-    """How lines are to be read: separator, cells on a line, columns of ends and weights, lines of the header, and names."""
+    """Layout of the lines of an edge list in text: separator, cells on a line, columns of ends and weights, header, and names."""
 
     separator: str
     width: int
@@ -52,15 +52,15 @@ class Layout(NamedTuple):
 
 
 class TextEdges:
-    """Text with two names on a line and perhaps a weight, packed with gzip or not."""
+    """List of edges in text with two names on a line and perhaps a weight, packed with gzip or not."""
 
     def __init__(self, path: str, reading: Reading | None = None, piece: int = PIECE_BYTES) -> None:
         self.path, self.reading, self.piece = path, reading or Reading(), piece
         self.size = max(1, os.path.getsize(path))
 
     def pieces(self) -> Iterator[EdgePiece]:
-        """Pieces of whole lines."""
-        with opened(self.path) as stream:
+        """Pieces of edges: whole lines of the text."""
+        with open_text(self.path) as stream:
             head = _read(stream, SAMPLE, self.path).removeprefix(b"\xef\xbb\xbf")
             layout, line, rest, done = self._layout(head), 1, head, False
             while rest or not done:
@@ -91,10 +91,10 @@ class TextEdges:
         for column in found[:2]:
             if len(column) and not column.lengths.min():
                 place.refuse(int(np.argmin(column.lengths)), "a name is empty; each line needs two names.")
-        ends: list[Any] = [self._numbered(column, place) if layout.whole else column for column in found[:2]]
+        ends: list[Any] = [self._node_numbers(column, place) if layout.whole else column for column in found[:2]]
         return EdgePiece(ends[0], ends[1], self._weights(found[2], place) if len(found) > 2 else None, place, share)
 
-    def _numbered(self, column: Cells, place: Place) -> Whole:
+    def _node_numbers(self, column: Cells, place: Place) -> Whole:
         values, bad = cells.whole_numbers(column)
         if bad >= 0:
             text = column.text(bad)[:40]
@@ -108,7 +108,7 @@ class TextEdges:
         return checked_weights(values, place)
 
     def _layout(self, head: bytes) -> Layout:
-        """Look at the first lines to see how the text is to be read."""
+        """Layout of the text of an edge list, from its first lines."""
         whole = head if len(head) < SAMPLE - 3 else head[: head.rfind(b"\n")]
         if b"\0" in whole:
             validation.refuse(f"{self.path} is not text; give an edge list as text, npy or parquet.")
@@ -133,7 +133,7 @@ class TextEdges:
         return Layout(separator, columns.width, read, data[0][0] if columns.header else 0, whole_names)
 
     def _rows(self, data: Sequence[tuple[int, str]], separator: str) -> list[list[str]]:
-        """The cells of some lines; a line whose quotation marks do not match is refused."""
+        """The cells of some lines of text; a line whose quotation marks do not match is refused."""
         rows = []
         for number, line in data:
             try:
@@ -143,7 +143,7 @@ class TextEdges:
         return rows
 
     def _note(self, columns: EdgeColumns, first: int) -> None:
-        """Say what was decided, once."""
+        """Note once how the columns of the text were read."""
         said = columns.notes(first)
         if columns.weight is not None:
             said += columns.weights_note() if columns.weighted else ["The third column is ignored: it is not of numbers."]
@@ -155,8 +155,8 @@ def _is_whole(text: str) -> bool:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Any]:
-    """A stream of the bytes of a file, unpacked."""
+def open_text(path: str) -> Iterator[Any]:
+    """A stream of the bytes of a text file, unpacked if it is gzip."""
     try:
         with open(path, "rb") as stream:
             packed = stream.read(len(GZIP)) == GZIP

@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.linalg as sl
 
 from cvxnmf.convex import distances
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.lbfgs import Curvature, Descent
 from cvxnmf.results import Point
 
@@ -68,7 +68,7 @@ class LaplacianDescent(Method):
         """Turn W of the Laplacian descent to its principal directions and leave out the negligible ones."""
         descent = self.descent
         W = descent.x[:, 1:] - descent.x[:, 1:].mean(axis=0)
-        squares, vectors = sl.eigh((W.T @ W).T, overwrite_a=True, check_finite=False)
+        squares, vectors = eigenpairs(W.T @ W, overwrite=True)
         del W
         keep = squares > self.negligible**2 * squares.max(initial=0.0)
         if keep.all():

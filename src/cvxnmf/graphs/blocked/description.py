@@ -17,7 +17,7 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class Outline(NamedTuple):
-    """What is known of the matrix of a graph without its entries."""
+    """Shape and row lengths of the matrix of a graph in blocks, without its entries."""
 
     shape: tuple[int, int]
     nnz: int
@@ -25,14 +25,14 @@ class Outline(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Masses of the nodes, and their sum."""
+    """Masses of the nodes of a graph in blocks, and their sum, in the place of its block model."""
 
     degrees: FloatArray
     total: float
 
 
 class BlockedDescription(DescribedGraph):
-    """A graph in blocks under the code."""
+    """A graph in blocks under the code of description lengths."""
 
     def __init__(self, blocks: BlockedGraph, simple: bool, dispersion: float, even: bool = False) -> None:
         self.blocks, self.simple, self.dispersion, self.even = blocks, simple, dispersion, even
@@ -43,26 +43,26 @@ class BlockedDescription(DescribedGraph):
 
     @property
     def even_mass(self) -> float:
-        """The mass of every node if all are alike, else 0."""
+        """The mass of every node of a graph in blocks if all are alike, else 0."""
         return self.model.total / self.blocks.n if self.even else 0.0
 
     def rule(self, score: Score) -> Rule:
-        """Moves that raise a score."""
+        """The rule of moves that raise a score on a graph in blocks."""
         return Rule(score, LEAST_GAIN, self.even_mass)
 
     def with_fitting_degrees(self, labels: Any) -> BlockedDescription:
-        """The graph with even degrees, if that makes the description of these clusters and of the degrees shorter."""
+        """The graph in blocks with even degrees, if that shortens the description of these clusters and of the degrees."""
         return cast(BlockedDescription, super().with_fitting_degrees(labels))
 
     def with_dispersion(self, dispersion: float) -> BlockedDescription:
-        """The same graph under another dispersion."""
+        """The description of the same graph in blocks under another dispersion."""
         return BlockedDescription(self.blocks, self.simple, dispersion, self.even)
 
     def _with_even_degrees(self) -> BlockedDescription:
         return BlockedDescription(self.blocks, self.simple, self.dispersion, even=True)
 
     def sums(self, labels: Any) -> Any:
-        """What lies inside the clusters 0, 1, ... of these labels."""
+        """Sums inside the clusters 0, 1, ... of these labels, by a pass over the blocks."""
         k = int(labels.max()) + 1
         found = cluster_sums(self.blocks, labels.astype(np.int32, copy=False), k, self.even_mass)
         sums = np.zeros(k, moves.SUMS)
@@ -71,11 +71,11 @@ class BlockedDescription(DescribedGraph):
         return sums
 
     def _wedges(self, labels: Any) -> tuple[float, float, float, float]:
-        """On a smaller sample of wedges than of a graph in memory."""
+        """Closed wedges inside clusters, on a smaller sample than of a graph in memory."""
         return closed_wedges(self.blocks, labels.astype(np.int32, copy=False), int(labels.max()) + 1)
 
     def _squares(self, labels: Any, within: FloatArray, across: float) -> tuple[float, float]:
-        """By a pass over the blocks."""
+        """Sums of squares of entries, and of their products with the model, by a pass over the blocks."""
         numbers: Numbers = labels.astype(np.int32, copy=False)
         (parts,) = self.blocks.map_reduce(dispersion_block, numbers, self.model.degrees, within, across)
         squared, cross = np.sum(np.array(parts), axis=0).tolist()
@@ -83,12 +83,12 @@ class BlockedDescription(DescribedGraph):
 
 
 def describe_blocks(graph: BlockedGraph, roots: bool) -> BlockedDescription:
-    """A graph without empty rows under the code: edges that are all alike as 1, other weights as their square roots if asked."""
+    """Describe a graph in blocks without empty rows: equal edges as 1, other weights as their square roots if asked."""
     largest, least = graph.map_reduce(extremes_block)
     simple = float(largest) == -float(least)
     if simple and float(largest) == 1.0 or not (simple or roots):
         return BlockedDescription(graph, simple, 1.0)
-    described = BlockedDescription(graph.scaled(float(largest) if simple else None), simple, 1.0)
+    described = BlockedDescription(graph.with_scaled_weights(float(largest) if simple else None), simple, 1.0)
     if simple:
         return described
     return described.with_dispersion(described.weight_dispersion(np.zeros(graph.n, dtype=np.int32)))
@@ -97,7 +97,7 @@ def describe_blocks(graph: BlockedGraph, roots: bool) -> BlockedDescription:
 def dispersion_block(
     block: RowBlock, state: Any, labels: Numbers, degrees: FloatArray, within: FloatArray, across: float
 ) -> tuple[None, tuple[Any, ...]]:
-    """The sum of squares of the entries of a block, and of their products with the model."""
+    """The sum of squares of the entries of a block, and of their products with the model, for the dispersion."""
     rows = block.first + np.repeat(np.arange(len(block.masses)), np.diff(block.indptr))
     own = labels[rows]
     rates = np.where(own == labels[block.indices], within[own], across)

@@ -15,7 +15,7 @@ from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
 from cvxnmf.chunked.graphs.row_pieces import pieces_of
 from cvxnmf.convex.coarsening import GROUPS
 from cvxnmf.graphs.blocked.description import BlockedDescription
-from cvxnmf.graphs.blocked.rounds import Numbers, renumbered
+from cvxnmf.graphs.blocked.rounds import Numbers, consecutive_labels
 from cvxnmf.graphs.score import EXACT
 from cvxnmf.linalg.compiled import compile_with
 
@@ -24,19 +24,19 @@ FEWEST_SHARES, MOST_SHARES = 4, 64
 
 
 class SummedGraph(NamedTuple):
-    """The groups of the nodes and the sums over them; of a graph whose edges are not all alike also its dispersion, else None."""
+    """Groups of the nodes of a graph in blocks and the sums over them; its dispersion unless all edges are alike."""
 
     groups: Numbers
     sums: GroupSums
     dispersion: float | None
 
     def in_order(self, nodes: Any) -> SummedGraph:
-        """The same with the nodes in another order."""
+        """The groups and their sums with the nodes in another order."""
         return self._replace(groups=self.groups[nodes], sums=self.sums._replace(degrees=self.sums.degrees[nodes]))
 
 
 def sum_over_groups(graph: BlockedGraph, labels: Numbers, alike: bool) -> SummedGraph:
-    """Group the nodes of clusters, fewer than `GROUPS`, and sum the graph over pairs of groups; `alike`: edges weigh the same."""
+    """Group the nodes of a graph in blocks and sum it over pairs of groups; `alike`: edges weigh the same."""
     groups = group_nodes(graph, labels, GROUPS)
     pairs, parts = graph.map_reduce(sums_block, groups, int(groups.max()) + 1, graph.n)
     sums = total_sums(pairs, graph.facts.masses, list(parts))
@@ -47,7 +47,7 @@ def sum_over_groups(graph: BlockedGraph, labels: Numbers, alike: bool) -> Summed
 
 
 def group_nodes(graph: BlockedGraph, labels: Numbers, most: int) -> Numbers:
-    """At most so many groups, numbered from 0: the heaviest kinds of nodes, and what is left of each cluster; at least 2."""
+    """At most so many groups of nodes, from 0: the heaviest kinds of nodes, and the rest of each cluster; at least 2."""
     k = int(labels.max()) + 1
     shares = min(max(FEWEST_SHARES, most // k**2), MOST_SHARES)
     parts = graph.map_reduce(kinds_block, labels, k, shares)[0]
@@ -55,12 +55,12 @@ def group_nodes(graph: BlockedGraph, labels: Numbers, most: int) -> Numbers:
     weights = np.bincount(kinds, graph.facts.masses)
     heavy = np.zeros(len(weights), dtype=np.bool_)
     heavy[np.argsort(-weights, kind="stable")[: most - k]] = True
-    groups = renumbered(np.where(heavy[kinds], k + kinds, labels))
+    groups = consecutive_labels(np.where(heavy[kinds], k + kinds, labels))
     return groups if groups.max() else (np.arange(graph.n) >= (graph.n + 1) // 2).astype(np.int32)  # nothing tells them apart
 
 
 def kinds_block(block: RowBlock, state: Any, labels: Numbers, k: int, shares: int) -> tuple[None, tuple[Any, ...]]:
-    """Kinds of the rows of a block: the other cluster with most of their weight, their own if there is none, and the share."""
+    """Kinds of a block's rows, for groups: the other cluster with most of their weight, or their own, and their own's share."""
     return None, ((_kinds(block, labels, k, shares),),)
 
 
@@ -85,7 +85,7 @@ def _kinds(block: RowBlock, labels: Any, k: int, shares: int) -> Any:
 
 
 def sums_block(block: RowBlock, state: Any, groups: Numbers, count: int, n: int) -> tuple[None, tuple[Any, ...]]:
-    """Sums of L, the graph below its diagonal, over pairs of groups, and what else pieces of the block bring."""
+    """Sums of L, a block of the graph below its diagonal, over pairs of groups, and what else its row pieces bring."""
     pairs, parts = sp.csr_array((count, count)), list[PieceSums]()
     for first, rows in pieces_of(block, n):
         part = sum_piece(lower_half(rows, first), first, groups, count)

@@ -22,38 +22,38 @@ from cvxnmf.results import Solution
 
 @dataclass(frozen=True, eq=False)
 class SummedCoarsening(Coarsening):
-    """A coarsened graph of which there are sums only; its solutions stay on the groups, for which there is room."""
+    """Coarsened graph in blocks of which there are sums only; solutions of its convex model stay on the groups."""
 
     found: GroupSums
 
     @property
     def degrees(self) -> FloatArray:
-        """Degrees of the nodes."""
+        """Degrees of the nodes of a coarsened graph in blocks."""
         return self.found.degrees
 
     @property
     def entry_logs(self) -> float:
-        """The sum of a log a over the entries."""
+        """The sum of a log a over the entries a of a coarsened graph in blocks."""
         return self.found.logs
 
     def _prove(self, statement: GroupedStatement, kind: str, witness: dict[str, Any]) -> Proof:
         return statement.prove_sums(self.found, kind, witness)
 
     def prolong(self, solution: Solution) -> Solution:
-        """The solution on groups, its certificate about the graph."""
+        """The solution of the convex model on groups, with its certificate about the graph in blocks."""
         history = tuple(map(self._prolong_iterate, solution.history))
         return dataclasses.replace(solution, certificate=self._certificate(solution.certificate), history=history)
 
 
 class BlockedModel:
-    """The convex problem of a graph in blocks that is divided into k clusters, solved when it is first asked for."""
+    """The convex model of a graph in blocks that is divided into k clusters, solved when it is first asked for."""
 
     def __init__(self, summed: SummedGraph, k: int, options: dict[str, Any]) -> None:
         self.summed, self.k, self.options = summed, k, options
 
     @cached_property
     def noise(self) -> Noise:
-        """Edge and dispersion of the noise."""
+        """Edge and dispersion of the noise of a graph in blocks, from its sums over groups."""
         degrees, dispersion = self.summed.sums.degrees, self.summed.dispersion
         s = degree_metric(degrees)
         if dispersion is None:
@@ -62,26 +62,26 @@ class BlockedModel:
 
     @cached_property
     def coarse(self) -> SummedCoarsening:
-        """The sums over groups."""
+        """The coarsening of a graph in blocks by its groups, from the sums over them."""
         groups, found, _ = self.summed
         s = degree_metric(found.degrees)
         return SummedCoarsening(None, groups, found.pairs, np.sqrt(np.bincount(groups, s * s)), found)  # type: ignore[arg-type]
 
     @cached_property
     def eigenvalues(self) -> FloatArray:
-        """The largest eigenvalues of the modularity matrix of the sums, none above that of the graph."""
+        """The largest eigenvalues of the modularity matrix of the sums over groups, none above that of the graph."""
         count = min(self.k + SHOWN, len(self.coarse.metric))
         with single_thread():
             return modularity_pairs(self.coarse.sums, self.coarse.metric, count)[0]
 
     def solve(self) -> Solution:
-        """The solution, with positions of groups."""
+        """Solve the convex model of a graph in blocks, with positions of groups."""
         return self.coarse.solve(admitting_trace(self.noise.edge, self.eigenvalues, self.k, self.k), **self.options)
 
     def spectrum(self) -> FloatArray:
-        """The eigenvalues, for who must call something."""
+        """The eigenvalues of the convex model of a graph in blocks, as a function to call."""
         return self.eigenvalues
 
     def noise_edge(self) -> float:
-        """What noise alone can reach in that spectrum."""
+        """Edge of the noise in the spectrum of the convex model of a graph in blocks."""
         return self.noise.edge

@@ -81,13 +81,13 @@ def partition_in_blocks(
 
 
 class Progress:
-    """Tells a callback what is done, and how much of the whole."""
+    """Progress of a partition in blocks: tells a callback the stage, and how much of the whole is done."""
 
     def __init__(self, callback: Callable[[Iterate], Any] | None) -> None:
         self.callback, self.began, self.count = callback, time.perf_counter(), 0
 
     def __call__(self, stage: str, share: float) -> None:
-        """A stage, and the share of it while reading, else of the rest."""
+        """Tell of a stage of a partition in blocks, and the share of it while reading, else of the rest."""
         if self.callback is None:
             return
         self.count += 1
@@ -98,7 +98,7 @@ class Progress:
 
 
 class OpenedGraph:
-    """A graph in blocks, the names of its nodes as they are listed, and which of them the rows of the graph are."""
+    """A graph opened in blocks, the names of its nodes as they are listed, and which of them its rows are."""
 
     def __init__(
         self, graph: BlockedGraph, nodes: Any, listed: NDArray[np.intp] | None, origin: str, names: WorkerNames | None = None
@@ -107,16 +107,16 @@ class OpenedGraph:
 
     @property
     def order(self) -> NDArray[np.intp] | None:
-        """The rows of the nodes as they are listed, if that is another order than their own."""
+        """The rows of the nodes of a graph in blocks as they are listed, if that is another order than their own."""
         return self.listed if self.listed is not None and len(self.listed) == len(self.nodes) == self.graph.n else None
 
     def model(self, labels: Numbers, alike: bool, options: dict[str, Any]) -> BlockedModel:
-        """The convex model of nodes as they are listed, from what passes over the graph tell now."""
+        """The convex model of the opened graph's nodes as they are listed, from passes over its blocks now."""
         summed = sum_over_groups(self.graph, labels, alike)
         return BlockedModel(summed if self.order is None else summed.in_order(self.order), int(labels.max()) + 1, options)
 
     def partition(self, found: Found, statement: Any, model: BlockedModel) -> Partition:
-        """The partition of clusters by decreasing size; nodes without edges go with the largest."""
+        """The partition in blocks, clusters by decreasing size; nodes without edges go with the largest."""
         sizes = np.bincount(found.labels)
         rank = np.empty(len(sizes), dtype=np.int32)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes), dtype=np.int32)
@@ -154,7 +154,7 @@ def _refuse() -> NoReturn:
 
 
 def open_graph(graph: Any, weight: str | None, reading: Reading, limit: int | None, client: Any, report: Progress) -> OpenedGraph:
-    """Open what can be partitioned in blocks, on the workers of a cluster if there is one."""
+    """Open a graph to partition in blocks, on the workers of a cluster if there is one."""
     dask = sources.is_dask_frame(graph)
     connection = open_connection(client, DEFAULTS) if dask or client is not None else None
     if connection is None:
@@ -175,7 +175,7 @@ def open_graph(graph: Any, weight: str | None, reading: Reading, limit: int | No
 
 
 def _open_here(graph: Any, weight: str | None, reading: Reading, limit: int | None, report: Progress) -> OpenedGraph:
-    """Open it in this process."""
+    """Open a graph to partition in blocks in this process."""
     shelf, threads, resident = DiskShelf(), thread_count(), resident_bytes()
     edges, origin = _edges(graph, weight, reading)
     if edges is not None:
@@ -195,7 +195,7 @@ def _open_here(graph: Any, weight: str | None, reading: Reading, limit: int | No
 
 
 def _columns(frame: Any, weight: str | None) -> Columns:
-    """The columns of the edges of a dask data frame, by its first rows."""
+    """The columns of the edges of a dask data frame to partition, by its first rows."""
     found = edge_columns(frame.head(npartitions=1), weight)
     if found is None:
         validation.refuse('The dask data frame is no list of edges; name two columns of it "source" and "target".')
@@ -204,7 +204,7 @@ def _columns(frame: Any, weight: str | None) -> Columns:
 
 
 def _edges(graph: Any, weight: str | None, reading: Reading) -> tuple[list[EdgeSource] | None, str]:
-    """Lists of edges in files or in memory; None for all other graphs."""
+    """Lists of edges to partition, in files or in memory; None for all other graphs."""
     if sources.is_path(graph) or sources.is_paths(graph):
         return sources.edge_files(graph, reading), "a list of edges"
     if sources.is_dask_frame(graph):
@@ -222,7 +222,7 @@ def _edges(graph: Any, weight: str | None, reading: Reading) -> tuple[list[EdgeS
 
 
 def _measures(graph: BlockedGraph, labels: Any, n: int) -> dict[str, Any]:
-    """Modularity, and performance with and without the diagonal, as graphs in memory have them."""
+    """Modularity, and performance with and without the diagonal, of a partition in blocks, as graphs in memory have them."""
     (parts,) = graph.map_reduce(measures_block, labels)
     inside, entries = float(np.sum([part[0] for part in parts])), sum(part[1] for part in parts)
     total, masses = float(graph.facts.masses.sum()), np.bincount(labels, graph.facts.masses)
@@ -239,7 +239,7 @@ def _measures(graph: BlockedGraph, labels: Any, n: int) -> dict[str, Any]:
 
 
 def measures_block(block: RowBlock, state: Any, labels: Any) -> tuple[None, tuple[Any, ...]]:
-    """The weight inside clusters, and how many entries that is."""
+    """The weight inside clusters in a block of a graph, and how many entries that is."""
     rows = np.repeat(labels[block.first : block.first + len(block.masses)], np.diff(block.indptr))
     same = rows == labels[block.indices]
     count = int(np.count_nonzero(same))

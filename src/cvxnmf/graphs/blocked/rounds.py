@@ -24,7 +24,7 @@ FEW_MOVES = 0.002
 
 
 class Sums(NamedTuple):
-    """Of each cluster the weight inside it in ordered pairs, its mass, and its nodes of the first graph."""
+    """Sums of each cluster for rounds of moves: weight inside it in ordered pairs, mass, and nodes of the first graph."""
 
     edges: FloatArray
     masses: FloatArray
@@ -32,7 +32,7 @@ class Sums(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The score that moves raise, the least gain, and the mass of every node of the first graph if all are alike, else 0."""
+    """Rule of moves in rounds: the score they raise, the least gain, and the mass of every node if all are alike, else 0."""
 
     score: Score
     least: float
@@ -45,12 +45,12 @@ ANYWHERE: Numbers = np.empty(0, dtype=np.int32)
 
 @lru_cache(maxsize=1)
 def _logs(n: int) -> FloatArray:
-    """Logarithms of factorials, one table per process."""
+    """Logarithms of factorials for moves of blocks, one table per process."""
     return log_factorials(n)
 
 
 def cluster_sums(graph: BlockedGraph, labels: Numbers, k: int, even_mass: float) -> Sums:
-    """What lies inside the clusters; the weights of edges take a pass."""
+    """Sums inside the clusters of a graph in blocks; the weights of edges take a pass."""
     sums = _sums_without_edges(graph, labels, k, even_mass)
     _add_inside(sums.edges, graph.map_reduce(inside_block, labels)[0])
     return sums
@@ -68,7 +68,7 @@ def _add_inside(edges: FloatArray, parts: tuple[Any, ...]) -> None:
 
 
 def sweeps(graph: BlockedGraph, labels: Numbers, rule: Rule, most: int, inside: Numbers = ANYWHERE) -> Numbers:
-    """Labels, numbered from 0, after nodes moved in at most so many sweeps; ends when hardly any moves.
+    """Labels, numbered from 0, after nodes of blocks moved in at most so many sweeps; ends when hardly any moves.
 
     Only neighbours count that are alike in `inside`, if that is given.
     """
@@ -77,11 +77,11 @@ def sweeps(graph: BlockedGraph, labels: Numbers, rule: Rule, most: int, inside: 
         rounds.measure()
         if sum(rounds.move(colour) for colour in range(COLOURS)) <= FEW_MOVES * graph.n:
             break
-    return renumbered(rounds.labels)
+    return consecutive_labels(rounds.labels)
 
 
 class Rounds:
-    """Moves of the blocks of one colour after the other; whoever works on the blocks is told what has changed only."""
+    """Rounds of moves: blocks of one colour after the other; whoever works on them is told what has changed only."""
 
     def __init__(self, graph: BlockedGraph, labels: Numbers, rule: Rule, inside: Numbers) -> None:
         self.graph, self.labels, self.rule = graph, labels, rule
@@ -90,7 +90,7 @@ class Rounds:
         self.kept = graph.keep(labels, inside, *self.sums)
 
     def measure(self) -> None:
-        """Sum the clusters anew, without what blocks of one round did not know of each other and without rounding."""
+        """Sum the clusters anew, without rounding and without what blocks of one round did not know of each other."""
         exact = _sums_without_edges(self.graph, self.labels, len(self.sums.sizes), self.rule.even_mass)
         if self.weighs_edges:
             _add_inside(exact.edges, self.kept.map_blocks(inside_block))
@@ -99,16 +99,16 @@ class Rounds:
     def _set(self, clusters: Any, values: Sums) -> None:
         for number, (array, new) in enumerate(zip(self.sums, values, strict=True), 2):
             array[clusters] = new[clusters]
-            self.kept.changed(number, clusters)
+            self.kept.note_changes(number, clusters)
 
     def move(self, colour: int) -> int:
-        """Move the nodes of the blocks of a colour; how many moved."""
+        """Move the nodes of the blocks of a colour in one round; how many moved."""
         n = int(self.sums.sizes.sum()) if self.rule.score.entropy else 1
         parts = self.kept.map_blocks(move_block, self.rule, n, colour=colour)
         return sum(self._follow(*part) for part in parts)
 
     def _follow(self, nodes: Numbers, targets: Numbers, changed: Numbers, gained: FloatArray) -> int:
-        """Change labels and sums by the moves of a block."""
+        """Change labels and sums of clusters by the moves of a block in a round."""
         sums, before, counts = self.sums, self.labels[nodes], self.graph.facts.counts[nodes]
         masses = counts * self.rule.even_mass if self.rule.even_mass else self.graph.facts.masses[nodes]
         for clusters, sign in ((before, -1), (targets, 1)):
@@ -123,17 +123,17 @@ class Rounds:
             sums.edges[empty] = 0.0
             told += [(2, changed), (2, empty)]
         for number, places in told:
-            self.kept.changed(number, places)
+            self.kept.note_changes(number, places)
         return len(nodes)
 
 
-def renumbered(labels: Any) -> Numbers:
-    """Labels as consecutive numbers from 0, in the order of their first nodes."""
+def consecutive_labels(labels: Any) -> Numbers:
+    """Labels after rounds of moves as consecutive numbers from 0, in the order of their first nodes."""
     return np.asarray(renumber(labels.astype(np.int32, copy=False)))
 
 
 def merged_facts(graph: BlockedGraph, parts: Numbers) -> Facts:
-    """The facts of the graph whose nodes are parts."""
+    """The facts of a graph in blocks whose nodes are parts."""
     sums = cluster_sums(graph, parts, int(parts.max()) + 1, 0.0)
     return Facts(sums.masses, sums.edges, sums.sizes)
 
@@ -164,13 +164,13 @@ def _inside(block: RowBlock, labels: Any, places: Any, count: int) -> Any:
 def move_block(
     block: RowBlock, state: Any, labels: Numbers, inside: Numbers, edges: Any, masses: Any, sizes: Any, rule: Rule, n: int
 ) -> tuple[None, tuple[Any, ...]]:
-    """The moves of a block: nodes, their new clusters; clusters whose weight inside changes, and by how much."""
+    """The moves of a block in a round: nodes, their new clusters; clusters whose weight inside changes, and by how much."""
     return None, ((_move_block(block, labels, inside, Sums(edges, masses, sizes), rule, _logs(n)),),)
 
 
 @compile_with(**EXACT)
 def _clusters_near(block: RowBlock, labels: Any, k: int) -> Any:
-    """Numbers of the clusters near the rows of a block in order of their appearance; of each node near them its cluster."""
+    """Clusters near the rows of a block, numbered as they appear; of each node near them the number of its cluster."""
     near, names, slot = np.full(len(labels), -1, np.int32), np.empty(k, np.int32), np.full(k, -1, np.int32)
     count = 0
     for i in range(len(block.masses)):
@@ -227,7 +227,7 @@ def _move_block(block: RowBlock, labels: Any, inside: Any, sums: Sums, rule: Rul
 
 @compile_with(**EXACT)
 def _changes(block: RowBlock, labels: Any, near: Any, names: Any, edges: Any, sums: Sums) -> Any:
-    """What has changed: nodes and their clusters, clusters and their weight."""
+    """Changes by the moves of a block: nodes and their clusters, clusters and their weight inside."""
     rows = len(block.masses)
     nodes, targets, count = np.empty(rows, np.int32), np.empty(rows, np.int32), 0
     for i in range(rows):

@@ -45,7 +45,7 @@ def row_pieces(
 
 
 def _rows(opened: OpenedGraph) -> Iterator[Any]:
-    """The rows of an open graph, as its nodes are listed; it is closed in the end."""
+    """The rows of a graph opened in blocks, as its nodes are listed; it is closed in the end."""
     graph, order = opened.graph, opened.order
     try:
         if order is not None:

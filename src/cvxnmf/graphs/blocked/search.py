@@ -15,7 +15,7 @@ from cvxnmf import validation
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, RowBlock
 from cvxnmf.graphs.block_model import RateModel
 from cvxnmf.graphs.blocked.description import BlockedDescription
-from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, merged_facts, renumbered, sweeps
+from cvxnmf.graphs.blocked.rounds import ANYWHERE, Numbers, Rule, consecutive_labels, merged_facts, sweeps
 from cvxnmf.graphs.blocked.smoothing import smoothed_clusters
 from cvxnmf.graphs.candidates import LOST, SMOOTHED_RESOLUTION
 from cvxnmf.graphs.description_length import Candidate
@@ -36,7 +36,7 @@ Report = Callable[[str, float], None]
 
 
 class Found(NamedTuple):
-    """The best clusters, their description, and numbers of clusters with lengths."""
+    """Result of a search in blocks: the best clusters, their description, and numbers of clusters with lengths."""
 
     labels: Numbers
     description: BlockedDescription
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 def find_clusters(graph: BlockedDescription, report: Report) -> Found:
-    """The clusters that describe the graph shortest, of those that rounds of moves lead to."""
+    """Search a graph in blocks for the clusters that describe it shortest, of those that rounds of moves lead to."""
     rule = graph.rule(graph.modularity_score(FIRST_RESOLUTION))
     report("first clusters", 0.1)
     labels = _first_clusters(graph, merged_up(graph.blocks, rule), rule, report)
@@ -62,7 +62,7 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
 
 
 def _first_clusters(graph: BlockedDescription, merged: Numbers, rule: Rule, report: Report) -> Numbers:
-    """Merged nodes after moves; where they tell too little, what averages over neighbours make of them, if that tells more."""
+    """First clusters in blocks: merged nodes after moves, or averages over neighbours where these tell more."""
     if _excess(graph, merged) > LOST:
         report("averages over neighbours", 0.4)
         coarse = graph.rule(graph.modularity_score(SMOOTHED_RESOLUTION))
@@ -74,12 +74,12 @@ def _first_clusters(graph: BlockedDescription, merged: Numbers, rule: Rule, repo
 
 
 def _excess(graph: BlockedDescription, labels: Numbers) -> float:
-    """How much longer the description by these clusters is than by a single one, in nats for each node."""
+    """How much longer the description of a graph in blocks by these clusters is than by a single one, in nats per node."""
     return graph.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 
 
 def find_modular(graph: BlockedDescription, resolution: float, report: Report) -> Found:
-    """Clusters of high modularity."""
+    """Search a graph in blocks for clusters of high modularity."""
     rule = graph.rule(graph.modularity_score(resolution))
     report("first clusters", 0.1)
     labels = merged_up(graph.blocks, rule)
@@ -89,7 +89,7 @@ def find_modular(graph: BlockedDescription, resolution: float, report: Report) -
 
 
 def exactly(found: Found, k: int) -> Found:
-    """The clusters merged until there are k; refused if there are not so many."""
+    """The clusters of a search in blocks merged until there are k; refused if there are not so many."""
     graph, present = found.description, int(found.labels.max()) + 1
     if present < k:
         validation.refuse(f"{present} clusters were found in blocks, fewer than the {k} asked for; ask for at most {present}.")
@@ -103,19 +103,19 @@ def exactly(found: Found, k: int) -> Found:
 
 
 def block_as_it_is(block: RowBlock, state: Any) -> tuple[None, tuple[Any, ...]]:
-    """Row pointers, columns and weights of a block."""
+    """Row lengths, columns and weights of a block of a graph."""
     weights = np.broadcast_to(block.weights, len(block.indices)) if len(block.weights) == 1 else block.weights
     return None, (((np.diff(block.indptr), block.indices, weights),),)
 
 
 def _level(parts: Any, facts: Facts) -> Level:
-    """A small graph in blocks as one level in memory."""
+    """A small graph in blocks as one level in memory, for merges."""
     degrees, indices, weights = (np.concatenate([part[place] for part in parts]) for place in range(3))
     return Level(np.append(0, np.cumsum(degrees)), indices, weights.astype(np.float64), *facts)
 
 
 def merged_up(graph: BlockedGraph, rule: Rule, inside: Numbers = ANYWHERE) -> Numbers:
-    """Labels of the nodes after these, and then the clusters of ever smaller graphs, merged and moved while that gains.
+    """Labels after nodes, and then clusters of ever smaller graphs in blocks, merged and moved while that gains.
 
     If clusters are given that they lie inside of, these are divided.
     """
@@ -131,11 +131,11 @@ def merged_up(graph: BlockedGraph, rule: Rule, inside: Numbers = ANYWHERE) -> Nu
         whole = parts[whole]
     if here is not graph:
         here.close()
-    return renumbered(whole)
+    return consecutive_labels(whole)
 
 
 def _of_parts(values: Numbers, parts: Numbers) -> Numbers:
-    """Of each part the value that its nodes share."""
+    """The value that the nodes of each part of a graph in blocks share."""
     if not len(values):
         return values
     found = np.empty(int(parts.max()) + 1, dtype=np.int32)
@@ -144,7 +144,7 @@ def _of_parts(values: Numbers, parts: Numbers) -> Numbers:
 
 
 def shorten(graph: BlockedDescription, labels: Numbers, times: int, divide: bool) -> Candidate:
-    """The candidate that moves of nodes and of clusters at ever new rates lead to, as long as the description gets shorter.
+    """The candidate that moves in blocks at ever new rates lead to, as long as the description gets shorter.
 
     With `divide` clusters are first divided where that makes it shorter.
     """
@@ -164,7 +164,7 @@ def shorten(graph: BlockedDescription, labels: Numbers, times: int, divide: bool
 
 
 def _joined_clusters(graph: BlockedGraph, labels: Numbers, rule: Rule) -> Numbers:
-    """Labels after whole clusters merged while that gains."""
+    """Labels of a graph in blocks after whole clusters merged while that gains."""
     clusters = graph.aggregate(labels, merged_facts(graph, labels))
     merged = merged_up(clusters, rule)
     clusters.close()

@@ -15,19 +15,19 @@ from cvxnmf.graphs.smoothing import STEPS, WIDTH, Positions, average_rows, centr
 
 
 def smoothed_clusters(graph: BlockedGraph, labels: Numbers) -> Numbers:
-    """Clusters by positions that were averaged over neighbours, from those of their first clusters."""
+    """Smoothed clusters of a graph in blocks: by positions averaged over neighbours, from those of their first clusters."""
     positions = signs(labels)
     kept = graph.keep(positions)
     for colour in [*range(COLOURS)] * STEPS:
         for first, rows in kept.map_blocks(average_block, colour=colour):
             positions[first : first + len(rows)] = rows
-            kept.changed(0, np.arange(first, first + len(rows)))
+            kept.note_changes(0, np.arange(first, first + len(rows)))
     centre_and_scale(positions, graph.facts.masses.astype(np.float32))
     return np.asarray(nearby_clusters(positions, np.int32))
 
 
 def average_block(block: RowBlock, state: Any, positions: Positions) -> tuple[None, tuple[Any, ...]]:
-    """The first row of a block, and means of the positions of the neighbours of its rows."""
+    """The first row of a block, and smoothed positions: means over the neighbours of its rows."""
     averaged = np.empty((len(block.masses), WIDTH), dtype=np.float32)
     average_rows(block, positions, averaged, 0, len(averaged))
     return None, (((block.first, averaged),),)

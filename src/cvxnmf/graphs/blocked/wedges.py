@@ -35,14 +35,14 @@ def closed_wedges(graph: BlockedGraph, labels: Numbers, k: int) -> tuple[float, 
 
 
 def inside_degrees_block(block: RowBlock, state: Any, labels: Numbers) -> tuple[None, tuple[Any, ...]]:
-    """Numbers of neighbours in the own cluster of the rows of a block."""
+    """Numbers of neighbours in the own cluster of the rows of a block, for wedges."""
     rows = np.repeat(np.arange(len(block.masses)), np.diff(block.indptr))
     same = labels[block.first + rows] == labels[block.indices]
     return None, ((np.bincount(rows[same], minlength=len(block.masses)).astype(np.int32),),)
 
 
 def neighbours_block(block: RowBlock, state: Any, labels: Numbers, inside: Numbers, step: int) -> tuple[None, tuple[Any, ...]]:
-    """Every so many nodes of a block, each as often as it has neighbours in its cluster, some of many, and these."""
+    """Centres and ends of wedges in a block: every so many nodes, with some of their neighbours in their cluster."""
     return None, ((_neighbours(block, labels, inside, step),),)
 
 
@@ -64,7 +64,7 @@ def _neighbours(block: RowBlock, labels: Any, inside: Any, step: int) -> Any:
 
 @compile_with(**EXACT)
 def _pairs(centres: Any, near: Any) -> Any:
-    """All pairs of the neighbours of each centre; those of a centre follow each other."""
+    """All wedges as pairs of the neighbours of each centre; those of a centre follow each other."""
     tails, heads = [np.int32(0) for _ in range(0)], [np.int32(0) for _ in range(0)]
     for a in range(len(centres)):
         b = a + 1
@@ -76,7 +76,7 @@ def _pairs(centres: Any, near: Any) -> Any:
 
 
 def joined_pairs_block(block: RowBlock, state: Any, tails: Numbers, heads: Numbers) -> tuple[None, tuple[Any, ...]]:
-    """How many of the pairs, by rising first node, are joined in the rows of a block."""
+    """How many wedges, pairs by rising first node, are closed by an edge in the rows of a block."""
     first, stop = np.searchsorted(tails, (block.first, block.first + len(block.masses))).tolist()
     return None, ((_joined_pairs(block, tails[first:stop].copy(), heads[first:stop].copy()),),)
 

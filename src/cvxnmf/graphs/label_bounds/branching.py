@@ -39,14 +39,14 @@ DOUBLINGS = 30
 
 
 class Case(NamedTuple):
-    """Partitions with some pairs decided: a bound on their sum of L over unordered pairs, and the cuts that prove it."""
+    """Case of branching: partitions with some pairs decided, a bound on their sum of L over pairs, and the cuts proving it."""
 
     bound: Fraction
     cuts: Cuts
 
 
 class Split(NamedTuple):
-    """A pair of nodes, together in one case and apart in the other."""
+    """Branching on a pair of nodes, together in one case and apart in the other."""
 
     i: int
     j: int
@@ -55,7 +55,7 @@ class Split(NamedTuple):
 
 
 class ProvedByCuts(NamedTuple):
-    """A bound by cases: cuts with multipliers, the branches, and the best partition met on the way."""
+    """A label bound by branching: cuts with multipliers, the branches, and the best partition met on the way."""
 
     cuts: Cuts
     branches: list[Branch]
@@ -64,12 +64,12 @@ class ProvedByCuts(NamedTuple):
     closed: bool
 
     def witness(self) -> LabelWitness:
-        """The proof as the trusted kernel takes it."""
+        """The proof by branching and cuts as the trusted kernel takes it."""
         return "cuts", cuts_witness(self.cuts, self.branches, self.grain)
 
 
 class Search:
-    """Cutting planes and branching for one quality.
+    """Search for a label bound of one quality by cutting planes and branching.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ class Search:
         self.weighing: ComplementaryCuts | None = None
 
     def run(self) -> ProvedByCuts:
-        """Search until the bound meets the best partition or the budget is spent, its reserve too if it is close."""
+        """Branch until the bound meets the best partition or the budget is spent, its reserve too if it is close."""
         return self.collect_proof(self._explore())
 
     def so_far(self) -> ProvedByCuts:
-        """What is proved if the search is stopped now: the bound before any branching."""
+        """The proof if the search is stopped now: the label bound before any branching."""
         return self.collect_proof(self.first or self.trivial())
 
     def weigh_complementary_cuts(self, labels: Labels, budget: Budget) -> Labels:
@@ -114,18 +114,18 @@ class Search:
         return self.contraction.expand(self.labels)
 
     def _slack(self) -> float:
-        """By how much a bound may exceed the best partition, safely, that leaves no room for a better one."""
+        """By how much a label bound may exceed the best partition, safely, and leave no room for a better one."""
         if self.objective.exact:
             return 0.4 * self.contraction.whole.step()
         return 0.5 * CLOSE * (abs(self.value) + self.objective.largest_pair())
 
     def _improve(self, labels: Labels) -> Labels:
-        """Ascend from a partition; the best one known."""
+        """Ascend from a partition met in the search; the best one known."""
         self._offer(improved_labels(self.objective, labels, self.n_clusters))
         return self.labels
 
     def collect_proof(self, tree: Case | Split) -> ProvedByCuts:
-        """The tree of cases as a list of branches, and all cuts with the case they belong to."""
+        """The tree of branching as a list of branches, and all cuts with the case they belong to."""
         branches: list[Branch] = []
         leaves: list[Case] = []
 
@@ -147,11 +147,11 @@ class Search:
         return ProvedByCuts(proof, everywhere, grain, self.contraction.expand(self.labels), closed)
 
     def trivial(self) -> Case:
-        """What is proved without any cut."""
+        """The case of branching that is proved without any cut."""
         return Case(self._bound(no_cuts()), no_cuts())
 
     def pair_sum(self, labels: Labels) -> int:
-        """Sum of L over unordered pairs in one cluster."""
+        """Sum of pair weights L over unordered pairs in one cluster of a partition."""
         same = np.triu(labels[:, None] == labels[None, :], 1)
         return exact_sum(self.program.L[same])
 
@@ -159,13 +159,13 @@ class Search:
         return case_bound(self.objective, cuts, self.fixed, self.program.grain, self.n_clusters)
 
     def _closes(self, bound: Fraction) -> bool:
-        """Whether no partition under this bound is better than the best one known."""
+        """Whether no partition under this label bound is better than the best one known."""
         if self.objective.exact:
             return self.contraction.whole.highest_attainable(self.alone + 2 * bound) <= self.alone + 2 * self.value
         return bound <= self.value + CLOSE * (abs(self.value) + self.objective.largest_pair())
 
     def _explore(self) -> Case | Split:
-        """Bound the partitions that agree with the pairs decided so far, by cases if one bound is not enough."""
+        """Branch: bound partitions that agree with the pairs decided so far, by cases if one bound is not enough."""
         case, fractional = self._cut_loop(len(self.fixed))
         if self._closes(case.bound) or self.budget.exhausted or not fractional or self.given_up:
             return case
@@ -176,12 +176,12 @@ class Search:
         return Split(i, j, parts[True], parts[False])
 
     def decide(self, i: int, j: int, together: bool) -> None:
-        """Explore from now on only partitions that have two nodes together, or apart."""
+        """Branch from now on only on partitions that have two nodes together, or apart."""
         self.fixed[i, j] = together
         self.program.decide(i, j, together)
 
     def explore_with(self, i: int, j: int, together: bool) -> Case | Split:
-        """Explore the partitions that also have two nodes together, or apart."""
+        """Branch: explore the partitions that also have two nodes together, or apart."""
         self.decide(i, j, together)
         found = self._explore()
         self.program.decide(i, j, None)
@@ -189,7 +189,7 @@ class Search:
         return found
 
     def _cut_loop(self, depth: int) -> tuple[Case, bool]:
-        """Solve and cut until nothing is violated or the bound stalls; the best bound, and whether pairs are left undecided."""
+        """Solve and cut until nothing is violated or the label bound stalls; the best one, and whether pairs are undecided."""
         best, stalled = self.trivial(), 0
         for round_number in range(ROUNDS_BELOW if depth else 10**6):
             if not self.program.solve(self.budget.left * WORK_PER_UNIT):
@@ -216,7 +216,7 @@ class Search:
         return best, bool(np.any((X > 1e-6) & (X < 1 - 1e-6)))
 
     def _note(self, best: Case, depth: int) -> None:
-        """Count the work, keep the first case for an interrupt, and report."""
+        """Count the work of a round of cuts, keep the first case for an interrupt, and report."""
         self.budget.spend(5.0 + self.program.work / WORK_PER_UNIT + self.objective.n**3 / TRIANGLES_PER_UNIT)
         self.program.work = 0.0
         if self.first is not None and self._within(PROMISING, self.first):
@@ -226,16 +226,16 @@ class Search:
             self.budget.report(float(self.alone + 2 * best.bound))
 
     def _is_hopeless(self, best: Case, progress: Fraction) -> bool:
-        """Whether triangles have done what they can and the bound of a graph that is not small is still far."""
+        """Whether triangle cuts have done what they can and the label bound of a graph that is not small is still far."""
         slow = self.few_triangles and 20 * progress < best.bound - self.value
         return slow and self.objective.n > SMALL and not self._within(FAR, best)
 
     def _within(self, share: float, case: Case) -> bool:
-        """Whether a bound is as close to the best partition as a share of what it is made of."""
+        """Whether a case's bound is as close to the best partition as a share of what it is made of."""
         return case.bound - self.value < share * (abs(self.value) + abs(self.alone))
 
     def _infeasible(self, best: Case) -> Case:
-        """Add a ray's multipliers to those of the best bound until it falls below the best partition."""
+        """Close an infeasible case: add a ray's multipliers to those of the best bound until it is below the best partition."""
         ray = self.program.infeasible_cuts()
         if ray is None:
             return best
@@ -247,7 +247,7 @@ class Search:
         return best
 
     def _violated_cuts(self, everywhere: bool) -> Cuts:
-        """Violated cuts: triangles, and the others once few triangles are left."""
+        """Violated cuts of the linear program: triangles, and the others once few triangles are left."""
         X, found = self.program.X, []
         positive = None if everywhere or self.n_clusters is not None else self.program.L > 0
         found.append(separation.triangles(X, MOST_TRIANGLES, TRIANGLE_VIOLATION, positive)[0])
@@ -262,14 +262,14 @@ class Search:
         return join_cuts(found)
 
     def _round(self) -> None:
-        """Look for a better partition near the fractional one."""
+        """Round the linear program's solution: look for a better partition near the fractional one."""
         near = connected_components(sp.csr_array(self.program.X > 0.5), directed=False)[1].astype(np.int64)
         if self.n_clusters is None or near.max() < self.n_clusters:
             self._offer(near)
         self._offer(improved_labels(self.objective, near, self.n_clusters))
 
     def _offer(self, labels: Labels) -> None:
-        """Take over a partition that is better, unless it is excluded."""
+        """Take over a partition met in branching that is better, unless it is excluded."""
         value = self.pair_sum(labels)
         if value > self.value and (self.excluded is None or not same_partition(labels, self.excluded)):
             self.labels, self.value = labels, value
@@ -282,7 +282,7 @@ class Search:
 
 
 def same_partition(labels: Labels, others: Labels) -> bool:
-    """Whether two labellings name the same clusters."""
+    """Whether two labellings name the same clusters, as partitions."""
     pairs = np.unique(np.column_stack([labels, others]), axis=0)
     return len(pairs) == len(np.unique(labels)) == len(np.unique(others))
 

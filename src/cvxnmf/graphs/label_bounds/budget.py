@@ -27,23 +27,23 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left."""
+        """Whether nothing is left of the budget of work."""
         return self.spent >= self.units
 
     @property
     def left(self) -> float:
-        """Units that may still be spent."""
+        """Units of work of the budget that may still be spent."""
         return max(0.0, self.units - self.spent)
 
     def spend(self, units: float) -> None:
-        """Count work that was done."""
+        """Count work that was done against the budget."""
         self.spent += units
 
     def draw_reserve(self) -> None:
-        """Let the reserve be spent as well."""
+        """Let the reserve of the budget be spent as well."""
         self.units, self._reserve = self.units + self._reserve, 0.0
 
     def report(self, bound: float) -> None:
-        """Tell of a bound."""
+        """Report a bound that the budget's work has given."""
         if self._report is not None:
             self._report(bound)

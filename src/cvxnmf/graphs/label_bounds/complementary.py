@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
@@ -29,6 +28,7 @@ from cvxnmf.graphs.label_bounds.separation import Rows, cut_rows, join_cuts, no_
 from cvxnmf.graphs.multilevel import Labels
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.momentum import Momentum
 
 #: Triangles, stars and 2-partitions that are added at once; growths of a 2-partition that are tried.
@@ -46,7 +46,7 @@ PAIRS_PER_UNIT, TRIPLES_PER_UNIT, AROUND_PER_UNIT, CUBES_PER_UNIT = 5e4, 1e6, 3e
 
 
 class _Point(NamedTuple):
-    """Multipliers, the semidefinite matrix, and ``s_ij R_ij`` above the diagonal, or changes of all three."""
+    """Multipliers of complementary cuts, the semidefinite matrix, and ``s_ij R_ij`` above the diagonal, or their changes."""
 
     m: FloatArray
     T: FloatArray
@@ -54,7 +54,7 @@ class _Point(NamedTuple):
 
 
 class ComplementaryCuts:
-    """Multipliers of cuts without slack at a partition, and a semidefinite matrix without.
+    """Complementary cuts: multipliers of cuts without slack at a partition, and a semidefinite matrix without.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class ComplementaryCuts:
         self._set_partition(labels)
 
     def _set_partition(self, labels: Labels) -> None:
-        """Prove this partition from now on: keep the cuts without slack at it, and project the matrix on those without."""
+        """Prove this partition from now on: keep the cuts complementary to it, and project the matrix on those that are."""
         self.labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         self.same = self.labels[:, None] == self.labels[None, :]
         self.signs = np.triu(np.where(self.same, 1.0, -1.0), 1)
@@ -95,23 +95,23 @@ class ComplementaryCuts:
         self.indicators /= np.linalg.norm(self.indicators, axis=0)
         self.margin = self.excess = np.inf
         kept = self._without_slack(cut_rows(self.cuts), self.cuts)
-        cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._centred(self.point.T)
+        cuts, m, T = self.cuts.select(kept), self.point.m[kept], self._project_off_clusters(self.point.T)
         i, j, coefficients, self.starts = cut_rows(cuts)
         self.pairs, self.coefficients = i * self.n + j, coefficients * self.signs[i, j]
         self._stop_momentum(m, T)
-        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._taken(m))
+        self.cuts, self.point = cuts, _Point(m, T, self.signs * (self.L + T) - self._reduction_of_weights(m))
 
     def _stop_momentum(self, m: FloatArray, T: FloatArray) -> None:
-        """Forget the last change, so that the next step is a plain one."""
+        """Forget the last change of multipliers and matrix, so that the next step is a plain one."""
         self.momentum, self.moved = Momentum(), _Point(np.zeros_like(m), np.zeros_like(T), np.zeros_like(T))
 
-    def _taken(self, m: FloatArray) -> FloatArray:
-        """What multipliers take from the reduced weights, times the sign of the pair."""
+    def _reduction_of_weights(self, m: FloatArray) -> FloatArray:
+        """What multipliers of complementary cuts take from the reduced weights, times the sign of the pair."""
         amounts = self.coefficients * np.repeat(m, np.diff(self.starts))
         return np.asarray(np.bincount(self.pairs, amounts, minlength=self.n**2).reshape(self.n, self.n), dtype=np.float64)
 
-    def _centred(self, M: FloatArray) -> FloatArray:
-        """A symmetric matrix projected on those that are 0 times the indicators."""
+    def _project_off_clusters(self, M: FloatArray) -> FloatArray:
+        """A symmetric matrix projected on those that are 0 times the indicators of the partition's clusters."""
         Z = self.indicators
         left = M - Z @ (Z.T @ M)
         centred = left - (left @ Z) @ Z.T
@@ -146,13 +146,13 @@ class ComplementaryCuts:
             self._descend()
 
     def shift(self, amount: float) -> None:
-        """Make all weights favour the partition less, in units."""
+        """Make all pair weights favour the partition to be proved less, in units."""
         self.L = self.L - amount * self.signs
         self.point, self.margin = self.point._replace(F=self.point.F - amount * np.abs(self.signs)), np.inf
         self._excess()
 
     def _excess(self) -> float:
-        """The sum of what pairs miss of the sign they should have; the margin follows its mean, or a multiple near the end."""
+        """Excess of the bound: the sum that pairs miss of their signs; the margin follows its mean, or a multiple at the end."""
         missed = np.maximum(0.0, -self.point.F)
         self.excess = float(missed.sum())
         share = NEAR_END if self.excess < END else 1.0
@@ -160,13 +160,13 @@ class ComplementaryCuts:
         return self.excess
 
     def _is_hopeful(self, excess: float, before: float, spent: float) -> bool:
-        """Whether a hundredth of the excess is within reach of what is left, at the pace since the last look."""
+        """Whether a hundredth of the bound's excess is within reach of the budget left, at the pace since the last look."""
         if not np.isfinite(before):
             return True
         return bool(np.log(before / excess) * self.budget.left >= np.log(100.0) * (self.budget.spent - spent))
 
     def _direction(self) -> tuple[FloatArray, float]:
-        """The direction of the violations, and its largest entry."""
+        """The direction of the violations of complementary cuts, and its largest entry."""
         V = np.triu(np.maximum(0.0, self.margin - self.point.F), 1)
         D = -self.signs * V
         return D + D.T, float(V.max(initial=0.0)) or 1.0
@@ -181,7 +181,7 @@ class ComplementaryCuts:
             self._excess()
 
     def _cut(self, count: int) -> None:
-        """Add cuts that the direction of the violations violates, and forget those without multiplier."""
+        """Add complementary cuts that the direction of the violations violates, and forget those without multiplier."""
         D, largest = self._direction()
         found = [separation.tight_triangles(D, self.labels, MOST_TRIANGLES)]
         self.budget.spend(1.0 + self.n * float(np.sum(np.bincount(self.labels) ** 2)) / TRIPLES_PER_UNIT)
@@ -194,7 +194,7 @@ class ComplementaryCuts:
         self._exchange(join_cuts(found))
 
     def _exchange(self, found: Cuts) -> None:
-        """Forget cuts without multiplier, and add new ones as far as they have no slack."""
+        """Forget complementary cuts without multiplier, and add new ones as far as they have no slack."""
         rows = cut_rows(found)
         fresh = self._without_slack(rows, found)
         inside, kept = np.repeat(fresh, rows.lengths), self.point.m > 0
@@ -205,11 +205,11 @@ class ComplementaryCuts:
         self.coefficients = np.concatenate([self.coefficients[held], rows.coefficients[inside] * self.signs[i, j]])
         none = np.zeros(int(fresh.sum()))
         m, change = (np.concatenate([part.m[kept], none]) for part in (self.point, self.moved))
-        self.moved = self.moved._replace(m=change, F=self.signs * self.moved.T - self._taken(change))
+        self.moved = self.moved._replace(m=change, F=self.signs * self.moved.T - self._reduction_of_weights(change))
         self.cuts, self.point = join_cuts([self.cuts.select(kept), found.select(fresh)]), self.point._replace(m=m)
 
     def _descend(self) -> None:
-        """Steps with Nesterov's momentum, which starts anew where it would lead uphill."""
+        """Descend over multipliers with Nesterov's momentum, which starts anew where it would lead uphill."""
         rows, here = (self.starts, self.pairs, self.coefficients), self.point
         for step in range(STEPS):
             share, moved = self.momentum.extrapolation(), self.moved
@@ -227,28 +227,28 @@ class ComplementaryCuts:
         self.budget.spend(STEPS * (len(self.pairs) / PAIRS_PER_UNIT + self.n**3 / 2 / CUBES_PER_UNIT))
 
     def _project(self, T: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A gradient step on the matrix, projected on semidefinite ones; the matrix and ``s_ij R_ij``."""
+        """A gradient step on the complementary matrix, projected on semidefinite ones; the matrix and ``s_ij R_ij``."""
         upper = self.signs * np.maximum(0.0, self.margin - F)
-        stepped = self._centred(T + upper + upper.T)
-        values, vectors = sl.eigh(stepped, driver="evd", check_finite=False)
+        stepped = self._project_off_clusters(T + upper + upper.T)
+        values, vectors = eigenpairs(stepped)
         half = vectors[:, values < 0.0] * np.sqrt(-values[values < 0.0])
         stepped += half @ half.T
         return stepped, F + self.signs * (stepped - T)
 
     @property
     def R(self) -> FloatArray:
-        """Reduced weights above the diagonal, in units."""
+        """Reduced pair weights above the diagonal after complementary cuts, in units."""
         return np.asarray(self.signs * self.point.F)
 
-    def weighted(self, grain: int) -> Cuts:
-        """The cuts with their multipliers in whole numbers of a grain."""
+    def weighted_cuts(self, grain: int) -> Cuts:
+        """The complementary cuts with their multipliers in whole numbers of a grain."""
         whole = np.rint(self.point.m * self.unit * grain).astype(np.int64)
         return self.cuts._replace(multipliers=whole).select(whole > 0)
 
 
 @compile_with(nogil=True, error_model="numpy")
 def _sweep(F: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients: Any) -> None:
-    """Newton steps on one multiplier after another, for the pairs that are violated when its turn comes."""
+    """Newton steps on one multiplier of complementary cuts after another, for the pairs violated when its turn comes."""
     for t in range(len(m)):
         slope, curvature = 0.0, 0.0
         for q in range(starts[t], starts[t + 1]):
@@ -267,7 +267,7 @@ def _sweep(F: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients:
 
 @compile_with(nogil=True)
 def _extrapolate(m: Any, F: Any, m_moved: Any, F_moved: Any, share: float, starts: Any, pairs: Any, coefficients: Any) -> Any:
-    """Multipliers and reduced weights further along the last change, multipliers not below 0."""
+    """Multipliers and reduced weights of complementary cuts further along the last change, multipliers not below 0."""
     further, F_further = m + share * m_moved, F + share * F_moved
     flat = F_further.ravel()
     for t in range(len(m)):
@@ -280,7 +280,7 @@ def _extrapolate(m: Any, F: Any, m_moved: Any, F_moved: Any, share: float, start
 
 @compile_with(nogil=True)
 def _loss(F: Any, margin: float) -> float:
-    """The sum of squared violations."""
+    """The sum of squared violations that complementary cuts leave."""
     total = 0.0
     for i in range(len(F)):
         for j in range(i + 1, len(F)):

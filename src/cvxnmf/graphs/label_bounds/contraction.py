@@ -24,7 +24,7 @@ from cvxnmf.graphs.multilevel import Labels
 
 
 class Merge(NamedTuple):
-    """A node, the one it joins, and its weights with the nodes that are left then, itself and the other one aside.
+    """Contraction of a node into another one, and its weights with the nodes that are left then, the two aside.
 
     `surplus` is what the triangles leave of the weight of the two.
     """
@@ -37,7 +37,7 @@ class Merge(NamedTuple):
 
 
 class Contraction:
-    """A quality on fewer nodes, and the way back.
+    """Contraction of a quality of partitions to fewer nodes, and the way back.
 
     Parameters
     ----------
@@ -60,20 +60,20 @@ class Contraction:
         self.objective = _aggregate(objective, self.place, len(self.left)) if self.merges else objective
 
     def shrink(self, labels: Labels) -> Labels:
-        """The labels of the nodes that are left."""
+        """The labels of the nodes that the contraction leaves."""
         return np.ascontiguousarray(labels[self.left])
 
     def expand(self, labels: Labels) -> Labels:
-        """Labels of all nodes."""
+        """Labels of all nodes from those that the contraction leaves."""
         return np.ascontiguousarray(labels[self.place])
 
     def expand_cuts(self, cuts: Cuts, grain: int) -> Cuts:
-        """Cuts that prove for all nodes what some prove for those that are left."""
+        """Cuts that prove for all nodes what some prove for those that the contraction leaves."""
         triangles = [_triangles(merge, grain) for merge in self.merges]
         return join_cuts([cuts._replace(nodes=self.left[cuts.nodes]), *triangles])
 
     def expand_diagonal(self, y: Integers, grain: int) -> Integers:
-        """The diagonal y of a semidefinite proof for all nodes: both ends of a merge carry what is left of its weight."""
+        """The diagonal y of a semidefinite proof for all nodes: both ends of a contraction carry what is left of its weight."""
         everywhere = grain * self.whole.diagonal()
         everywhere[self.left] += y - grain * self.objective.diagonal()
         for merge in self.merges:
@@ -81,7 +81,7 @@ class Contraction:
         return everywhere
 
     def expand_pairs(self, N: Integers) -> Integers:
-        """Entries above the diagonal of a symmetric matrix of all nodes, 0 where a node has joined another."""
+        """Entries above the diagonal of a symmetric matrix of all nodes, 0 where a node was contracted into another."""
         matrix = np.zeros((self.whole.n, self.whole.n), dtype=np.int64)
         i, j = np.triu_indices(len(self.left), 1)
         matrix[self.left[i], self.left[j]] = N
@@ -89,7 +89,7 @@ class Contraction:
 
 
 def _merges(L: Integers) -> list[Merge]:
-    """All merges, one after the other, until two nodes are left; L is overwritten."""
+    """All contractions, one after the other, until two nodes are left; L is overwritten."""
     np.fill_diagonal(L, 0)
     present, sums, largest = np.ones(len(L), dtype=bool), np.abs(L).sum(axis=1), L.max(axis=1, initial=0)
     merges: list[Merge] = []
@@ -110,7 +110,7 @@ def _merges(L: Integers) -> list[Merge]:
 
 
 def _triangles(merge: Merge, grain: int) -> Cuts:
-    """The triangles of a merge, for all cases: centred at the node for positive weights, at the other one for negative ones."""
+    """The triangles of a contraction, for all cases: centred at the node for positive weights, else at the other one."""
     used = merge.weights != 0
     others, weights = merge.others[used], merge.weights[used]
     centres, ends = np.where(weights > 0, merge.node, merge.joined), np.where(weights > 0, merge.joined, merge.node)
@@ -119,7 +119,7 @@ def _triangles(merge: Merge, grain: int) -> Cuts:
 
 
 def _aggregate(objective: PairObjective, place: Integers, count: int) -> PairObjective:
-    """The quality of partitions of groups of nodes."""
+    """The quality of partitions of contracted nodes, summed over those that were joined."""
     i, j = place[objective.rows], place[objective.columns]
     both = np.where((objective.rows != objective.columns) & (i == j), 2, 1) * objective.weights
     W = sp.csr_array(sp.coo_array((both, (np.minimum(i, j), np.maximum(i, j))), shape=(count, count)))

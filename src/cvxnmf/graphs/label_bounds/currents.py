@@ -46,7 +46,7 @@ OPERATIONS_PER_UNIT = 1e7
 
 
 class _State(NamedTuple):
-    """Loads of all edges, the amount routed, and what a further unit sent by each node would cost."""
+    """State of a search for currents: loads of all edges, the amount routed, and the cost of a further unit from each node."""
 
     load: FloatArray
     routed: float
@@ -81,16 +81,16 @@ class CurrentSearch:
 
     @property
     def operations(self) -> float:
-        """What a step costs."""
+        """Operations that a step of the search for currents costs."""
         return float(sum(2.0 * len(one.nodes) ** 3 + 4.0 * len(one.nodes) * len(one.inside) for one in self.regions))
 
     @property
     def is_small_enough(self) -> bool:
-        """Whether time and memory for a step are within limits."""
+        """Whether time and memory for a step of the search for currents are within limits."""
         return self.operations <= MOST_OPERATIONS and max((len(one.nodes) for one in self.regions), default=1) <= MOST_NODES
 
     def run(self, steps: int, target: float, budget: Budget) -> None:
-        """Some steps, fewer if the bound on the sum of L comes down to the target or the budget is spent."""
+        """Improve currents in some steps, fewer if the bound on the sum of L reaches the target or the budget is spent."""
         for _ in range(steps):
             state = self._evaluate()
             self._keep_best(state)
@@ -100,7 +100,7 @@ class CurrentSearch:
                 return
 
     def _within_demand(self, currents: Currents) -> Currents:
-        """Flows scaled down where those between two regions exceed their demand."""
+        """Currents whose flows are scaled down where those between two regions exceed their demand."""
         shares, _ = demand_shares(self.objective, self.edges, currents)
         return currents._replace(flows=currents.flows / np.maximum(shares, 1.0))
 
@@ -119,7 +119,7 @@ class CurrentSearch:
         return _State(load, routed, costs)
 
     def _keep_best(self, state: _State) -> None:
-        """The currents, in such a share as gives the lowest bound."""
+        """Keep the currents if they are the best so far, in such a share as gives the lowest bound."""
         share, total = best_share(self.edges.capacity, state.load, state.routed)
         bound = (self.alone + 2 * total) * float(self.objective.scale)
         if bound < self.bound:
@@ -127,7 +127,7 @@ class CurrentSearch:
             self.best = self.currents._replace(flows=share * self.currents.flows, own=share * self.currents.own)
 
     def _step(self, state: _State) -> None:
-        """Conductances by the square root of capacity over load; flows and own demands up where they cost less than 1."""
+        """Step of currents: conductances by the root of capacity over load; flows and own demands up where they cost below 1."""
         capacity, step = self.edges.capacity, STEP / np.sqrt(1.0 + self.steps)
         ratio = np.divide(capacity, state.load, out=np.full_like(capacity, 2.0), where=state.load > 0.5 * capacity)
         wires = self.currents.conductances * np.sqrt(np.maximum(ratio, 0.25))
@@ -141,7 +141,7 @@ class CurrentSearch:
 
 
 class CurrentBound:
-    """The best currents over several choices of regions.
+    """The label bound of the best currents over several choices of regions.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class CurrentBound:
         self.search: CurrentSearch | None = None
 
     def run(self, target: float) -> None:
-        """A few steps for every choice of regions, the rest for the best one."""
+        """Search currents: a few steps for every choice of regions, the rest for the best one."""
         if not (float(self.objective.beta) > 0 and np.any(self.objective.edges() > 0)):
             return  # there are no demands but of adjacent pairs, or no capacities
         for share in (None, *RESOLUTIONS):
@@ -180,13 +180,13 @@ class CurrentBound:
         self.budget.report(self.search.bound)
 
     def witnesses(self) -> list[LabelWitness]:
-        """The best currents, if there are any yet."""
+        """Witnesses of the label bound: the best currents, if there are any yet."""
         return [] if self.search is None else [("currents", self.search.best._asdict())]
 
 
 @compile_with(nogil=True, error_model="numpy")
 def _loads_and_costs(potentials: Any, i: Any, j: Any, conductances: Any, amounts: Any, capacity: Any) -> Any:
-    """Loads of edges, and per node the part of a further unit that would go over loaded edges."""
+    """Loads of edges by currents, and per node the part of a further unit that would go over loaded edges."""
     count = len(amounts)
     loads, costs = np.empty(len(i)), np.zeros(count)
     for e in range(len(i)):

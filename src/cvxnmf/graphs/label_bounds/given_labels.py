@@ -14,7 +14,7 @@ from cvxnmf.results import Partition
 
 
 def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> Labels:
-    """Labels of all nodes as numbers from 0, from an array, a dictionary or a pandas Series by node, sets, or a partition."""
+    """Read given labels as numbers from 0: an array, a dictionary or a pandas Series by node, sets, or a partition."""
     if hasattr(labels, "membership") and not hasattr(labels, "to_dict"):  # igraph's clusterings and leidenalg's partitions
         labels = labels.membership
     if isinstance(labels, Partition) or (hasattr(labels, "to_dict") and _is_indexed(labels)):
@@ -49,13 +49,13 @@ def read_labels(labels: Any, nodes: tuple[Any, ...], n_clusters: int | None) -> 
 
 
 def _is_indexed(labels: Any) -> bool:
-    """Whether it is a pandas Series whose index names the nodes; the numbers that an index is by itself name nothing."""
+    """Whether given labels are a pandas Series whose index names the nodes; a plain range of numbers names nothing."""
     index = getattr(labels, "index", None)
     return getattr(labels, "ndim", 0) == 1 and index is not None and not callable(index) and type(index).__name__ != "RangeIndex"
 
 
 def _labels_of_communities(groups: Sequence[Set[Any]]) -> dict[Any, int]:
-    """The number of its group for every node, from groups that share none: networkx's convention."""
+    """Given labels from communities that share no node: the number of its group for every node, networkx's convention."""
     labels = {node: number for number, group in enumerate(groups) for node in group}
     if len(labels) < sum(map(len, groups)):
         validation.refuse("labels has a node in two sets; give every node one cluster.")

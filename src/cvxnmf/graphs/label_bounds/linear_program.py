@@ -26,7 +26,7 @@ RAY = 2**10
 
 
 class CutProgram:
-    """The program, its cuts so far, and pairs that are decided.
+    """The linear program over co-memberships, its cuts so far, and pairs that are decided.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class CutProgram:
         return X
 
     def add(self, cuts: Cuts) -> None:
-        """Add cuts, and columns for their pairs that have none yet."""
+        """Add cuts to the linear program, and columns for their pairs that have none yet."""
         i, j, coefficients, starts = cut_rows(cuts)
         self._add_columns(i, j)
         sides, first = cuts.right_sides(self.n_clusters).astype(np.float64), starts[:-1].astype(np.int32)
@@ -90,13 +90,13 @@ class CutProgram:
         self.highs.addCols(len(keys), costs, np.zeros(len(keys)), np.ones(len(keys)), 0, none, none, np.zeros(0))
 
     def decide(self, i: int, j: int, together: bool | None) -> None:
-        """Put two nodes together or apart, or leave it open again."""
+        """Fix two nodes together or apart in the linear program, or leave it open again."""
         self._add_columns(np.array([min(i, j)]), np.array([max(i, j)]))
         low, high = (0.0, 1.0) if together is None else (float(together), float(together))
         self.highs.changeColBounds(int(self.column[i, j]), low, high)
 
     def solve(self, work: float) -> bool:
-        """Solve the program, or come as far as the work allows; whether it may have a solution.
+        """Solve the linear program, or come as far as the work allows; whether it may have a solution.
 
         Multipliers and co-memberships are then updated. Those of a program that is not solved to the end prove a bound too.
         """
@@ -119,7 +119,7 @@ class CutProgram:
         self.cuts = self.cuts._replace(multipliers=whole)
 
     def infeasible_cuts(self) -> Cuts | None:
-        """A ray of the dual of a program without solution: any multiple of it, added to other multipliers, lowers a bound."""
+        """A dual ray of an infeasible linear program: any multiple of it, added to other multipliers, lowers a bound."""
         _, present, ray = self.highs.getDualRay()
         largest = float(np.abs(ray).max(initial=0.0)) if present else 0.0
         if not largest > 0:
@@ -128,7 +128,7 @@ class CutProgram:
         return self.cuts._replace(multipliers=whole).select(whole > 0)
 
     def drop_slack(self) -> None:
-        """Forget cuts that the last solution satisfies with room to spare, if they are many."""
+        """Drop cuts of the linear program that its last solution satisfies with room to spare, if they are many."""
         activities = np.array(self.highs.getSolution().row_value)
         slack = self.cuts.right_sides(self.n_clusters) - activities > SLACK
         if slack.sum() < 100 + len(slack) // 10:
@@ -138,5 +138,5 @@ class CutProgram:
         self.cuts = self.cuts.select(~slack)
 
     def active_cuts(self) -> Cuts:
-        """The cuts with multipliers above 0."""
+        """The cuts of the linear program with multipliers above 0."""
         return self.cuts.select(self.cuts.multipliers > 0)

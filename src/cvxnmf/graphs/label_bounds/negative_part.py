@@ -6,6 +6,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.eigen import eigenpairs
 
 #: Up to this many rows, and from this share of negative eigenvalues on, everything is decomposed.
 SMALL, MANY = 150, 0.25
@@ -14,7 +15,7 @@ DEGREE, SPARE, CALLS = 8, 12, 60
 
 
 class NegativePart:
-    """Eigenpairs below 0, from the subspace of the last call filtered by a polynomial of Chebyshev."""
+    """The negative part of a matrix: eigenpairs below 0, from the last subspace filtered by a polynomial of Chebyshev."""
 
     def __init__(self) -> None:
         self.basis: FloatArray | None = None
@@ -22,7 +23,7 @@ class NegativePart:
         self.calls = 0
 
     def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Negative eigenvalues of V in increasing order, and their vectors."""
+        """The negative part of V: its negative eigenvalues in increasing order, and their vectors."""
         self.calls += 1
         if self.basis is None or self.calls % CALLS == 0:
             return self._decompose(V)
@@ -36,7 +37,7 @@ class NegativePart:
     def _decompose(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         n = len(V)
         if n <= SMALL:
-            values, Q = sl.eigh(V, driver="evd", check_finite=False)
+            values, Q = eigenpairs(V)
             count = int(np.searchsorted(values, 0.0))
             return values[:count], Q[:, :count]
         values, Q = sl.eigh(V, driver="evr", subset_by_value=(-np.inf, 0.0), check_finite=False)
@@ -44,11 +45,11 @@ class NegativePart:
         return values, Q
 
     def _fresh(self, n: int, count: int) -> FloatArray:
-        """Random columns of about unit length."""
+        """Random columns of about unit length that join the subspace of a negative part."""
         return np.asarray(np.random.default_rng(self.calls).standard_normal((n, count)) / np.sqrt(n))
 
     def _filter(self, V: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ritz pairs of the subspace after damping eigenvalues from 0 to the top of the spectrum."""
+        """Ritz pairs of the negative part's subspace after damping eigenvalues from 0 to the top of the spectrum."""
         half = 0.5 * self._largest(V)
         before, current = basis, V @ basis / half - basis
         for _ in range(DEGREE - 1):
@@ -59,7 +60,7 @@ class NegativePart:
         return values, Q @ B
 
     def _largest(self, V: FloatArray) -> float:
-        """About the largest eigenvalue, a little more, by a few power iterations from the vector of the last call."""
+        """About the largest eigenvalue, a little more, by power iterations from the last call, for the negative part's filter."""
         x = self._fresh(len(V), 1)[:, 0] if self.top is None else self.top
         length = 1.0
         for _ in range(4):

@@ -30,7 +30,7 @@ VISITS_PER_UNIT = 1e5
 
 
 class CyclePacking:
-    """Cycles with multipliers that share no weight.
+    """Packing of conflicted cycles: cycles with multipliers that share no weight.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class CyclePacking:
         self.amounts: list[int] = []
 
     def run(self, target: float) -> None:
-        """Pack until the bound on the sum of L is at the target, no cycle is left or the budget is spent."""
+        """Pack cycles until the bound on the sum of L is at the target, no cycle is left or the budget is spent."""
         one_cluster = np.zeros_like(self.labels)
         for labels, length in itertools.product((self.labels, one_cluster), LENGTHS):
             self._pack(labels, length)
@@ -63,7 +63,7 @@ class CyclePacking:
                 return
 
     def _pack(self, labels: Labels, length: int) -> None:
-        """Cycles of one more edge than `length` at most, that cross from cluster to cluster once on each way at most."""
+        """Pack cycles of at most `length` and one edges, crossing from cluster to cluster once on each way at most."""
         open_ones = self.demands[self.left[self.demands] > 0]
         ends = self.i[open_ones], self.j[open_ones]
         visits = int(self.budget.left * VISITS_PER_UNIT)
@@ -74,14 +74,14 @@ class CyclePacking:
         self.bound -= 2.0 * float(amounts.sum())
 
     def cuts(self) -> Cuts:
-        """The triangles of all cycles, with their multipliers."""
+        """The triangle cuts of all packed cycles, with their multipliers."""
         triples = [np.stack([path[1:-1], np.full(len(path) - 2, path[0]), path[2:]], axis=1) for path in self.paths]
         nodes = np.concatenate(triples) if triples else np.zeros((0, 3), dtype=np.int64)
         multipliers = np.repeat(np.array(self.amounts, dtype=np.int64), [len(one) for one in triples])
         return make_triangles(nodes)._replace(multipliers=multipliers)
 
     def witnesses(self) -> list[LabelWitness]:
-        """The cycles so far."""
+        """Witnesses of the label bound: the cycles packed so far."""
         return [("cuts", cuts_witness(self.cuts()))]
 
 
@@ -89,7 +89,7 @@ class CyclePacking:
 def _pack_paths(
     sources: Any, targets: Any, demands: Any, network: Any, labels: Any, left: Any, length: int, most_visits: int
 ) -> Any:
-    """Paths with the weight that each takes from its pairs (from `left`, too), and the number of edges visited."""
+    """Pack paths of cycles: each with the weight that it takes from its pairs (from `left`, too), and the edges visited."""
     n = len(labels)
     seen, parent, by, queue = np.full(n, -1), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     nodes, starts, amounts = [np.int64(0)], [np.int64(1)], [np.int64(0)]
@@ -118,7 +118,7 @@ def _pack_paths(
 
 @compile_with(nogil=True)
 def _find_path(source: int, target: int, network: Any, labels: Any, left: Any, length: int, stamp: int, search: Any) -> Any:
-    """Breadth first, through the clusters of the two nodes only and without return to the first one."""
+    """Path of a cycle to pack, breadth first, through clusters of the two nodes only and without return to the first one."""
     (indptr, indices, numbers), (seen, parent, by, queue) = network, search
     here, there = labels[source], labels[target]
     queue[0], first, last, visits = source, 0, 1, 0

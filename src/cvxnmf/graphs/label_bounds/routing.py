@@ -35,7 +35,7 @@ SHARES = np.linspace(0.3, 1.0, 71)
 
 
 class Network(NamedTuple):
-    """Neighbours of every node in compressed rows, and the numbers of the edges to them."""
+    """Network for routing: neighbours of every node in compressed rows, and the numbers of the edges to them."""
 
     indptr: Integers
     indices: Integers
@@ -43,7 +43,7 @@ class Network(NamedTuple):
 
 
 def network_of(n: int, i: Integers, j: Integers, numbers: Integers) -> Network:
-    """The network of edges with these ends and numbers."""
+    """The network for routing along edges with these ends and numbers."""
     ends = np.concatenate([i, j]), np.concatenate([j, i])
     table = sp.csr_array(sp.coo_array((np.tile(numbers + 1, 2), ends), shape=(n, n)))  # no number is 0, which would not be kept
     return Network(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.int64) - 1)
@@ -57,7 +57,7 @@ def best_share(capacity: FloatArray, load: FloatArray, routed: float) -> tuple[f
 
 
 class _Pass(NamedTuple):
-    """What was routed once: the edge lengths by turns, the loads, and the amount."""
+    """One pass of routing: the edge lengths by turns, the loads, and the amount routed."""
 
     lengths: Any
     load: FloatArray
@@ -65,7 +65,7 @@ class _Pass(NamedTuple):
 
 
 class Router:
-    """Prices and passes for one quality; the best routing so far stays at hand.
+    """Router of demands: prices and passes for one quality; the best routing so far stays at hand.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Router:
         self.bound = np.inf
 
     def run(self, target: float) -> None:
-        """Pass after pass until the bound on the sum of L is at the target, or the passes or the budget are spent."""
+        """Route pass after pass until the bound on the sum of L is at the target, or the passes or the budget are spent."""
         if not self.edges.capacity.any():
             return
         for number in range(PASSES):
@@ -101,7 +101,7 @@ class Router:
                 return
 
     def _pass(self, step: float) -> None:
-        """Route everything once, a turn of the nodes at a time, and change the prices after each."""
+        """Route all demands once, a turn of the nodes at a time, and change the prices after each."""
         load, routed, lengths = np.zeros(len(self.prices)), 0.0, np.empty((TURNS, len(self.prices)), dtype=np.float32)
         for turn in range(TURNS):
             lengths[turn] = self.prices * self.apart
@@ -116,13 +116,13 @@ class Router:
         self.passes.append(_Pass(lengths, load, routed))
 
     def _change_prices(self, load: FloatArray, step: float) -> None:
-        """Dearer where the load exceeds the capacity, cheaper where it does not."""
+        """Change routing prices: dearer where the load exceeds the capacity, cheaper where it does not."""
         capacity = self.edges.capacity
         excess = (load - capacity) / np.maximum(capacity, 0.05 * float(capacity.mean()))
         self.prices = np.clip(self.prices + step * excess, PRICE, 1.0)
 
     def _keep_best(self) -> None:
-        """The average of the last passes, as many and in such a share as give the lowest bound."""
+        """Keep the average routing of the last passes, as many and in such a share as give the lowest bound."""
         del self.passes[: -max(WINDOWS)]
         for count in (one for one in WINDOWS if one <= len(self.passes)):
             window = self.passes[-count:]
@@ -134,13 +134,13 @@ class Router:
         self.budget.report(self.bound)
 
     def witnesses(self) -> list[LabelWitness]:
-        """The best routing, if there is one yet."""
+        """Witnesses of the label bound: the best routing, if there is one yet."""
         return [] if self.best is None else [("routing", self.best._asdict())]
 
 
 @compile_with(nogil=True, error_model="numpy")
 def _route(sources: Any, paths: Any, demands: Any, load: Any) -> Any:
-    """Add to `load` what some nodes send of half their demands; the amount routed, and the number of edges visited.
+    """Route half the demands of some nodes, added to `load`; the amount routed, and the number of edges visited.
 
     `paths` are the network, the edges that may be used, and their lengths; `demands` half the demands of adjacent pairs, and the
     sizes and their factor, whose products are those of all others.
@@ -173,7 +173,7 @@ def _route(sources: Any, paths: Any, demands: Any, load: Any) -> Any:
 
 @compile_with(nogil=True, error_model="numpy")
 def _grow_tree(source: int, paths: Any, tree: Any) -> Any:
-    """Shortest paths from a node that are shorter than 1: how many nodes they reach, in their order, and edges visited."""
+    """Routing tree of shortest paths below 1 from a node: how many nodes they reach, in their order, and edges visited."""
     (indptr, indices, numbers), usable, lengths = paths
     distance, parent, by, order, settled = tree
     count, visits, heap = 0, 0, [(0.0, source)]

@@ -58,7 +58,7 @@ BITS = 34
 
 @dataclass
 class _Dual:
-    """A dual point in scaled coordinates: its matrix M = Diag(y) - C - N + G, its linear terms, and the cuts with multipliers."""
+    """A semidefinite dual point, scaled: its matrix M = Diag(y) - C - N + G, linear terms, and the cuts with multipliers."""
 
     M: FloatArray
     y: FloatArray
@@ -69,7 +69,7 @@ class _Dual:
 
 
 class DoublyNonnegativeBound:
-    """Alternating directions on the scaled problem; the best dual point so far stays at hand.
+    """Doubly nonnegative label bound by alternating directions, scaled; the best dual point so far stays at hand.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class DoublyNonnegativeBound:
         self.best: _Dual | None = None
 
     def run(self, target: Callable[[], float], offer: Callable[[Labels], None]) -> None:
-        """Step until the bound on the sum of L is at the target or the budget is spent; partitions near X are offered."""
+        """Improve the semidefinite bound up to the target or the budget's end; partitions near X are offered."""
         if not np.any(np.triu(self.C, 1)):  # nothing is left to decide
             y = np.diag(self.C).copy()
             self.best = _Dual(np.zeros_like(self.C), y, float(y @ self.b), self.cuts, self.lam, self.unit * float(y @ self.b))
@@ -124,7 +124,7 @@ class DoublyNonnegativeBound:
                 offer(self.near_partition(ROUNDED[step // BETWEEN_CUTS % len(ROUNDED)]))
 
     def begin_with(self, weighing: ComplementaryCuts) -> None:
-        """Begin at what cuts and a matrix prove of the same problem; positive reduced weights make a graph's Laplacian matrix."""
+        """Begin the semidefinite program at what complementary cuts prove; positive reduced weights make a Laplacian matrix."""
         used = weighing.point.m > 0
         self.cuts, self.mu = weighing.cuts.select(used), PENALTY_THEN
         self.rows = _ScaledRows(self.cuts, self.e, self.n_clusters)
@@ -137,12 +137,12 @@ class DoublyNonnegativeBound:
         self.best = _Dual(self.S.copy(), y, linear, self.cuts, self.lam.copy(), self.unit * linear)
 
     def near_partition(self, level: float) -> Labels:
-        """The partition whose clusters are joined by pairs with a co-membership above a level."""
+        """The partition whose clusters are joined by pairs with a semidefinite co-membership above a level."""
         joined = sp.csr_array(self.restricted > level * self.outer)
         return self.contraction.expand(connected_components(joined, directed=False)[1].astype(np.int64))
 
     def _step(self) -> tuple[_Dual, float]:
-        """One step; the dual point it went through, and how far X moved."""
+        """One step of alternating directions on the semidefinite program; its dual point, and how far X moved."""
         diagonal = np.diag(self.C)
         y = diagonal + np.diag(self.S) + self.mu * (np.diag(self.X) - self.b)
         P = -self.C - self.S - self.mu * self.X
@@ -166,7 +166,7 @@ class DoublyNonnegativeBound:
         return dual, float(np.linalg.norm(change))
 
     def _average(self, dual: _Dual) -> None:
-        """The running average of the dual points, which is one too; cuts only ever join the list while it runs."""
+        """The running average of the semidefinite dual points, which is one too; cuts only ever join the list while it runs."""
         if self.average is None:
             self.average = _Dual(dual.M.copy(), dual.y.copy(), dual.linear, dual.cuts, dual.lam.copy())
             return
@@ -178,7 +178,7 @@ class DoublyNonnegativeBound:
         old.cuts, old.lam = dual.cuts, grown + NEWEST * (dual.lam - grown)
 
     def _evaluate(self, dual: _Dual) -> None:
-        """Bounds at the last dual point and at the average; the better one is kept if it is the best so far."""
+        """Semidefinite bounds at the last dual point and at the average; the better one is kept if it is the best so far."""
         for point in (dual, self.average):
             if point is None:
                 continue
@@ -194,14 +194,14 @@ class DoublyNonnegativeBound:
         self.budget.report(self.best.bound if self.best else np.inf)
 
     def _balance(self, change: float) -> None:
-        """A smaller penalty where X is nearly feasible, a larger one where it hardly moves."""
+        """Balance the penalty of alternating directions: smaller where X is nearly feasible, larger where it hardly moves."""
         off = np.diag(self.X) - self.b
         primal = np.sqrt(float(off @ off) + float(np.sum(np.minimum(self.X, 0.0) ** 2))) / (1.0 + float(np.linalg.norm(self.b)))
         dual = self.mu * change
         self.mu *= BALANCE if primal < dual / 2 else 1 / BALANCE if primal > 2 * dual else 1.0
 
     def _cut(self, step: int) -> None:
-        """Add violated triangles, and stars once triangles are hardly violated; forget cuts without multiplier."""
+        """Add violated triangles to the semidefinite program, and stars once they hardly are; forget cuts without multiplier."""
         n = self.objective.n
         X = np.clip(self.restricted / self.outer, 0.0, 1.0)
         triangles, worst = separation.triangles(X.astype(np.float32), TRIANGLES_PER_NODE * n, VIOLATION)
@@ -221,14 +221,14 @@ class DoublyNonnegativeBound:
         self.rows = _ScaledRows(self.cuts, self.e, self.n_clusters)
 
     def _forget(self, dual: _Dual, kept: Any) -> None:
-        """Drop cuts of hardly any weight from the average, which stays exact: M and the linear term follow."""
+        """Drop cuts of hardly any weight from the averaged dual point, which stays exact: M and the linear term follow."""
         dropped = _ScaledRows(dual.cuts.select(~kept), self.e, self.n_clusters)
         dual.M -= dropped.matrix(dual.lam[~kept])
         dual.linear -= float(dropped.sides @ dual.lam[~kept])
         dual.cuts, dual.lam = dual.cuts.select(kept), dual.lam[kept]
 
     def witnesses(self) -> list[LabelWitness]:
-        """The best dual point in whole numbers, its diagonal raised until the matrix is positive semidefinite for certain."""
+        """Witnesses: the best semidefinite dual point in whole numbers, its diagonal raised until the matrix surely is PSD."""
         if self.best is None:
             return []
         best, objective = self.best, self.objective
@@ -243,7 +243,7 @@ class DoublyNonnegativeBound:
         return self._raise_diagonal(cuts, y, N, grain)
 
     def _raise_diagonal(self, cuts: Cuts, y: Integers, N: Integers, grain: int) -> list[LabelWitness]:
-        """The proof for all nodes."""
+        """The semidefinite proof for all nodes, its diagonal raised until the matrix is positive semidefinite for certain."""
         whole, contraction = self.contraction.whole, self.contraction
         cuts, N = contraction.expand_cuts(cuts, grain), contraction.expand_pairs(N)
         sizes = np.ones(whole.n)
@@ -257,7 +257,7 @@ class DoublyNonnegativeBound:
 
 
 class _ScaledRows:
-    """Cuts in scaled coordinates, each multiplied by a factor that makes its largest coefficient 1."""
+    """Cuts of the semidefinite program, scaled, each with a factor that makes its largest coefficient 1."""
 
     def __init__(self, cuts: Cuts, e: FloatArray, n_clusters: int | None) -> None:
         self.n, (self.i, self.j, coefficients, self.starts) = len(e), cut_rows(cuts)
@@ -267,13 +267,13 @@ class _ScaledRows:
         self.sides = self.factors * cuts.right_sides(n_clusters)
 
     def matrix(self, lam: FloatArray) -> FloatArray:
-        """``G(lam)``, of which the product with X is the weighted sum of the left sides."""
+        """Matrix ``G(lam)`` of scaled cuts, whose product with X is the weighted sum of the left sides."""
         upper = np.zeros((self.n, self.n))
         _add_rows(upper, lam, self.starts, self.i, self.j, self.coefficients)
         return np.asarray(upper + upper.T)
 
     def descend(self, P: FloatArray, lam: FloatArray, mu: float) -> FloatArray:
-        """Add ``G(lam)`` to P after sweeps of coordinate descent on lam, which is overwritten."""
+        """Add ``G(lam)`` of scaled cuts to P after sweeps of coordinate descent on lam, which is overwritten."""
         upper = np.triu(P, 1)
         _add_rows(upper, lam, self.starts, self.i, self.j, self.coefficients)
         _descend(upper, lam, self.starts, self.i, self.j, self.coefficients, self.sides, mu, SWEEPS)
@@ -290,7 +290,7 @@ def _add_rows(upper: Any, lam: Any, starts: Any, i: Any, j: Any, coefficients: A
 
 @compile_with(nogil=True, error_model="numpy", fastmath=True)
 def _descend(upper: Any, lam: Any, starts: Any, i: Any, j: Any, coefficients: Any, sides: Any, mu: float, sweeps: int) -> None:
-    """Newton steps on one multiplier after another; entries of `upper` below 0 are those that N leaves alone."""
+    """Newton steps on one multiplier of scaled cuts after another; `upper` below 0 marks entries that N leaves alone."""
     for _ in range(sweeps):
         for t in range(len(lam)):
             slope, curvature = 0.0, 0.0

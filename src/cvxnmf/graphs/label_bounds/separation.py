@@ -23,7 +23,7 @@ MOST_NODES = 15
 
 
 def triangles(X: FloatArray, most: int, violation: float, positive: Any = None) -> tuple[Cuts, float]:
-    """The most violated triangles ``x_ij + x_jk - x_ik <= 1``, one for every pair (i, k), and the largest violation.
+    """The most violated triangle cuts ``x_ij + x_jk - x_ik <= 1``, one for every pair (i, k), and the largest violation.
 
     Parameters
     ----------
@@ -43,20 +43,20 @@ def triangles(X: FloatArray, most: int, violation: float, positive: Any = None) 
 
 
 def tight_triangles(D: FloatArray, labels: Labels, most: int) -> Cuts:
-    """Triangles without slack at a partition that a direction D of co-memberships violates most: the centre is with an end."""
+    """Triangle cuts without slack at a partition that a direction D of co-memberships violates most, the centre with an end."""
     first = np.concatenate([[0], np.cumsum(np.bincount(labels))])
     amounts, nodes = _tight_triangles(D, labels, first, np.argsort(labels, kind="stable"))
     return make_triangles(nodes[np.argsort(-amounts, kind="stable")[:most]])
 
 
 def stars(X: FloatArray, most: int) -> Cuts:
-    """The most violated stars: a centre i and a set T with ``sum_T x_it - sum_{s<t in T} x_st <= 1``."""
+    """The most violated star cuts: a centre i and a set T with ``sum_T x_it - sum_{s<t in T} x_st <= 1``."""
     amounts, sides = _stars(X, VIOLATION, 1.0 - VIOLATION, VIOLATION, len(X), len(X), 0)
     return _select(amounts, sides, most)
 
 
 def few_stars(X: FloatArray, most: int, turn: int, between: tuple[float, float] = (0.05, 2.0), violation: float = 0.03) -> Cuts:
-    """Violated stars of at most a dozen leaves, grown from a few first leaves of every centre; `turn` varies which.
+    """Violated star cuts of at most a dozen leaves, grown from a few first leaves of every centre; `turn` varies which.
 
     Leaves have a co-membership `between` two numbers with the centre.
     """
@@ -65,13 +65,13 @@ def few_stars(X: FloatArray, most: int, turn: int, between: tuple[float, float] 
 
 
 def two_partitions(X: FloatArray, most: int, tries: int, turn: int) -> Cuts:
-    """The most violated ``x(S:T) - x(S) - x(T) <= min(|S|, |T|)``, grown from single nodes; `turn` varies the growth."""
+    """The most violated 2-partition cuts ``x(S:T) - x(S) - x(T) <= min(|S|, |T|)``, grown from nodes; `turn` varies this."""
     amounts, sides = _two_partitions(X, VIOLATION, tries, turn)
     return _select(amounts, sides, most)
 
 
 def cliques(X: FloatArray, n_clusters: int) -> Cuts:
-    """Violated clique inequalities: of ``n_clusters + 1`` nodes two share a cluster, ``sum_{i<j} x_ij >= 1``."""
+    """Violated clique cuts: of ``n_clusters + 1`` nodes two share a cluster, ``sum_{i<j} x_ij >= 1``."""
     if len(X) <= n_clusters:
         return no_cuts()
     sets = _cliques(X, n_clusters + 1, VIOLATION)
@@ -80,24 +80,24 @@ def cliques(X: FloatArray, n_clusters: int) -> Cuts:
 
 
 def make_cuts(nodes: Any, signs: Any, lengths: Any) -> Cuts:
-    """Cuts with multipliers 0."""
+    """Cuts of these nodes and signs with multipliers 0."""
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     zeros = np.zeros(len(lengths), dtype=np.int64)
     return Cuts(starts, np.asarray(nodes, dtype=np.int64), np.asarray(signs, dtype=np.int64), zeros, zeros)
 
 
 def make_triangles(nodes: Any) -> Cuts:
-    """Triangles ``x_ij + x_jk - x_ik <= 1`` from rows ``(j, i, k)``, with multipliers 0."""
+    """Triangle cuts ``x_ij + x_jk - x_ik <= 1`` from rows ``(j, i, k)``, with multipliers 0."""
     return make_cuts(nodes.ravel(), np.tile(np.array([1, -1, -1]), len(nodes)), np.full(len(nodes), 3))
 
 
 def no_cuts() -> Cuts:
-    """An empty list of cuts."""
+    """An empty list of cuts, where separation finds none."""
     return make_cuts(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 def join_cuts(parts: list[Cuts]) -> Cuts:
-    """Several lists of cuts as one."""
+    """Several lists of separated cuts joined to one."""
     lengths = np.concatenate([np.diff(part.starts) for part in parts])
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Cuts(starts, *(np.concatenate([getattr(part, name) for part in parts]) for name in Cuts._fields[1:]))
@@ -113,12 +113,12 @@ class Rows(NamedTuple):
 
     @property
     def lengths(self) -> Integers:
-        """How many pairs every row has."""
+        """Number of pairs in every row of cuts."""
         return np.diff(self.starts)
 
 
 def cut_rows(cuts: Cuts) -> Rows:
-    """The rows of all cuts."""
+    """All separated cuts as rows of a sparse matrix."""
     lengths = np.diff(cuts.starts)
     i, j, products = cuts._replace(multipliers=np.ones_like(lengths)).pairs()
     groups = [np.repeat(np.flatnonzero(lengths == length), length * (length - 1) // 2) for length in np.unique(lengths)]
@@ -134,7 +134,7 @@ def cuts_witness(cuts: Cuts, branches: Any = (), grain: int = 1) -> dict[str, An
 
 
 def cut_arrays(cuts: Cuts) -> dict[str, Any]:
-    """Cuts as arrays of a witness."""
+    """Cuts as arrays of a label bound's witness."""
     return {f"cut_{name}": array for name, array in cuts._asdict().items()}
 
 
@@ -151,7 +151,7 @@ def _select(amounts: Any, sides: Any, most: int) -> Cuts:
 
 @compile_with(nogil=True, fastmath=True)
 def _triangles(X: Any, positive: Any, violation: float) -> Any:
-    """For every pair (i, k) the centre j of the most violated triangle; the diagonal of X must be far below 0.
+    """Separation of triangles: for every pair (i, k) the centre j of the most violated one; X far below 0 on the diagonal.
 
     The largest sum is found first without its place, which runs on whole vectors and rules out most pairs.
     """
@@ -179,7 +179,7 @@ def _triangles(X: Any, positive: Any, violation: float) -> Any:
 
 @compile_with(nogil=True)
 def _tight_triangles(D: Any, labels: Any, first: Any, order: Any) -> Any:
-    """For every pair (i, k) the centre j in one of their clusters with the largest ``D_ij + D_jk - D_ik``, if positive.
+    """Separation of tight triangles: for pairs (i, k) the centre j in their clusters of largest ``D_ij + D_jk - D_ik > 0``.
 
     The nodes of cluster c are ``order[first[c]:first[c + 1]]``.
     """
@@ -204,7 +204,7 @@ def _tight_triangles(D: Any, labels: Any, first: Any, order: Any) -> Any:
 
 @compile_with(nogil=True)
 def _stars(X: Any, low: float, high: float, violation: float, leaves: int, tries: int, turn: int) -> Any:
-    """Greedy growth from a centre and a first leaf: the leaf of highest gain joins while there is one.
+    """Separation of stars by greedy growth from a centre and a first leaf: the leaf of highest gain joins while there is one.
 
     Leaves have co-memberships between `low` and `high`. If a centre has more first leaves than `tries`, some of them are tried,
     others at every turn.
@@ -234,12 +234,12 @@ def _stars(X: Any, low: float, high: float, violation: float, leaves: int, tries
             if total > 1.0 + violation and size >= 3:
                 amounts.append(total - 1.0)
                 sides.append(side)
-    return _stacked(amounts, sides)
+    return _stack_cuts(amounts, sides)
 
 
 @compile_with(nogil=True)
 def _two_partitions(X: Any, violation: float, tries: int, turn: int) -> Any:
-    """Greedy growth of both sides from a node, with small pseudo-random perturbations of the gains."""
+    """Separation of 2-partitions by greedy growth of both sides from a node, with small pseudo-random changes of gains."""
     n = len(X)
     amounts, sides = [0.0], [np.zeros(n, np.int8)]
     fractional = np.array([i for i in range(n) if np.any((X[i] > violation) & (X[i] < 1.0 - violation))])
@@ -269,12 +269,12 @@ def _two_partitions(X: Any, violation: float, tries: int, turn: int) -> Any:
             if 2 <= here < there and total > here + violation:
                 amounts.append(total - here)
                 sides.append(side.copy())
-    return _stacked(amounts, sides)
+    return _stack_cuts(amounts, sides)
 
 
 @compile_with(nogil=True)
-def _stacked(amounts: Any, sides: Any) -> Any:
-    """All but the first entries, which only tell their types, as arrays."""
+def _stack_cuts(amounts: Any, sides: Any) -> Any:
+    """Violations and signs of separated cuts as arrays, without the first entries, which only tell their types."""
     count = len(amounts) - 1
     values, table = np.empty(count), np.empty((count, len(sides[0])), np.int8)
     for c in range(count):
@@ -285,7 +285,7 @@ def _stacked(amounts: Any, sides: Any) -> Any:
 
 @compile_with(nogil=True)
 def _cliques(X: Any, size: int, violation: float) -> Any:
-    """From every node a set of so many nodes, grown by the one of least co-membership with it, if it has less than 1 in all."""
+    """Separation of cliques: from every node so many nodes, each of least co-membership with those before, if below 1 in all."""
     n = len(X)
     found, count = np.empty((n, size), np.int64), 0
     for first in range(n):

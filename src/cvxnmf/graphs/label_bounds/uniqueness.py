@@ -29,7 +29,7 @@ ROUNDING = 0.05
 
 
 class Uniqueness(NamedTuple):
-    """Whether several partitions are optimal, None if that was not decided, and another one where there is."""
+    """Uniqueness of an optimal partition: whether several are, None if that was not decided, and another one where there is."""
 
     several: bool | None
     other: Labels | None = None
@@ -38,7 +38,7 @@ class Uniqueness(NamedTuple):
 def decide_uniqueness(
     objective: PairObjective, optimum: Labels, n_clusters: int | None, search: Search | None, effort: float = 1.0
 ) -> Uniqueness:
-    """Whether an optimum is the only one; `search` is the one that proved it, and is used up."""
+    """Decide whether an optimal partition is unique; `search` is the one that proved it, and is used up."""
     if n_clusters == 1 or objective.n == 1:
         return Uniqueness(False)
     optimum = np.unique(optimum, return_inverse=True)[1].astype(np.int64)
@@ -52,7 +52,7 @@ def decide_uniqueness(
 
 
 class _Exclusion:
-    """A search for an optimum other than a given one."""
+    """A search for an optimal partition other than a given one."""
 
     def __init__(self, search: Search, optimum: Labels, effort: float) -> None:
         self.search, self.optimum = search, optimum
@@ -75,7 +75,7 @@ class _Exclusion:
             weighing.shift(-least / weighing.unit)
 
     def run(self) -> Uniqueness:
-        """Decide pair after pair; what is proved of one pair is used for the next ones."""
+        """Decide uniqueness pair after pair; what is proved of one pair is used for the next ones."""
         for together, open_pair in ((True, self._pair_to_part), (False, self._pair_to_join)):
             while (pair := open_pair()) is not None:
                 tree = self.search.explore_with(*pair, not together)
@@ -88,14 +88,14 @@ class _Exclusion:
         return Uniqueness(False)
 
     def _pair_to_part(self) -> tuple[int, int] | None:
-        """A pair in one cluster that an optimum may have apart, as far as is known."""
+        """A pair in one cluster that another optimal partition may have apart, as far as is known."""
         together = _same_cluster(self.optimum)
         parts = connected_components(sp.csr_array(self.sure & together), directed=False)[1]
         candidates = together & ~_same_cluster(parts)
         return self._dearest(candidates) if candidates.any() else None
 
     def _pair_to_join(self) -> tuple[int, int] | None:
-        """A pair in two clusters that an optimum may have in one."""
+        """A pair in two clusters that another optimal partition may have in one."""
         members = np.eye(int(self.optimum.max()) + 1)[self.optimum]
         linked = members.T @ self.sure @ members > 0
         np.fill_diagonal(linked, True)
@@ -110,7 +110,7 @@ class _Exclusion:
 
 
 def _reduced_weights(search: Search, root: Case, quality: int) -> tuple[Any, float]:
-    """Pair weights with all that lowers the bound added, in parts of a unit, and by how much the bound exceeds the quality."""
+    """Pair weights reduced by all that lowers the bound, in parts of a unit, and the bound's excess over the quality."""
     grain, weighing = search.program.grain, search.weighing
     excess = math.floor((root.bound - quality) * grain)
     if weighing is not None:
@@ -125,7 +125,7 @@ def _reduced_weights(search: Search, root: Case, quality: int) -> tuple[Any, flo
 
 
 def _sure_pairs(weights: Any, excess: float, optimum: Labels) -> NDArray[np.bool_]:
-    """Pairs that every optimum has together, or apart, as this one has them."""
+    """Pairs that every optimal partition has together, or apart, as this one has them."""
     inside, sure = np.where(_same_cluster(optimum), np.maximum(weights, 0), 0), np.zeros(weights.shape, dtype=bool)
     open_sets, sets = [np.flatnonzero(optimum == cluster) for cluster in np.unique(optimum)], np.zeros(len(optimum), dtype=int)
     while open_sets:
@@ -144,7 +144,7 @@ def _sure_pairs(weights: Any, excess: float, optimum: Labels) -> NDArray[np.bool
 
 @compile_with(nogil=True)
 def small_cut(W: Any, limit: float) -> Any:
-    """One side of a cut of at most a limit, all False if there is none (Stoer and Wagner); W is overwritten."""
+    """One side of a cut of a graph of at most a limit, all False if there is none (Stoer and Wagner); W is overwritten."""
     count = len(W)
     group, left = np.arange(count), np.arange(count)
     while len(left) > 1:
@@ -177,7 +177,7 @@ def _same_cluster(labels: Any) -> NDArray[np.bool_]:
 
 
 def tied_labels(objective: PairObjective, labels: Labels, n_clusters: int | None) -> Labels | None:
-    """Another partition of the same quality: one node moved to another cluster or one of its own, or two clusters merged.
+    """Another partition of equal quality: a node moved to another cluster or one of its own, or two clusters merged.
 
     Labels are numbered from 0, and no cluster is empty.
     """
@@ -206,7 +206,7 @@ def tied_labels(objective: PairObjective, labels: Labels, n_clusters: int | None
 
 
 def move_gains(objective: PairObjective, labels: Labels) -> Any:
-    """The sum of pair weights between every node and every cluster, itself left out, and a new cluster."""
+    """Sums of pair weights between every node and every cluster, itself left out, and a new cluster."""
     count = int(labels.max()) + 1
     off = objective.rows < objective.columns
     i, j, w = objective.rows[off], objective.columns[off], objective.weights[off]

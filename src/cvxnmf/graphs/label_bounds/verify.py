@@ -115,7 +115,7 @@ def verify_labels(
 
 
 def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) -> LabelStatement:
-    """What is to be proved, refused where its terms are wrong."""
+    """The statement about labels that is to be verified, refused where its terms are wrong."""
     validation.number("resolution", resolution, minimum=0.0)
     if objective not in ("modularity", "cpm") and resolution != 1.0:
         validation.refuse(f"The objective {objective!r} has no resolution; leave it out.")
@@ -127,7 +127,7 @@ def label_statement(objective: str, resolution: Any, n_clusters: Any, n: int) ->
 
 
 class ProvedLabels(NamedTuple):
-    """A certificate for labels, the best partition that was met on the way, and the linear program if it proved the bound."""
+    """Verified labels: a certificate, the best partition met on the way, and the linear program if it proved the bound."""
 
     certificate: Certificate
     better: Labels
@@ -135,7 +135,7 @@ class ProvedLabels(NamedTuple):
 
 
 class LabelBounds:
-    """The best bound so far on the quality of all partitions, and its witness.
+    """The best label bound so far on the quality of all partitions, and its witness.
 
     Parameters
     ----------
@@ -163,12 +163,12 @@ class LabelBounds:
         self.witnesses_at_work: Callable[[], list[LabelWitness]] = list
 
     def _certificate(self, kind: str, witness: dict[str, Any]) -> Certificate:
-        """The certificate of a witness, which the trusted kernel checks."""
+        """The certificate of a label bound's witness, which the trusted kernel checks."""
         held = {name: _as_float(array) for name, array in witness.items()} | {"labels": self.labels.astype(np.float64)}
         return Certificate.of_proof(self.value, kind, self.statement.prove(self.A, kind, held), self.statement, held)
 
     def take(self) -> Certificate:
-        """Take over what the bound at work has proved, if it is lower."""
+        """Take over what the label bound at work has proved, if it is lower."""
         for kind, witness in self.witnesses_at_work():
             certificate = self._certificate(kind, witness)
             if certificate.bound < self.found.bound:
@@ -176,12 +176,12 @@ class LabelBounds:
         return self.found
 
     def change_labels(self) -> None:
-        """Let the certificate be about the best partition met so far."""
+        """Let the label certificate be about the best partition met so far."""
         self.labels, self.value = self.better, float(self.best_value)
         self.found = self._certificate(self.found.kind, dict(self.found.witness))
 
     def report(self, total: float) -> None:
-        """Tell of a bound on the sum over pairs."""
+        """Report a label bound on the sum over pairs."""
         if self.callback is not None and np.isfinite(total):
             self.count += 1
             self.lowest = min(self.lowest, float(self.objective.quality(Fraction(total))), self.found.bound)
@@ -189,7 +189,7 @@ class LabelBounds:
             self.callback(Iterate(self.count, seconds, self.value, max(self.lowest, self.value), 0, self.stage))
 
     def budget(self, share: float, reserve: float = 0.0) -> Budget:
-        """A share of the work that may be spent, and one in reserve, as far as the bounds before have left it."""
+        """A share of the work of label bounds, and one in reserve, as far as the bounds before have left it."""
         everything = self.effort * UNITS
         left = max(0.0, everything - self.spent)
         units = min(share * everything, left)
@@ -198,29 +198,29 @@ class LabelBounds:
 
     @property
     def spent(self) -> float:
-        """Units of work that all bounds so far have cost."""
+        """Units of work that all label bounds so far have cost."""
         return sum(budget.spent for budget in self.budgets)
 
     @property
     def best_value(self) -> Fraction:
-        """The quality of the best partition met so far."""
+        """The quality of the best partition met so far while labels are verified."""
         return self.objective.value(self.better)
 
     @property
     def closed(self) -> bool:
-        """Whether the best partition met so far is proved to be optimal, but for rounding where data are not whole numbers."""
+        """Whether the best partition met so far is proved optimal, but for rounding where data are not whole numbers."""
         tolerance = 1e-12 if self.objective.exact else 1e-9
         return self.found.bound <= float(self.best_value) + tolerance * self.objective.magnitude()
 
     def target(self) -> float:
-        """The bound on the sum over pairs at which no partition can be better than the best one met so far."""
+        """The target of label bounds: the sum over pairs at which no partition beats the best one met so far."""
         best = (self.best_value * Fraction(self.objective.unit) - Fraction(self.objective.offset)) * Fraction(
             self.objective.scale
         )
         return float(best) + 0.9 * self.objective.step()
 
     def run(self) -> None:
-        """The bounds that the size of the graph suggests, one after the other until one closes."""
+        """Run the label bounds that the size of the graph suggests, one after the other until one closes."""
         n, edges = self.objective.n, int(np.count_nonzero(self.objective.rows < self.objective.columns))
         in_reach = float(n) * edges <= WHOLE
         found = best_labels(self.objective, (self.labels,), self.statement.n_clusters) if in_reach else self.labels
@@ -238,7 +238,7 @@ class LabelBounds:
             self.by_semidefinite()
 
     def by_cuts(self) -> None:
-        """Linear program with cuts, cuts and a matrix without slack at the best partition, and branching."""
+        """Label bound by a linear program with cuts, cuts and a matrix without slack at the best partition, and branching."""
         self.stage = "linear program"
         first = self.budget(min(LINEAR_SHARE, LINEAR_FIRST / max(self.effort * UNITS, 1.0)))
         search = self.search = Search(self.objective, self.better, self.statement.n_clusters, first)
@@ -251,7 +251,7 @@ class LabelBounds:
             self._take_cuts(search.run())
 
     def by_complementary(self) -> None:
-        """Cuts and a semidefinite matrix without slack at the best partition."""
+        """Label bound by cuts and a semidefinite matrix without slack at the best partition."""
         self.stage, budget = "complementary cuts", self.budget(COMPLEMENTARY_SHARE)
         search = self.search = self.search or Search(self.objective, self.better, self.statement.n_clusters, Budget(0.0))
         self._dissolve(budget)
@@ -260,7 +260,7 @@ class LabelBounds:
         self.take()
 
     def _dissolve(self, budget: Budget) -> None:
-        """Look for a better partition around the best one, without which nothing proves it."""
+        """Look for a better partition around the best one, by letting nodes leave it, without which nothing proves it."""
         units = self.objective.n / NODES_PER_UNIT
         tries = int(min(DISSOLVED, DISSOLVED_SHARE * budget.left / units))
         found = labels_after_dissolving(self.objective, self.better, self.statement.n_clusters, tries)
@@ -268,7 +268,7 @@ class LabelBounds:
         budget.spend(tries * units)
 
     def _is_near(self) -> bool:
-        """Whether the bound is close enough for the linear program to meet the best partition."""
+        """Whether the label bound is close enough for the linear program to meet the best partition."""
         return self.found.bound - float(self.best_value) <= NEAR * abs(float(self.best_value))
 
     def _take_cuts(self, proved: ProvedByCuts) -> None:
@@ -276,7 +276,7 @@ class LabelBounds:
         self.found = min(self.found, self._certificate(*proved.witness()), key=lambda one: one.bound)
 
     def by_semidefinite(self) -> None:
-        """Doubly nonnegative program with cuts."""
+        """Label bound by the doubly nonnegative program with cuts."""
         self.stage = "semidefinite program"
         splitting = self._splitting(self.budget(1.0 - LINEAR_SHARE))
         self.witnesses_at_work = splitting.witnesses
@@ -284,33 +284,33 @@ class LabelBounds:
         self.take()
 
     def _splitting(self, budget: Budget) -> DoublyNonnegativeBound:
-        """The semidefinite program, begun at what is proved by cuts without slack."""
+        """The semidefinite label bound, begun at what is proved by cuts without slack."""
         splitting = DoublyNonnegativeBound(self.objective, self.better, self.statement.n_clusters, budget)
         if self.search is not None and self.search.weighing is not None:
             splitting.begin_with(self.search.weighing)
         return splitting
 
     def offer(self, labels: Labels) -> None:
-        """Ascend from a partition, and take over where that ends if it is the best one met so far."""
+        """Offer a partition while labels are verified: ascend from it, and take over the end if it is the best so far."""
         self.better = max(
             self.better, improved_labels(self.objective, labels, self.statement.n_clusters), key=self.objective.value
         )
 
     def by_packing(self) -> None:
-        """Cycles that no partition satisfies, where only entries have weights."""
+        """Label bound by packing cycles that no partition satisfies, where only entries have weights."""
         self.offer(self.labels)
         self._run_to_target("cycles", CyclePacking(self.objective, self.better, self.budget(1.0)))
 
     def by_currents(self) -> None:
-        """Demands sent as currents through regions."""
+        """Label bound by demands sent as currents through regions."""
         self._run_to_target("currents", CurrentBound(self.objective, self.better, self.budget(1.0)))
 
     def by_routing(self) -> None:
-        """Demands routed along edges."""
+        """Label bound by demands routed along edges."""
         self._run_to_target("routing", Router(self.objective, self.better, self.budget(1.0)))
 
     def _run_to_target(self, stage: str, bound: CyclePacking | CurrentBound | Router) -> None:
-        """Run a bound until it leaves no room for a better partition or its budget is spent."""
+        """Run a label bound until it leaves no room for a better partition or its budget is spent."""
         self.stage, self.witnesses_at_work = stage, bound.witnesses
         bound.run(self.target())
         self.take()
@@ -334,6 +334,6 @@ def prove_labels(
 
 
 def _as_float(array: Any) -> Any:
-    """Arrays of a witness hold floating-point numbers, of which the digest covers every bit."""
+    """An array of a label witness in floating point, of which the digest covers every bit."""
     values = np.asarray(array)
     return values if values.dtype.kind == "f" else values.astype(np.float64)

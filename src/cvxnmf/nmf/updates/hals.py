@@ -9,7 +9,7 @@ import numpy as np
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
 from cvxnmf.linalg.lanes import copy_transposed
-from cvxnmf.linalg.products import add_times, add_transposed_times, is_thin, padded
+from cvxnmf.linalg.products import add_times, add_transposed_times, is_thin, pad_columns
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
@@ -62,7 +62,7 @@ class HALS(Rule[QuadraticObjective]):
         (l1, l2), k, weight = penalties, V.shape[1], 0.0 if extrapolation is None else extrapolation.weight
         Q = V.T @ V + l2 * np.eye(k)
         (U, last), (ahead, new) = (np.ascontiguousarray(factor) for factor in state), result
-        products, gram = hals_pass(A, padded(V), Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
+        products, gram = hals_pass(A, pad_columns(V), Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
         return np.ascontiguousarray(products[:, :k]), np.ascontiguousarray(gram[:, :k])
 
 

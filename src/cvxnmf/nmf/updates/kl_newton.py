@@ -10,7 +10,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled, inlined
 from cvxnmf.linalg.lanes import gather_transposed
 from cvxnmf.linalg.logarithm import logarithms
-from cvxnmf.linalg.products import padded
+from cvxnmf.linalg.products import pad_columns
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.losses import DivergenceObjective
 from cvxnmf.nmf.updates.rule import Rule, lifted_entry
@@ -35,7 +35,8 @@ class KLNewton(Rule[DivergenceObjective]):
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
         sums = _pad_to_even_columns(objective.sums + objective.l1)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
-        V = padded(objective.V) if A.sparse else np.ascontiguousarray(_pad_to_even_columns(objective.V).T, dtype=A.entries.dtype)
+        rows = pad_columns(objective.V) if A.sparse else _pad_to_even_columns(objective.V).T
+        V = np.ascontiguousarray(rows, dtype=np.float64 if A.sparse else A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
 
         def work(rows: tuple[int, int]) -> float:
