@@ -103,7 +103,7 @@ class Cone(Geometry[Point]):
         return max(0.0, float(self.s**2 @ np.einsum("ij,ij->i", W, W)) - self._along_free_direction(W))
 
     def _along_free_direction(self, W: FloatArray) -> float:
-        """``|u'SW|^2`` for the unit vector u of a direction that the cone leaves free, which is not penalised."""
+        """The part ``|u'SW|^2`` along the unit vector u of a direction that the cone leaves free, which is not penalised."""
         return 0.0
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:

@@ -87,7 +87,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         return len(point.matrix)
 
     def value(self, point: MatrixPoint) -> float:
-        """The objective at a doubly nonnegative matrix."""
+        """The objective of the sparse problem at a doubly nonnegative matrix."""
         X, l1, total = point.matrix, self.statement.l1, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for rows in cached_rows(X):
@@ -203,11 +203,11 @@ class DoublyNonnegativeProblem(Problem):
 
     @property
     def size(self) -> int:
-        """Number of rows of A."""
+        """Number of rows of A in the sparse doubly nonnegative problem."""
         return len(self.A)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a finite symmetric matrix."""
+        """Check a finite symmetric matrix as a point of the doubly nonnegative problem."""
         checked = validation.log_matrix(X, self.size, name)
         if not np.isfinite(checked).all():
             validation.refuse(f"{name} has infinite entries; only finite numbers are allowed.")
@@ -223,7 +223,7 @@ class DoublyNonnegativeProblem(Problem):
             return 2.0 * (self.matrix(X) - self.components[0].B)
 
     def with_trace(self, trace: float | Literal["auto"]) -> DoublyNonnegativeProblem:
-        """Return the same problem with another trace weight."""
+        """Return the doubly nonnegative problem with another trace weight."""
         return _assemble(self.A, self.statement.l1, trace)
 
     def starting_point(self, start: Any) -> MatrixPoint:

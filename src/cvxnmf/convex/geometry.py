@@ -42,15 +42,15 @@ class Geometry(ABC, Generic[P]):
     @property
     @abstractmethod
     def total_weight(self) -> float:
-        """Sum of the squared weights over all entries of X."""
+        """Sum of the squared weights over all entries of X in the metric of the geometry."""
 
     @abstractmethod
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> P:
-        """Return argmin ``||SYS - B||^2 / 2 + threshold penalty(Y)``; B is overwritten."""
+        """Return the projection argmin ``||SYS - B||^2 / 2 + threshold penalty(Y)`` of the geometry; B is overwritten."""
 
     @abstractmethod
     def penalised_part(self, X: FloatArray) -> FloatArray:
-        """The part of X, in the metric, that the penalty sees; X is overwritten."""
+        """The part of X, in the metric, that the penalty of the geometry sees; X is overwritten."""
 
     @abstractmethod
     def entries(self, X: FloatArray) -> FloatArray:
@@ -77,12 +77,12 @@ class Geometry(ABC, Generic[P]):
         """The penalty of the geometry at a point in factors."""
 
     def factor_penalty(self, point: P) -> float:
-        """A smooth function of the factors whose least value over all factors of X is the penalty."""
+        """The geometry's factor penalty: a smooth function whose least value over all factors of X is the penalty."""
         return self.penalty(point)
 
     @abstractmethod
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
-        """Half the gradient of the factor penalty, shape of W."""
+        """Half the gradient of the geometry's factor penalty, shape of W."""
 
     @abstractmethod
     def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -90,7 +90,7 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def independent_effects(self, A: FloatArray) -> FloatArray:
-        """Effects of the best model of A without positions, by KL."""
+        """Effects of the best model of A without positions, by KL, in the geometry of X."""
 
     @abstractmethod
     def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
@@ -98,7 +98,7 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def margins(self, G: FloatArray) -> FloatArray:
-        """Sums of G that belong to the effects, shape of v."""
+        """Sums of G that belong to the effects of the geometry, shape of v."""
 
     @abstractmethod
     def log_margins(self, X: FloatArray) -> FloatArray:
@@ -117,7 +117,7 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
-        """Newton's step over the effects for entrywise curvature H, which is overwritten; may raise LinAlgError."""
+        """Newton's step over the effects of the geometry for entrywise curvature H, overwritten; may raise LinAlgError."""
 
     @abstractmethod
     def contains(self, X: FloatArray, tolerance: float) -> bool:
@@ -128,7 +128,7 @@ class Geometry(ABC, Generic[P]):
         """Return the point of the geometry's set in factors that are unique but for ties."""
 
     def project(self, X: FloatArray, threshold: float = 0.0) -> P:
-        """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
+        """Return the geometry's projection argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
         return self.project_scaled(self.scale(X.copy()), threshold)
 
 

@@ -40,7 +40,7 @@ def leading_directions(A: Any, s: FloatArray, edge: float, count: int, report: C
 
 
 def degree_metric(degrees: FloatArray) -> FloatArray:
-    """``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``."""
+    """The degree metric ``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``, in which noise is measured."""
     raised = degrees + degrees.mean()
     return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
 

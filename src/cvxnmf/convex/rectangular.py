@@ -37,7 +37,7 @@ class NonsymmetricProblem(Problem):
 
     @property
     def size(self) -> int:
-        """The smaller side of A."""
+        """The smaller side of the rectangular A."""
         return int(min(self.A.shape))
 
     @cached_property
@@ -48,7 +48,7 @@ class NonsymmetricProblem(Problem):
         return 0.5 * spectral_norm(component.loss.value_and_gradient(X)[1])
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a matrix of logarithms of the shape of A."""
+        """Check a rectangular matrix of logarithms of the shape of A."""
         return validation.rectangular_logs(X, self.A.shape, name)
 
     def value(self, X: ArrayLike) -> float:
@@ -76,7 +76,7 @@ class NonsymmetricProblem(Problem):
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
-        """Return the same problem with another trace weight."""
+        """Return the rectangular problem with another trace weight."""
         return _assemble(self.A, self.statement.loss, trace, self.statement.effects, self.statement.penalty)
 
     def starting_point(self, start: Any) -> PairedPoint | FloatArray:
@@ -121,7 +121,7 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
 
     @property
     def size(self) -> int:
-        """Rows and columns together."""
+        """Rows and columns of the rectangular A together, the side of the paper's block matrix."""
         return sum(self.A.shape)
 
     @property
@@ -130,17 +130,17 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
         raise AttributeError("penalty='paper' has no largest trace; use the nuclear norm (penalty='nuclear').")
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a symmetric matrix of logarithms of m + n rows."""
+        """Check a symmetric matrix of logarithms of m + n rows for the paper's nonsymmetric problem."""
         if np.shape(X) == self.A.shape:
             validation.refuse(f"With penalty='paper' {name} is the whole block matrix, of shape ({self.size}, {self.size}).")
         return validation.log_matrix(X, self.size, name)
 
     def value(self, X: ArrayLike) -> float:
-        """Objective at the block matrix X, shape (m + n, m + n)."""
+        """Objective of the paper's nonsymmetric problem at the block matrix X, shape (m + n, m + n)."""
         return self.components[0].loss.value(self.matrix(X))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
-        """Gradient of the objective at the block matrix X."""
+        """Gradient of the paper's nonsymmetric objective at the block matrix X."""
         return self.components[0].loss.value_and_gradient(self.matrix(X))[1]
 
     def starting_point(self, start: Any) -> Point | FloatArray:  # type: ignore[override]
@@ -153,7 +153,7 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
         return
 
     def matrix_of(self, solution: Solution) -> FloatArray:
-        """The whole block matrix of a solution."""
+        """The whole block matrix X of a solution of the paper's nonsymmetric problem."""
         point = self._paired_point(solution)
         return Point(point.v, point.W).dense()
 

@@ -79,7 +79,7 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
 @dataclass(frozen=True, eq=False)
 class PairedComponent(DenseComponent[PSD]):
-    """``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))`` over a positive semidefinite X of m + n rows."""
+    """The paper's nonsymmetric component ``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))``, X psd of m + n rows."""
 
     loss: PairedKullbackLeibler
     entries = ...

@@ -43,21 +43,21 @@ class SymmetricProblem(Problem):
 
     @property
     def size(self) -> int:
-        """Number of rows of A."""
+        """Number of rows of A in the symmetric problem."""
         return int(self.A.shape[0])
 
     def dense(self) -> SymmetricProblem:
-        """The same problem on dense matrices."""
+        """The symmetric problem stated on dense matrices."""
         if not self.matrix_free:
             return self
         return self._restate(validation.as_dense(self.A), self.trace, matrix_free_from=None)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a symmetric matrix of logarithms."""
+        """Check a symmetric matrix of logarithms as a point of the symmetric problem."""
         return validation.log_matrix(X, self.size, name)
 
     def starting_point(self, start: Any) -> Point | FloatArray:
-        """Check a warm start: a solution, a pair (v, W) or a matrix X."""
+        """Check a warm start of the symmetric problem: a solution, a pair (v, W) or a matrix X."""
         factors = validation.factors(start, self.size)
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
@@ -72,7 +72,7 @@ class SymmetricProblem(Problem):
         return points if admitted and not apart else None
 
     def join_points(self, points: Sequence[Point]) -> tuple[Point, Index | None]:
-        """Effects and positions of all components; ``-inf`` effects where there are no data."""
+        """Effects and positions of all components of a symmetric problem; ``-inf`` effects where there are no data."""
         v, W, numbers = self._join_factors(self.size, points)
         return Point(v, W), numbers
 
@@ -95,7 +95,7 @@ class SymmetricProblem(Problem):
 
     @property
     def kept(self) -> Index:
-        """Nodes that carry data, in increasing order."""
+        """Nodes of the symmetric problem that carry data, in increasing order."""
         return np.sort(np.concatenate([component.nodes for component in self.components]))
 
     def value(self, X: ArrayLike) -> float:
@@ -112,7 +112,7 @@ class SymmetricProblem(Problem):
             return self._loss.value(Y) + self.trace * float(penalty)
 
     def gradient(self, X: ArrayLike) -> FloatArray:
-        """Gradient of the objective at X, shape (n, n)."""
+        """Gradient of the symmetric problem's objective at X, shape (n, n)."""
         _, G = self._loss.value_and_gradient(self.matrix(X))
         for component in self._penalised_components():
             square = np.ix_(component.nodes, component.nodes)
@@ -120,7 +120,7 @@ class SymmetricProblem(Problem):
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
-        """Return the same problem with another trace weight."""
+        """Return the symmetric problem with another trace weight."""
         return self._restate(self.A, trace, MATRIX_FREE_FROM)
 
     def _restate(self, A: Any, trace: float | Literal["auto"], matrix_free_from: int | None) -> SymmetricProblem:

@@ -38,7 +38,7 @@ ROUNDS, MOST_ROUNDS, SMALL_GAP = 20, 100, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class SymmetricComponent(DenseComponent[Cone]):
-    """``loss(A, exp(X)) + trace <N, X>`` over X in the cone, on the nodes of one connected component."""
+    """The symmetric component ``loss(A, exp(X)) + trace <N, X>``, X in the cone, on the nodes of one connected component."""
 
     @property
     def methods(self) -> Methods:

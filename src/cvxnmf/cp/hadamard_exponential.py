@@ -84,7 +84,7 @@ class HadamardExponential(NamedTuple):
         return HadamardExponential(left._replace(v=left.v - surplus), right._replace(v=right.v + surplus))
 
     def gaussian_bumps(self, centres: FloatArray, weight: float) -> Features:
-        """Features ``sqrt(weight) exp(v + |w|^2/2 - |w - t|^2)`` for every row and centre t."""
+        """Gaussian bumps, features ``sqrt(weight) exp(v + |w|^2/2 - |w - t|^2)`` for every row and centre t."""
         squares = np.sum(centres**2, axis=1)
 
         def around(half: Point) -> FloatArray:
@@ -108,7 +108,7 @@ class HadamardExponential(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Nonnegative columns for both halves, ``exp_H(X) = left right'``; one array twice if symmetric."""
+    """Nonnegative features for rows and columns, ``exp_H(X) = left right'``; one array twice if symmetric."""
 
     left: FloatArray
     right: FloatArray
@@ -129,7 +129,7 @@ class Features(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Of ``UV'`` against ``exp_H(X)``: the largest relative error of an entry, squared Frobenius norms of error and matrix."""
+    """Errors of ``UV'`` against ``exp_H(X)``: the largest relative one, and squared Frobenius norms of error and matrix."""
 
     largest: float
     squared_error: float

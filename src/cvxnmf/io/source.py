@@ -33,7 +33,7 @@ class FileError(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """The unpacked content of a file.
+    """The unpacked content of a source file, its name and ending.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ SHORTEST = 1e-9
 
 
 def divergence_bounds(goal: Goal) -> Iterator[Found]:
-    """The product of the margins, best of rank one; above, dual points for singular values and for subspaces."""
+    """Divergence bounds: the product of the margins, best of rank one; above, dual points for singular values and subspaces."""
     A, symmetric, k = goal.A, goal.statement.symmetric, goal.statement.n_components
     part = observed_part(A, symmetric) if goal.may_fill and not goal.is_full_rank(A) else None
     if part is None or not part.A.any():
@@ -102,7 +102,7 @@ class Splitting:
 
 
 def entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatArray:
-    """The G of largest ``P log G - base G - (G - V)^2 / 2 STEP``; positive where P is."""
+    """The G of largest ``P log G - base G - (G - V)^2 / 2 STEP`` in the Ky Fan splitting; positive where P is."""
     b, P = 0.5 * (V - STEP * base), STEP * P
     larger = np.sqrt(b * b + P) + np.abs(b)  # of the two roots; their product is -P
     return np.where(b > 0, larger, P / (larger + np.finfo(np.float64).tiny))
@@ -125,7 +125,7 @@ def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
 
 
 def project_to_capped_simplex(values: FloatArray, count: int) -> FloatArray:
-    """The nearest numbers from 0 to STEP with a sum of at most ``count STEP``: values less a level, cut off."""
+    """The nearest spectrum with values from 0 to STEP and a sum of at most ``count STEP``: values less a level, cut off."""
     capped = np.clip(values, 0.0, STEP)
     if capped.sum() <= count * STEP:
         return capped

@@ -55,7 +55,7 @@ def encode(
 
 @encode.register
 def _(X: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
-    """Encode row chunk by row chunk, each from the beginning."""
+    """Encode data in row chunks, chunk by chunk, each from the beginning."""
     state, _ = X.chunks.map_reduce(encode_chunk, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
     return X.chunks.gather(state).astype(np.float32 if X.single else np.float64, copy=False)
 
@@ -90,7 +90,7 @@ def _least_squares(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArra
 
 
 def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
-    """The ``w >= 0`` that minimise ``w'Qw - 2 p'w``, one per row of P; Q of shape (1 or rows, k, k).
+    """Codes ``w >= 0`` that minimise ``w'Qw - 2 p'w``, one per row of P; Q of shape (1 or rows, k, k).
 
     Where Q is singular up to rounding, proximal steps from zero lead to a minimiser, nearly the shortest.
     """
@@ -112,7 +112,7 @@ def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
 
 
 def _coordinate_descent(Q: FloatArray, P: FloatArray) -> FloatArray:
-    """A few sweeps of coordinate descent, all rows at once, for Q of unit diagonal."""
+    """A few sweeps of coordinate descent on least-squares codes, all rows at once, for Q of unit diagonal."""
     W = np.zeros_like(P)
     if len(Q) == 1:
         return hals_sweeps(W, P, Q[0], SWEEPS, 0.0)

@@ -63,7 +63,7 @@ def eigen_nndsvd(A: Any, k: int) -> Factors:
 
 
 def random(A: Any, k: int, rng: np.random.Generator) -> Factors:
-    """Uniform random factors whose product has the mean of A."""
+    """Initialise with uniform random factors whose product has the mean of A."""
     height = 2.0 * np.sqrt(float(A.mean()) / k)
     return height * rng.random((A.shape[0], k)), height * rng.random((A.shape[1], k))
 
@@ -88,7 +88,7 @@ def successive_projection(A: Any, k: int, triples: Triples | None = None) -> Fac
 
 
 def standing_columns(A: Any, k: int, triples: Triples | None = None) -> Factors:
-    """Columns of A that stick out as U, and V by least squares."""
+    """Initialise with columns of A that stick out as U, and V by least squares."""
     transposed = A.T.tocsr() if sp.issparse(A) else A.T
     V, U = successive_projection(transposed, k, None if triples is None else triples[::-1])
     return U, V
@@ -103,7 +103,7 @@ def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> F
 
 
 def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
-    """More components than wanted, by the factor `excess`, merged pair by pair where least is lost.
+    """Initialise with more components than wanted, by the factor `excess`, merged pair by pair where least is lost.
 
     The pair with the least second singular value of ``u_i v_i' + u_j v_j'`` becomes its best rank-one approximation, and a few
     steps of coordinate descent follow, on `working`, the same data in single precision, where that is at hand.
@@ -207,7 +207,7 @@ def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
 
 
 def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
-    """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
+    """Plain coordinate descent on ``||A - UV'||^2`` to settle an initialisation, one sweep over U and one over V per step."""
     dense = (dense_times, dense_transposed_times)
     times, transposed_times = (csr_times, csr_transposed_times) if sp.issparse(A) else dense
     for _ in range(steps):

@@ -23,7 +23,7 @@ NUMBERS = {2.0: "mse", 1.0: "kl", 0.0: "itakura-saito"}
 
 
 def find_loss(loss: object) -> NMFLoss:
-    """The loss of a name or of a number, the beta of a beta divergence.
+    """The loss of a name that users give, or of a number, the beta of a beta divergence.
 
     Examples
     --------

@@ -370,7 +370,7 @@ class Race:
 
 
 def _best(contenders: list[Contender]) -> Contender:
-    """The contender of least loss."""
+    """The contender of least loss in a race."""
     return min(contenders, key=lambda contender: contender.value)
 
 

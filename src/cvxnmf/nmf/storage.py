@@ -129,7 +129,7 @@ class DenseRows:
         return self.A[rows], U[rows] @ V.T
 
     def dense_rows(self, rows: slice) -> FloatArray:
-        """Some of the dense rows, as a view."""
+        """Some rows of dense storage, as a view."""
         return self.A[rows]
 
 

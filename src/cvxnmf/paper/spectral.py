@@ -114,7 +114,7 @@ def _linkage_split(A: FloatArray, labels: Labels) -> Labels:
 
 
 def _best_split(A: FloatArray, along: FloatArray) -> Labels:
-    """Of all splits in the order of a vector, the one with the least min-max cut."""
+    """The best split of a graph in the order of a vector, the one with the least min-max cut."""
     order = np.argsort(along, kind="stable")
     sorted_graph = A[np.ix_(order, order)]
     before = np.tril(sorted_graph, -1).sum(axis=1)

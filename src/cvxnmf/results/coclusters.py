@@ -61,11 +61,11 @@ class CoClusters:
 
     @property
     def certificate(self) -> Certificate:
-        """Of scope "model"; no model of the form of :func:`nonsymmetric` fits the table better than the bound."""
+        """The certificate of scope "model": no model of the form of :func:`nonsymmetric` fits the table better than the bound."""
         return self.solution.certificate
 
     def communities(self) -> list[tuple[set[Any], set[Any]]]:
-        """Of each cluster its rows and its columns, by name."""
+        """The rows and the columns of each of the co-clusters, by name."""
         k = self.n_clusters
         return list(zip(members(self.rows, self.row_labels, k), members(self.columns, self.column_labels, k), strict=True))
 

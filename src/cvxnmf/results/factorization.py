@@ -170,7 +170,7 @@ class Factorization:
 
     @property
     def n_components(self) -> int:
-        """Number of columns."""
+        """Number of components, the columns of the factors."""
         return int(self.U.shape[1])
 
     @functools.cached_property
@@ -201,11 +201,11 @@ class Factorization:
 
     @property
     def named(self) -> bool:
-        """Whether rows or columns have names."""
+        """Whether rows or columns of a factorisation have names."""
         return self.row_names is not None or self.column_names is not None
 
     def with_names(self, row_names: Sequence[Any] | None, column_names: Sequence[Any] | None) -> Factorization:
-        """Return the same result with names of rows and columns, without computing its certificate."""
+        """Return the factorisation with names of rows and columns, without computing its certificate."""
         if self.V is self.U:  # the same nodes
             row_names = column_names = column_names if row_names is None else row_names
         other = object.__new__(type(self))

@@ -140,12 +140,12 @@ class Partition:
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters."""
+        """Number of clusters of the partition."""
         return int(self.labels.max()) + 1
 
     @property
     def certificate(self) -> Certificate:
-        """Of scope "model"; no model of this form fits the graph better than the bound."""
+        """The certificate of scope "model": no model of this form fits the partitioned graph better than the bound."""
         return self.solution.certificate
 
     @property
@@ -160,7 +160,7 @@ class Partition:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors.
+        """Levels of a partition's proofs: of the convex model, on groups of nodes if the graph is large, and of the factors.
 
         Of a graph in blocks there are no factors.
         """
@@ -185,12 +185,12 @@ class Partition:
 
     @property
     def rank_certificate(self) -> Certificate:
-        """Of scope "rank-k"; no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
+        """The certificate of scope "rank-k": no U of as many columns has a lower error, weighted as in `factorization`."""
         return self.factorization.certificate
 
     @cached_property
     def label_certificate(self) -> Certificate:
-        """Of scope "labels": no partition of the nodes has a higher quality than the bound; computed when first asked for.
+        """The certificate of scope "labels": no partition has a higher quality than the bound; computed when first asked for.
 
         The quality is the objective that was asked for, and modularity if that was the likelihood. See :func:`verify_labels`.
         """

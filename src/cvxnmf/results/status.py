@@ -49,7 +49,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Iterate:
-    """One line of a solver's history, also what a callback receives.
+    """One line of a solver's history, which is also handed to callbacks.
 
     Attributes
     ----------

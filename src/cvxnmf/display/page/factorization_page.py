@@ -21,7 +21,7 @@ def title(result: Factorization) -> str:
 
 
 def context(result: Factorization, choice: RankChoice | None = None) -> dict[str, Any]:
-    """Return what the template ``factorization.html`` shows; the curve of ranks where there is one."""
+    """Return everything that the template ``factorization.html`` shows; the curve of ranks where there is one."""
     symmetric, bound = result.V is result.U, result.certificate.bound
     certificate = describe(result.certificate)
     return {

@@ -23,7 +23,7 @@ def title(partition: Partition) -> str:
 
 
 def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[str, Any]:
-    """Return what the template ``partition.html`` shows."""
+    """Return everything that the template ``partition.html`` shows on the page about a partition."""
     certificates = [*_label_proof(partition), ("The model behind them", describe(partition.certificate))]
     if with_factors:
         heading = f"Its factors, {count(partition.n_clusters, 'column')}"
