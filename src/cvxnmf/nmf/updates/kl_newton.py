@@ -35,8 +35,8 @@ class KLNewton(Rule[DivergenceObjective]):
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
         sums = _pad_to_even_columns(objective.sums + objective.l1)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
-        rows = pad_columns(objective.V) if A.sparse else _pad_to_even_columns(objective.V).T
-        V = np.ascontiguousarray(rows, dtype=np.float64 if A.sparse else A.entries.dtype)
+        wide = pad_columns(objective.V) if A.sparse else _pad_to_even_columns(objective.V).T
+        V = np.ascontiguousarray(wide, dtype=np.float64 if A.sparse else A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
 
         def work(rows: tuple[int, int]) -> float:
