@@ -185,7 +185,7 @@ class Partition:
 
     @property
     def rank_certificate(self) -> Certificate:
-        """The certificate of scope "rank-k": no U of as many columns has a lower error, weighted as in `factorization`."""
+        """Certificate of scope "rank-k": no U of this size has an error, weighted as in `factorization`, below its bound."""
         return self.factorization.certificate
 
     @cached_property
