@@ -145,7 +145,7 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("plots", "report")
 
 
-def _imported(name: str) -> Any:
+def _import_public_name(name: str) -> Any:
     """Import a public name when it is first used, so that the command line starts at once."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
@@ -157,7 +157,7 @@ def _imported(name: str) -> Any:
 
 
 if not TYPE_CHECKING:  # type checkers know the names above, and no others
-    __getattr__ = _imported
+    __getattr__ = _import_public_name
 
 
 def __dir__() -> list[str]:

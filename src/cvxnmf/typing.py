@@ -24,32 +24,32 @@ __all__ = [
 
 
 class _Array(Protocol):
-    """What numpy can make an array of: arrays, data frames, dask arrays."""
+    """Type of anything that numpy can make an array of: arrays, data frames, dask arrays."""
 
     def __array__(self) -> NDArray[Any]: ...
 
 
 class _Sparse(Protocol):
-    """A matrix or array of scipy.sparse."""
+    """Type of a matrix or array of scipy.sparse."""
 
     def tocsr(self) -> Any: ...
 
 
 class _AnnData(Protocol):
-    """A table of cells and genes with their names."""
+    """Type of an AnnData, a table of cells and genes with their names."""
 
     X: Any
     var_names: Any
 
 
 class _Graph(Protocol):
-    """A graph of networkx or igraph."""
+    """Type of a graph of networkx or igraph."""
 
     def is_directed(self) -> bool: ...
 
 
 class _Factored(Protocol):
-    """Factors found before: a Factorization."""
+    """Type of factors found before: a Factorization."""
 
     @property
     def U(self) -> Any: ...
@@ -58,7 +58,7 @@ class _Factored(Protocol):
 
 
 class _Partitioned(Protocol):
-    """Clusters found before: a Partition."""
+    """Type of clusters found before: a Partition."""
 
     @property
     def nodes(self) -> Any: ...
@@ -67,7 +67,7 @@ class _Partitioned(Protocol):
 
 
 class _Client(Protocol):
-    """A client of a Dask cluster."""
+    """Type of a client of a Dask cluster."""
 
     def scheduler_info(self) -> Any: ...
 

@@ -32,13 +32,13 @@ class TooLargeError(ValueError, MemoryError):
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Raise a ValueError with one sentence, on one line and of moderate length whatever values it shows."""
+    """Raise a ValueError about a user's data with one sentence, on one line and of moderate length whatever values it shows."""
     line = " ".join(sentence.split())
     raise ValueError(line if len(line) <= 600 else f"{line[:200]} ... {line[-400:]}")
 
 
 def choice(name: str, value: object, options: Iterable[str]) -> str:
-    """Return `value` if it is one of `options`, else say which ones there are."""
+    """Return a user's `value` if it is one of `options`, else say which ones there are."""
     listed = list(options)
     if isinstance(value, str) and value in listed:
         return value
@@ -46,7 +46,7 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
 
 
 def number(name: str, value: object, *, minimum: float = -math.inf, strict: bool = False) -> float:
-    """Return `value` as a finite float not below `minimum` (above it if `strict`)."""
+    """Return a user's `value` as a finite float not below `minimum` (above it if `strict`)."""
     try:
         result = math.nan if isinstance(value, str | bool | np.bool_) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -59,14 +59,14 @@ def number(name: str, value: object, *, minimum: float = -math.inf, strict: bool
 
 
 def integer(name: str, value: object, *, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`."""
+    """Return a user's `value` as an int of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < minimum:
         refuse(f"{name} must be an integer of at least {minimum}, not {value!r}.")
     return int(value)
 
 
 def generator(rng: object) -> np.random.Generator:
-    """Return a numpy Generator from a seed or a Generator."""
+    """Return a numpy Generator from a user's seed or Generator."""
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
@@ -75,7 +75,7 @@ def generator(rng: object) -> np.random.Generator:
 
 
 def require_problem(problem: object, kind: type) -> None:
-    """Refuse anything but a problem."""
+    """Refuse an argument that is not a convex problem."""
     if not isinstance(problem, kind):
         refuse(
             f"The problem must come from cvxnmf.symmetric(A), nonsymmetric(A) or sparse(A), not from {type(problem).__name__}."
@@ -83,7 +83,7 @@ def require_problem(problem: object, kind: type) -> None:
 
 
 def callback(function: object) -> None:
-    """Refuse a callback that cannot be called."""
+    """Refuse a user's callback that cannot be called."""
     if function is not None and not callable(function):
         refuse(f"callback must be a function of one Iterate or None, not {function!r}.")
 
@@ -97,7 +97,7 @@ def physical_memory() -> float:
 
 
 def penalty_weight(trace: object, metric: FloatArray) -> float:
-    """Return the trace as a number that does not overflow when multiplied by the squared metric."""
+    """Return a user's trace as a number that does not overflow when multiplied by the squared metric."""
     weight = number("trace", trace, minimum=0.0)
     if weight and not (weight <= 1e100 and weight * float(np.max(metric)) ** 2 <= 1e120):
         refuse(f"trace={weight:g} is too large for these data; beyond the largest eigenvalue it changes nothing.")
@@ -116,7 +116,7 @@ def fits_in_memory(rows: int, columns: int | None = None) -> None:
 
 
 def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, np.dtype[Any]]:
-    """Return `A` as a new dense float64 array, and the type that its entries had.
+    """Return a user's `A` as a new dense float64 array, and the type that its entries had.
 
     Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
     negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
@@ -130,7 +130,7 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, np.dtype[An
 
 
 def _numbers(A: Any, name: str) -> Any:
-    """Return a two-dimensional array or scipy.sparse matrix of real numbers, or refuse in one sentence."""
+    """Return user data as a two-dimensional array or scipy.sparse matrix of real numbers, or refuse in one sentence."""
     if isinstance(A, str | bytes):
         refuse(f"{name} is a string; read the file into a matrix first.")
     if hasattr(A, "edges") or hasattr(A, "get_edgelist"):
@@ -157,7 +157,7 @@ def _numbers(A: Any, name: str) -> Any:
 
 
 def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
-    """Convert an object array whose every entry is a real number, or refuse."""
+    """Convert a user's object array whose every entry is a real number, or refuse."""
     if all(isinstance(entry, Real) for entry in raw.ravel()):
         with suppress(TypeError, OverflowError):
             return raw.astype(np.float64)
@@ -165,7 +165,7 @@ def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
 
 
 def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
-    """Refuse NaN, infinity, negative entries and a matrix of zeros only."""
+    """Refuse user data with NaN, infinity, negative entries or zeros only."""
     lowest, highest = dense.min(), dense.max()
     if np.isnan(lowest) or np.isnan(highest):
         i, j = np.argwhere(np.isnan(dense))[0]
@@ -225,7 +225,7 @@ def adjacency_matrix(graph: Any, signed: bool = False) -> Any:
 
 
 def clusters(n_clusters: object, n: int) -> int:
-    """Return the number of clusters, from 1 to the number of nodes."""
+    """Return a user's number of clusters, checked to be from 1 to the number of nodes."""
     k = integer("n_clusters", n_clusters, minimum=1)
     if k > n:
         refuse(f"n_clusters={k} is more than the graph has nodes ({n}); choose at most {n}.")
@@ -233,7 +233,7 @@ def clusters(n_clusters: object, n: int) -> int:
 
 
 def components(n_components: object, shape: tuple[int, ...]) -> int:
-    """Return the number of components, at least 1 and no larger than both sides of the data."""
+    """Return a user's number of components, checked to be at least 1 and no larger than both sides of the data."""
     k = integer("n_components", n_components, minimum=1)
     if k > max(shape):
         refuse(f"n_components={k} is larger than both sides of A ({shape[0]} by {shape[1]}); choose at most {max(shape)}.")
@@ -241,7 +241,7 @@ def components(n_components: object, shape: tuple[int, ...]) -> int:
 
 
 def require_symmetric(A: Any, name: str = "A", hint: str = "give V as well", dtype: Any = np.float64) -> float:
-    """Refuse a matrix that is not symmetric up to rounding; return its asymmetry.
+    """Refuse a user's matrix that is not symmetric up to rounding; return its asymmetry.
 
     Warn of the rounding of single precision, unless that is the type `dtype` that the entries had when they were given.
     """
@@ -272,7 +272,7 @@ def symmetrise(A: Any, name: str = "A", hint: str = "give V as well", dtype: Any
 
 
 def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return nonnegative factors of matching shapes; V is U if it is not given."""
+    """Return a user's factors, checked to be nonnegative and of matching shapes; V is U if none is given."""
     first = _factor(U, "U", shape[0])
     if V is None:
         return first, first
@@ -354,7 +354,7 @@ def metric_vector(metric: Any, n: int) -> FloatArray:
 
 
 def real_array(value: Any) -> FloatArray:
-    """A copy of `value` as an array of real numbers; an empty one if it is anything else."""
+    """A copy of a user's `value` as an array of real numbers; an empty one if it is anything else."""
     try:
         return np.empty(0) if np.iscomplexobj(value) else np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -385,7 +385,7 @@ def rectangular_logs(candidate: Any, shape: tuple[int, int], name: str = "X") ->
 def factors(
     start: Any, n: int, kind: type[Point] | type[PairedPoint] = Point, rows: int | None = None
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return v and W of a warm start with n rows, from a Solution of this kind or a pair (v, W); None if it is neither."""
+    """Return v and W of a user's warm start with n rows, a Solution of this kind or a pair (v, W); None if it is neither."""
     point = start.point if isinstance(start, Solution) else start
     if isinstance(point, kind) and (rows is None or getattr(point, "n_rows", rows) == rows):
         v, W = point.v, point.W

@@ -9,7 +9,7 @@ from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.beta_encoding import _ScaledRows
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.loss_names import find_loss
-from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.storage import storage_of
 
 BETAS = (-1.0, 0.0, 0.5, 0.7, 1.2, 1.5, 2.5, 3.0)
 
@@ -32,9 +32,9 @@ def data():
 def test_value_and_gradient_are_those_of_the_formula(data, beta):
     A, U, V = data
     loss = find_loss(beta)
-    assert loss.value(stored(A), U, V) == pytest.approx(divergence(A, U @ V.T, beta), rel=1e-11)
-    assert loss.value(stored(sp.csr_array(A)), U, V) == pytest.approx(divergence(A, U @ V.T, beta), rel=1e-11)
-    objective = loss.objective(stored(A), V, 0.3, 0.2, 0.0)
+    assert loss.value(storage_of(A), U, V) == pytest.approx(divergence(A, U @ V.T, beta), rel=1e-11)
+    assert loss.value(storage_of(sp.csr_array(A)), U, V) == pytest.approx(divergence(A, U @ V.T, beta), rel=1e-11)
+    objective = loss.objective(storage_of(A), V, 0.3, 0.2, 0.0)
     G = objective.gradient(U)
     for place in ((0, 0), (5, 1), (13, 2)):
         ahead, behind = U.copy(), U.copy()
@@ -89,7 +89,7 @@ def test_missing_entries_do_not_count(data, beta):
 def test_codes_are_stationary_and_each_row_is_on_its_own(data, beta):
     A, _, V = data
     W = encode(A, V.T, find_loss(beta).name, 0.01, 0.02)
-    objective = find_loss(beta).objective(stored(A), V, 0.01, 0.02, 0.0)
+    objective = find_loss(beta).objective(storage_of(A), V, 0.01, 0.02, 0.0)
     G = objective.gradient(W)
     assert np.abs(np.where(W > 0, G, np.minimum(G, 0.0))).max() < 1e-5 * np.abs(objective.gradient_parts(W)[1]).max()
     np.testing.assert_allclose(encode(A[4:5], V.T, find_loss(beta).name, 0.01, 0.02), W[4:5], rtol=1e-6, atol=1e-12)

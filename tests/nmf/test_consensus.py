@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cvxnmf
-from cvxnmf.nmf.consensus import clustered, local_distances, tightness
+from cvxnmf.nmf.consensus import cluster_medians, local_distances, tightness
 
 
 def counts():
@@ -41,7 +41,7 @@ def test_losses_that_row_chunks_do_not_have_are_refused():
 
 def test_clusters_of_known_rows():
     X = np.repeat(np.eye(3), 4, axis=0)
-    medians, labels, silhouette = clustered(X, 3)
+    medians, labels, silhouette = cluster_medians(X, 3)
     np.testing.assert_allclose(np.sort(medians, axis=0), np.sort(np.eye(3), axis=0))
     assert silhouette == pytest.approx(1.0)
     assert tightness(X, labels, 3) == (1.0, 1.0, 1.0)

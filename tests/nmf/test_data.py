@@ -109,7 +109,7 @@ def test_missing_entries_hold_the_model(kind, loss):
     E = U @ V.T
     parts = (A - E) ** 2 if loss == "mse" else np.where(A > 0, A * np.log(np.where(A > 0, A, 1) / E), 0) - A + E
     assert value == pytest.approx(parts[~hidden].sum(), rel=1e-12)
-    np.testing.assert_allclose(data.filled, E[data.missing.rows, data.missing.columns], rtol=1e-12)
+    np.testing.assert_allclose(data.filled_values, E[data.missing.rows, data.missing.columns], rtol=1e-12)
     at_V = data.transposed.A if kind == "dense" and not data.storage.sparse else data.transposed.A.toarray()
     np.testing.assert_allclose(at_V.T[hidden], E[hidden], rtol=1e-12)
     assert data.energy == pytest.approx(np.sum(A[~hidden] ** 2), rel=1e-13)
@@ -145,10 +145,10 @@ def test_filled_values_are_those_of_the_storage_and_of_the_flipped_data(sparse):
     A = np.random.default_rng(0).random((9, 7)) + 0.1
     A[[0, 4, 8], [6, 1, 2]] = np.nan
     data = memory_matrix(sp.csr_array(A) if sparse else A, False, LOSSES["mse"])
-    other = data.flipped()
+    other = data.transpose()
     for one, values in ((data, [1.0, 2.0, 3.0]), (other, [4.0, 5.0, 6.0])):
         one.fill(np.array(values))
         for held in (data, other):
-            np.testing.assert_array_equal(held.filled, values)
+            np.testing.assert_array_equal(held.filled_values, values)
             np.testing.assert_array_equal(held.storage.entries[held.missing.places], values)
             np.testing.assert_array_equal(held.transposed.entries[held._transposed_places], values)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxnmf
-from cvxnmf.nmf.rank_choice import hide_entries, likeness, merged, recommended
+from cvxnmf.nmf.rank_choice import hide_entries, likeness, merge_components, recommend_rank
 
 
 def planted(kind, k, seed=0):
@@ -93,16 +93,16 @@ def test_likeness_is_one_for_a_permutation_and_merging_keeps_equal_columns():
     assert likeness(V, 2 * V[:, [2, 0, 1]]) == pytest.approx(1.0)
     U = np.random.default_rng(1).random((7, 3))
     twice = np.hstack([U, U[:, :1]]), np.hstack([V, V[:, :1]])
-    M, N = merged(*twice, 3)
+    M, N = merge_components(*twice, 3)
     np.testing.assert_allclose(M @ N.T, twice[0] @ twice[1].T)
 
 
 def test_the_smallest_number_within_the_spread_is_taken():
     held_out = np.array([[3.0, 1.02, 1.00, 1.5], [3.0, 0.99, 1.01, 1.5], [3.0, 1.01, 1.00, 1.5]])
-    k, reason = recommended((2, 3, 4, 5), held_out, np.ones(4))
+    k, reason = recommend_rank((2, 3, 4, 5), held_out, np.ones(4))
     assert k == 3
     assert "up to the spread between masks" in reason
-    assert "try more" in recommended((2, 3), np.array([[2.0, 1.0], [2.1, 1.0]]), np.ones(2))[1]
+    assert "try more" in recommend_rank((2, 3), np.array([[2.0, 1.0], [2.1, 1.0]]), np.ones(2))[1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.losses import DivergenceObjective, QuadraticObjective
-from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.updates.hals import HALS, SETTLED, hals_sweeps
 from cvxnmf.nmf.updates.kl_newton import KLNewton
 from cvxnmf.nmf.updates.symmetric import symmetric_sweep_dense
@@ -61,7 +61,7 @@ def test_least_squares_solves_for_its_factor():
 def divergence_objective(k, dtype=np.float64, seed=4):
     rng = np.random.default_rng(seed)
     A, U, V = rng.poisson(3.0, (30, 17)).astype(dtype), rng.random((30, k)), rng.random((17, k))
-    return DivergenceObjective(stored(A), V, 0.0, 0.0, 0.0), U
+    return DivergenceObjective(storage_of(A), V, 0.0, 0.0, 0.0), U
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 6])
@@ -69,7 +69,7 @@ def test_newton_steps_lower_the_divergence_row_by_row(k):
     objective, U = divergence_objective(k)
     new = KLNewton(count=True).update(objective, U)
     assert objective.value(new) < objective.value(U)
-    rows = DivergenceObjective(stored(objective.A.A[7:8]), objective.V, 0.0, 0.0, 0.0)
+    rows = DivergenceObjective(storage_of(objective.A.A[7:8]), objective.V, 0.0, 0.0, 0.0)
     np.testing.assert_allclose(KLNewton(count=True).update(rows, U[7:8]), new[7:8])
 
 
@@ -82,7 +82,7 @@ def test_counted_logarithms_are_those_of_the_new_point():
 
 def test_a_newton_pair_is_exact_in_its_second_coordinate_where_one_entry_counts():
     A, V = np.array([[6.0]]), np.array([[1.0, 2.0]])
-    new = KLNewton(count=False).update(DivergenceObjective(stored(A), V, 0.0, 0.0, 0.0), np.array([[2.0, 1.0]]))
+    new = KLNewton(count=False).update(DivergenceObjective(storage_of(A), V, 0.0, 0.0, 0.0), np.array([[2.0, 1.0]]))
     x = 2.0 + 1.5 * (1.5 - 1.0) / (6.0 / 16.0)  # N = 6/4, q = 6/16, S = 1
     w = x + 2.0
     y = 1.0 + (6.0 / w) * (12.0 / w - 2.0) / (24.0 / w**2)

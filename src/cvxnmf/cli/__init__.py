@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
-    """Say that an argument is not known, and which option may have been meant."""
+    """Say that an argument of the command line is not known, and which option may have been meant."""
     if not argument.startswith("-"):
         return f"{argument!r} is one argument too many"
     near = difflib.get_close_matches(argument.split("=")[0], parser._option_string_actions, n=1)
@@ -52,7 +52,7 @@ def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _run(options: argparse.Namespace, outputs: list[str]) -> int:
-    """Run a command; whatever goes wrong becomes a sentence."""
+    """Run a command of the command line; any error becomes a sentence and an exit code."""
     began = time.time()
     try:
         with _warnings_as_sentences(), _notices(bool(getattr(options, "quiet", False))):
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace, outputs: list[str]) -> int:
 
 
 def sentence(error: BaseException) -> str:
-    """Return what went wrong, on one line."""
+    """Return what went wrong in a command, on one line."""
     words = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         return words
@@ -89,10 +89,10 @@ def sentence(error: BaseException) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors say where help is, and which command may have been meant."""
+    """A parser of the command line whose errors say where help is, and which command may have been meant."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and end the program."""
+        """Say what is wrong with the command line and end the program."""
         unknown = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
         if unknown:
             near = difflib.get_close_matches(unknown[1].lower(), COMMANDS, n=1)
@@ -103,7 +103,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser with all commands."""
+    """Return the parser of the command line with all commands."""
     parser = _Parser(
         prog="cvxnmf",
         description="Nonnegative matrix factorisation with a proof: deterministic, globally solved, certified.",
@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _warnings_as_sentences() -> Iterator[None]:
-    """Show warnings meant for users as plain sentences, each once, and no others."""
+    """Show a command's warnings meant for users as plain sentences, each once, and no others."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         terminal.note(" ".join(str(message).split()))
@@ -132,7 +132,7 @@ def _warnings_as_sentences() -> Iterator[None]:
 
 @contextmanager
 def _notices(quiet: bool) -> Iterator[None]:
-    """Show what the package logs, such as that it compiles, beside the progress; nothing when quiet."""
+    """Show what the package logs, such as that it compiles, beside a command's progress; nothing when quiet."""
     import logging
 
     class Notes(logging.Handler):
@@ -153,7 +153,7 @@ def _notices(quiet: bool) -> Iterator[None]:
 
 
 def _note_last(text: str) -> None:
-    """Say what ended the program, if stderr still takes it."""
+    """Say what ended the program, if stderr is still open."""
     try:
         terminal.note(text)
         sys.stdout.flush()
@@ -162,7 +162,7 @@ def _note_last(text: str) -> None:
 
 
 def _abandon_stdout() -> None:
-    """Point stdout nowhere, so that closing it at the end does not fail."""
+    """Point stdout nowhere, so that closing it at the program's end does not fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):  # not a real file, as under a test

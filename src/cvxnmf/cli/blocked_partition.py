@@ -57,7 +57,7 @@ def run_in_blocks(options: argparse.Namespace, title: str) -> int:
 
 
 def reading_of(options: argparse.Namespace) -> Any:
-    """How a file of text is to be read."""
+    """How ``cvxnmf partition`` in blocks is to read a file of text, from its options."""
     from cvxnmf.chunked.graphs.lines import SEPARATORS
     from cvxnmf.chunked.graphs.text import Reading
 
@@ -66,7 +66,7 @@ def reading_of(options: argparse.Namespace) -> Any:
 
 
 def _facts(found: Partition) -> dict[str, Any]:
-    """Return what is known of the clusters for machines; labels of single nodes are in the --output."""
+    """Return the clusters of a graph in blocks for machines; labels of single nodes are in the --output."""
     names = ("modularity", "performance", "off_diagonal_performance")
     facts = {"nodes": len(found.nodes), "edges": _n_edges(found), "n_clusters": found.n_clusters, "sizes": _sizes(found)}
     lengths = [{"clusters": k, "description_length": length} for k, length in found.alternatives]
@@ -86,7 +86,7 @@ def _n_edges(found: Partition) -> int:
 
 
 def _print(found: Partition, title: str) -> None:
-    """Print the size of the graph, how good the clusters are, and how large."""
+    """Print the size of a graph in blocks, how good its clusters are, and how large."""
     nodes, edges = count(len(found.nodes), "node"), count(_n_edges(found), "edge")
     terminal.show(f"{terminal.printable(title)}: {nodes}, {edges}, {count(found.n_clusters, 'cluster')}", "bold")
     print(

@@ -33,7 +33,7 @@ complete -o filenames -F _cvxnmf cvxnmf"""
 
 
 def add(commands: Any) -> None:
-    """Register the command."""
+    """Register the command ``cvxnmf completion``."""
     shown = "print a script that lets your shell complete commands and options"
     parser = arguments.add_command(commands, "completion", run, help=shown, description=f"{shown.capitalize()}.", epilog=HOW)
     parser.add_argument("shell", choices=SHELLS)
@@ -41,22 +41,22 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the script."""
+    """Print the shell's completion script."""
     commands = options.commands.choices
     print(_fish(commands) if options.shell == "fish" else _bash(commands, options.shell))
     return CERTIFIED
 
 
-def _named(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The options of a command, without its files."""
+def _command_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The options of a command that the shell completes, without its files."""
     return [action for action in parser._actions if action.option_strings]
 
 
 def _bash(commands: dict[str, argparse.ArgumentParser], shell: str) -> str:
-    """The script for bash, which zsh runs too."""
+    """The completion script for bash, which zsh runs too."""
     choices, every = [], []
     for name, parser in commands.items():
-        words = [word for action in _named(parser) for word in action.option_strings]
+        words = [word for action in _command_options(parser) for word in action.option_strings]
         every.append(f'      {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word"));;')
         for action in parser._actions:
             if action.choices:
@@ -68,11 +68,11 @@ def _bash(commands: dict[str, argparse.ArgumentParser], shell: str) -> str:
 
 
 def _fish(commands: dict[str, argparse.ArgumentParser]) -> str:
-    """The script for fish: a line for each command and option."""
+    """The completion script for fish: a line for each command and option."""
     lines = []
     for name, parser in commands.items():
         lines.append(f"complete -c cvxnmf -n __fish_use_subcommand -f -a {name}")
-        for action in _named(parser):
+        for action in _command_options(parser):
             words = " ".join(f"-l {word[2:]}" if word.startswith("--") else f"-s {word[1:]}" for word in action.option_strings)
             listed = f" -x -a '{' '.join(map(str, action.choices))}'" if action.choices else "" if action.nargs == 0 else " -r"
             lines.append(f"complete -c cvxnmf -n '__fish_seen_subcommand_from {name}' {words}{listed}")

@@ -33,7 +33,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def add(commands: Any) -> None:
-    """Register the command."""
+    """Register the command ``cvxnmf demo``."""
     codes = "exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is not"
     shown = "solve the karate club and one of the paper's block graphs, with proofs"
     parser = arguments.add_command(commands, "demo", run, help=shown, epilog=codes)
@@ -52,7 +52,7 @@ def _size(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Partition the karate club, then solve two graphs in three settings."""
+    """Run the demo: partition the karate club, then solve two graphs in three settings."""
     from cvxnmf.graphs.block_graph import block_graph
 
     arguments.check_outputs({"--report": options.report}, [], {"--report": (".html", ".htm")})
@@ -88,7 +88,7 @@ def karate_club() -> FloatArray:
 
 
 def _partition_club(A: FloatArray, tol: float, progress: Progress) -> Partition:
-    """Return the partition of the club by its members."""
+    """Return the partition of the demo's karate club by its members."""
     from dataclasses import replace
 
     from cvxnmf.graphs.partition import partition
@@ -98,7 +98,7 @@ def _partition_club(A: FloatArray, tol: float, progress: Progress) -> Partition:
 
 
 def _write_page(club: Partition, options: argparse.Namespace) -> str | None:
-    """Write the page; where nobody asked for it, a folder that cannot be written and packages that are missing are no error."""
+    """Write the demo's page; where nobody asked for one, an unwritable folder and missing packages are no error."""
     from cvxnmf import report
     from cvxnmf.io.source import FileError
     from cvxnmf.io.writing import check_writable, write_with
@@ -116,7 +116,7 @@ def _write_page(club: Partition, options: argparse.Namespace) -> str | None:
 
 
 def _solve(graph: str, A: FloatArray, setting: str, tol: float, progress: Progress) -> dict[str, Any]:
-    """Solve the problem of a graph in one setting, check the certificate, and return what came out."""
+    """Solve the problem of a graph of the demo in one setting, check the certificate, and return the facts."""
     from cvxnmf.convex.solve import solve
     from cvxnmf.convex.symmetric import symmetric
 
@@ -140,7 +140,7 @@ def _solve(graph: str, A: FloatArray, setting: str, tol: float, progress: Progre
 
 
 def _print_solves(solves: Sequence[dict[str, Any]]) -> None:
-    """Print a table with a row for each solve, and say in words what they prove."""
+    """Print the demo's table with a row for each solve, and say in words what they prove."""
     header = ("graph", "setting", "value", "proved bound", "gap", "steps", "seconds", "rank", "checked")
     lines = []
     for facts in solves:

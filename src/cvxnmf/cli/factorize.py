@@ -24,7 +24,7 @@ exit codes: 0 finished, and the certified gap is within --tol-gap if that is giv
 
 
 def add(commands: Any) -> None:
-    """Register the command."""
+    """Register the command ``cvxnmf factorize``."""
     parser = arguments.add_command(
         commands,
         "factorize",
@@ -59,7 +59,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, factor, write and print."""
+    """Run ``cvxnmf factorize``: read, factor, write and print."""
     from cvxnmf.io.writing import factor_paths
     from cvxnmf.nmf.factorize import factorize
     from cvxnmf.results import Interrupted
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> MatrixFile:
-    """Read the matrix; names where numbers should stand may be those of a list of edges."""
+    """Read the matrix of ``cvxnmf factorize``; names where numbers should stand may be those of a list of edges."""
     from cvxnmf.io.source import FileError
 
     try:
@@ -107,7 +107,7 @@ def _read(options: argparse.Namespace) -> MatrixFile:
 
 
 def _choose(data: MatrixFile, options: argparse.Namespace, progress: Progress) -> RankChoice:
-    """Compare the numbers of components that were asked for."""
+    """Compare the numbers of components that ``cvxnmf factorize`` was asked to choose from."""
     from cvxnmf.nmf.rank_choice import choose_rank
 
     names = data.unique_names()
@@ -116,7 +116,7 @@ def _choose(data: MatrixFile, options: argparse.Namespace, progress: Progress) -
 
 
 def _write(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> list[str]:
-    """Write the files that were asked for, and return their names."""
+    """Write the files that ``cvxnmf factorize`` was asked for, and return their names."""
     from cvxnmf.io.writing import write_factors, write_with
 
     written = write_factors(result, options.output) if options.output else []
@@ -132,7 +132,7 @@ def _write(result: Factorization, choice: RankChoice | None, options: argparse.N
 
 
 def _keep_best(result: Any, options: argparse.Namespace) -> int:
-    """Keep the best answer so far, if there is a place for it."""
+    """Keep the best factors so far when ``cvxnmf factorize`` is interrupted, if there is a place for them."""
     from cvxnmf.io.writing import write_factors
 
     files = write_factors(result, options.output) if options.output else []
@@ -141,7 +141,7 @@ def _keep_best(result: Any, options: argparse.Namespace) -> int:
 
 
 def _facts(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> dict[str, Any]:
-    """Return a factorisation, and how its rank was chosen if it was, for machines."""
+    """Return a factorisation, and how its rank was chosen if that was asked, for machines."""
     return {
         "rows": len(result.U),
         "columns": len(result.V),
@@ -172,7 +172,7 @@ def _top_facts(result: Factorization, n: int) -> list[dict[str, Any]]:
 
 
 def _print(result: Factorization, choice: RankChoice | None, options: argparse.Namespace) -> None:
-    """Print how the rank was chosen; size, form and loss; what is proved, how it ended; and what is strongest in components."""
+    """Print a factorisation: choice of rank; size, form, loss; the proof; how it ended; the strongest rows and columns."""
     from cvxnmf.display.certificate_text import describe, loss_name
     from cvxnmf.display.formatting import RANK_HEADING, count, rank_rows
 

@@ -33,7 +33,7 @@ HEARD = threading.Event()
 
 
 def supervise(work: Callable[[], int], outputs: list[str]) -> int:
-    """Do the work in a child process where the system can fork, and return its exit code; the child returns it as well.
+    """Do the work of a command in a child process where the system can fork; return its exit code, in the child as well.
 
     `outputs` are files that the work may write; what is left of unfinished ones is removed when it is killed. Where the work is
     done in this process, it hears the same signals, but ends only when a step is over.
@@ -56,7 +56,7 @@ def supervise(work: Callable[[], int], outputs: list[str]) -> int:
 
 
 def _work_here(work: Callable[[], int]) -> int:
-    """Do the work in this process, where every signal raises KeyboardInterrupt; afterwards signals do what they did before."""
+    """Do the work of a command in this process, where every signal raises KeyboardInterrupt; then restore signal handlers."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     before = {number: signal.getsignal(number) for number in SIGNALS}
@@ -69,7 +69,7 @@ def _work_here(work: Callable[[], int]) -> int:
 
 
 def _raise(number: int, frame: Any) -> None:
-    """Raise KeyboardInterrupt."""
+    """Raise KeyboardInterrupt on a signal."""
     HEARD.set()
     raise KeyboardInterrupt
 
@@ -82,7 +82,7 @@ def _on_signals(handler: Any) -> None:
 
 
 def _raise_once(number: int, frame: Any) -> None:
-    """Raise KeyboardInterrupt, and ignore further signals: a terminal and the program may both send one."""
+    """Raise KeyboardInterrupt on a signal, and ignore further ones: a terminal and the program may both send one."""
     _on_signals(signal.SIG_IGN)
     _raise(number, frame)
 
@@ -99,14 +99,14 @@ def _raise_again(unraisable: Any) -> None:
 
 
 def _end_with(program: int) -> None:
-    """Kill the child when the program that started it is gone."""
+    """Kill the child process when the program that started it is gone."""
     while os.getppid() == program:
         time.sleep(WATCH)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _wait(child: int) -> int | None:
-    """Return the exit code of the child, or None if it had to be killed after a signal."""
+    """Return the exit code of the child process, or None if it had to be killed after a signal."""
     try:
         return _exit_code(os.waitpid(child, 0)[1])
     except KeyboardInterrupt:
@@ -127,7 +127,7 @@ def _wait(child: int) -> int | None:
 
 
 def _exit_code(status: int) -> int:
-    """Return the exit code of a child that ended by itself, or was ended by a signal, which becomes a sentence."""
+    """Return the exit code of a child process that ended by itself, or by a signal, which becomes a sentence."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return code
@@ -139,7 +139,7 @@ def _exit_code(status: int) -> int:
 
 
 def _after_kill(outputs: list[str], began: float, child: int) -> int:
-    """Tidy up after a killed child, and say what is in its files."""
+    """Tidy up after a child process killed on interruption, and say what is in its files."""
     for path in outputs:
         for unfinished in Path(os.path.realpath(path)).parent.glob(UNFINISHED.format(child)):
             unfinished.unlink(missing_ok=True)
@@ -149,7 +149,7 @@ def _after_kill(outputs: list[str], began: float, child: int) -> int:
 
 
 def what_is_kept(outputs: list[str], began: float) -> str:
-    """Say which files were written since a time and which were not, as the end of a sentence."""
+    """Say which files an interrupted command has written since a time and which not, as the end of a sentence."""
     kept = [path for path in outputs if os.path.exists(path) and os.path.getmtime(path) >= began - 0.1]
     lost = [path for path in outputs if path not in kept]
     rest = f"; {' and '.join(lost)} {'were' if len(lost) > 1 else 'was'} not written" if lost else ""

@@ -47,12 +47,12 @@ EFFORT = 150
 
 
 def positive(text: str) -> int:
-    """Read an integer of at least 1."""
+    """Read an option's value as an integer of at least 1."""
     return _at_least(text, 1)
 
 
 def not_negative(text: str) -> int:
-    """Read an integer of at least 0."""
+    """Read an option's value as an integer of at least 0."""
     return _at_least(text, 0)
 
 
@@ -67,7 +67,7 @@ def _at_least(text: str, least: int) -> int:
 
 
 def image_shape(text: str) -> tuple[int, int]:
-    """Read height and width of an image, as in 8x8."""
+    """Read an option's height and width of an image, as in 8x8."""
     height, cross, width = text.partition("x")
     if not cross:
         raise argparse.ArgumentTypeError(f"height and width such as 8x8 are needed, not {text}")
@@ -75,7 +75,7 @@ def image_shape(text: str) -> tuple[int, int]:
 
 
 def ranks(text: str) -> list[int]:
-    """Read numbers of components: from a first to a last one, as in 2:20, or a list, as in 3,5,8."""
+    """Read an option's numbers of components: from a first to a last one, as in 2:20, or a list, as in 3,5,8."""
     first, colon, last = text.partition(":")
     if not colon:
         return [_at_least(part, 1) for part in text.split(",")]
@@ -83,7 +83,7 @@ def ranks(text: str) -> list[int]:
 
 
 def loss(text: str) -> str:
-    """Read a loss, by its name or as the number of a beta divergence, and return its name."""
+    """Read an option's loss, by its name or as the number of a beta divergence, and return its name."""
     if text in LOSSES.values():  # at once: arguments are read before the work goes to a process of its own, and that before numpy
         return text
     with suppress(ValueError):
@@ -99,7 +99,7 @@ def loss(text: str) -> str:
 
 
 def add_loss(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments about the loss of a factorisation."""
+    """Add the options about the loss of a factorisation."""
     words = (
         "mse, kl or itakura-saito, or the number of a beta divergence such as 0.5 (default: mse); bounds are known for mse and kl"
     )
@@ -109,7 +109,7 @@ def add_loss(parser: argparse.ArgumentParser) -> None:
 
 
 def tolerance(text: str) -> float:
-    """Read a finite number of at least 0."""
+    """Read an option's value as a finite number of at least 0."""
     try:
         value = float(text)
     except ValueError:
@@ -120,12 +120,12 @@ def tolerance(text: str) -> float:
 
 
 def groups(text: str) -> int | str | None:
-    """Read "auto", "none" or an integer of at least 2."""
+    """Read an option's value as "auto", "none" or an integer of at least 2."""
     return text if text == "auto" else None if text == "none" else _at_least(text, 2)
 
 
 def trace(text: str) -> float | str:
-    """Read "auto" or a number."""
+    """Read an option's value as "auto" or a number."""
     return text if text == "auto" else tolerance(text)
 
 
@@ -137,14 +137,14 @@ def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], in
 
 
 def add_bound(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments about the bound of a factorisation."""
+    """Add the options about the bound of a factorisation."""
     words = f"most SVDs for the bound (default: as many as pay, at most {EFFORT})"
     parser.add_argument("--effort", type=not_negative, metavar="N", help=words)
     parser.add_argument("--tol-gap", type=tolerance, metavar="GAP", help="exit with 3 if the relative gap is larger")
 
 
 def add_reading(parser: argparse.ArgumentParser, *, weights: bool) -> None:
-    """Add the arguments that say how files are to be read."""
+    """Add the options that say how files are to be read."""
     group = parser.add_argument_group("reading")
     group.add_argument("--format", choices=FORMATS, help="format of the data, where content and name do not tell")
     group.add_argument("--separator", choices=SEPARATORS, help="what stands between the cells of text")
@@ -154,7 +154,7 @@ def add_reading(parser: argparse.ArgumentParser, *, weights: bool) -> None:
 
 
 def add_showing(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what is shown."""
+    """Add the options that say what a command shows."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress and no notes on reading")
 
@@ -162,14 +162,14 @@ def add_showing(parser: argparse.ArgumentParser) -> None:
 def add_scale(
     parser: argparse.ArgumentParser, words: str = "A .npy file is then read in blocks of rows, never as a whole."
 ) -> None:
-    """Add the arguments for data that are worked on in blocks of rows."""
+    """Add the options for data that are worked on in blocks of rows."""
     group = parser.add_argument_group("large data", words)
     group.add_argument("--memory-limit", metavar="SIZE", help="most memory of the whole program, such as 2GB or 500MiB")
     group.add_argument("--dask", metavar="ADDRESS", help="let the workers of this Dask scheduler do it, such as tcp://host:8786")
 
 
 def graph_from(options: argparse.Namespace, path: str, quiet: bool) -> GraphFile:
-    """Read the graph that the arguments speak of, saying what was decided."""
+    """Read the graph that a command's options name, saying what was decided."""
     from cvxnmf.io import read_graph
 
     ways = {"separator": options.separator, "header": options.header, "weights": options.weights == "auto"}
@@ -179,7 +179,7 @@ def graph_from(options: argparse.Namespace, path: str, quiet: bool) -> GraphFile
 
 
 def matrix_from(options: argparse.Namespace, path: str, format: str | None = None) -> MatrixFile:
-    """Read the matrix that the arguments speak of, saying what was decided; for work in blocks it stays in its file."""
+    """Read the matrix that a command's options name, saying what was decided; for work in blocks it stays in its file."""
     from cvxnmf.io import map_matrix, read_matrix
 
     if options.memory_limit or options.dask:
@@ -190,7 +190,7 @@ def matrix_from(options: argparse.Namespace, path: str, format: str | None = Non
 
 
 def weights_from(options: argparse.Namespace) -> Any:
-    """Read the weights of the loss, if they were given: of entries, or of rows from a single column."""
+    """Read the weights of the loss, if the options name a file: of entries, or of rows from a single column."""
     if options.loss_weights is None:
         return None
     given = matrix_from(options, options.loss_weights).A
@@ -198,13 +198,13 @@ def weights_from(options: argparse.Namespace) -> Any:
 
 
 def say(notes: Any, path: str, quiet: bool) -> None:
-    """Print what was decided in reading a file, if that is wanted."""
+    """Print what was decided in reading a file, unless the options ask for quiet."""
     for sentence in () if quiet else notes:
         terminal.note(f"{'standard input' if path == '-' else path}: {sentence}")
 
 
 def refuse_two_prints(options: argparse.Namespace) -> None:
-    """Refuse JSON and a table on the same standard output."""
+    """Refuse options that send both JSON and a table to standard output."""
     from cvxnmf.io.source import FileError
 
     if options.json and options.output == "-":
@@ -212,7 +212,7 @@ def refuse_two_prints(options: argparse.Namespace) -> None:
 
 
 def check_outputs(paths: dict[str, str | None], inputs: list[str], endings: dict[str, tuple[str, ...]]) -> None:
-    """Refuse files that cannot be written, that would overwrite the data, or that are named twice."""
+    """Refuse options whose files cannot be written, would overwrite the data, or are named twice."""
     from cvxnmf.display.page.document import require_packages
     from cvxnmf.io.source import FileError
     from cvxnmf.io.writing import check_writable

@@ -35,13 +35,13 @@ def _with_nulls(facts: Any) -> Any:
 
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:
-    """Return what a certificate says, for machines."""
+    """Return a certificate's numbers as output for machines."""
     names = ("value", "bound", "gap", "relative_gap", "scope", "kind", "rigorous", "trust")
     return {name: getattr(certificate, name) for name in names}
 
 
 def print_certificate(certificate: Certificate, about: str = "") -> None:
-    """Print what a certificate proves; `about` says what it is about."""
+    """Print what a certificate proves on stdout; `about` says what it is about."""
     text = describe(certificate)
     terminal.show(f"{about}{text.claim}", STYLES[text.state])
     if not text.exact:
@@ -49,7 +49,7 @@ def print_certificate(certificate: Certificate, about: str = "") -> None:
 
 
 def partition_facts(partition: Partition) -> dict[str, Any]:
-    """Return a partition for machines; what was not proved is null."""
+    """Return a partition as output for machines; what was not proved is null."""
     import numpy as np
 
     from cvxnmf.io.writing import labels_as_json
@@ -72,7 +72,7 @@ def partition_facts(partition: Partition) -> dict[str, Any]:
 
 
 def _model_facts(partition: Partition) -> dict[str, Any]:
-    """Return the convex model for machines; null where it was not solved."""
+    """Return a partition's convex model as output for machines; null where it was not solved."""
     if partition.certificate_at_hand is None:
         return dict.fromkeys(("status", "groups", "certificate", "trace", "iterations", "seconds"))
     return {
@@ -86,14 +86,14 @@ def _model_facts(partition: Partition) -> dict[str, Any]:
 
 
 def _n_edges(A: Any) -> int:
-    """Return the number of edges of an undirected graph, self-loops among them."""
+    """Return the number of edges of an undirected graph for output, self-loops among them."""
     import numpy as np
 
     return int(A.count_nonzero() + np.count_nonzero(A.diagonal())) // 2
 
 
 def print_partition(partition: Partition, title: str, ask: str = "", members: int = MOST_MEMBERS) -> None:
-    """Print a summary of a partition and what is proved of it; `ask` is the option that asks for what is not."""
+    """Print a summary of a partition and its proofs on stdout; `ask` is the option that asks for missing ones."""
     k, name = partition.n_clusters, terminal.printable(title)
     nodes, clusters = partition._sizes()
     terminal.show(f"{name}: {nodes}, {count(_n_edges(partition.A), 'edge')}, {clusters}", "bold")
@@ -112,7 +112,7 @@ def print_partition(partition: Partition, title: str, ask: str = "", members: in
 
 
 def _print_proofs(partition: Partition) -> None:
-    """Print what is proved of the model, of its factors and of the labels."""
+    """Print on stdout what is proved of a partition's model, of its factors and of the labels."""
     headings = {"model": "The model: ", "rank-k": f"Its {count(partition.n_clusters, 'factor')}: ", "labels": "Its labels: "}
     for certificate in partition.proofs_at_hand:
         print()
@@ -122,7 +122,7 @@ def _print_proofs(partition: Partition) -> None:
 
 
 def _print_clusters(partition: Partition, members: int) -> None:
-    """Print the clusters with their sizes and surest members."""
+    """Print a partition's clusters with their sizes and surest members on stdout."""
     rows = cluster_rows(partition, MOST_CLUSTERS, members, terminal.printable)
     terminal.show_table(("cluster", "nodes", "members, the surest first"), rows, left=(2,))
     if partition.n_clusters > MOST_CLUSTERS:
@@ -130,7 +130,7 @@ def _print_clusters(partition: Partition, members: int) -> None:
 
 
 def say_written(paths: Iterable[str | None], quiet: bool) -> None:
-    """Say on stderr which files were written."""
+    """Say on stderr which files a command has written."""
     files = [path for path in paths if path not in (None, "-")]
     if files and not quiet:
         listed = f"{', '.join(files[:-1])} and {files[-1]}" if len(files) > 1 else files[0]

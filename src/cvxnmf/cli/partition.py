@@ -30,7 +30,7 @@ PAPER = {"cone": "psd", "metric": "uniform", "method": "projected-gradient"}
 
 
 def add(commands: Any) -> None:
-    """Register the command."""
+    """Register the command ``cvxnmf partition``."""
     parser = arguments.add_command(
         commands,
         "partition",
@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, partition, write and print."""
+    """Run ``cvxnmf partition``: read, partition, write and print."""
     from cvxnmf.graphs.partition import partition
     from cvxnmf.results import Interrupted, Partition
 
@@ -116,13 +116,13 @@ def _clusters_before(path: str, nodes: Sequence[Any]) -> dict[int, int]:
 
 
 def _asks_for_model(options: argparse.Namespace) -> bool:
-    """Whether the proof of the model is asked for; it may take many times as long as the labels."""
+    """Whether ``cvxnmf partition`` is asked to prove the model, which may take many times as long as the labels."""
     terms = options.paper or options.groups != "auto" or not (options.tol is None and options.trace is None)
     return terms or options.certificate is not None or _asks_for_all(options)
 
 
 def _asks_for_all(options: argparse.Namespace) -> bool:
-    """Whether something is asked for that holds or shows the proof of the factors as well."""
+    """Whether ``cvxnmf partition`` is asked for something that holds or shows the proof of the factors as well."""
     return options.prove or options.report is not None or _saves_all(options)
 
 
@@ -131,7 +131,7 @@ def _saves_all(options: argparse.Namespace) -> bool:
 
 
 def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -> int:
-    """Write and print; labels first, since the proof of the factors may take long and be interrupted."""
+    """Write and print a partition; labels first, since the proof of the factors may take long and be interrupted."""
     from cvxnmf.io.writing import write_partition, write_with
 
     factors = _asks_for_all(options) and not options.no_factors
@@ -160,7 +160,7 @@ def _finish(found: Partition, options: argparse.Namespace, progress: Progress) -
 
 
 def _keep_best(found: Partition, options: argparse.Namespace) -> int:
-    """Keep the best answer so far, if there is a place for it."""
+    """Keep the best clusters so far when ``cvxnmf partition`` is interrupted, if there is a place for them."""
     from cvxnmf.io.writing import write_partition
 
     if options.output:
@@ -172,5 +172,5 @@ def _keep_best(found: Partition, options: argparse.Namespace) -> int:
 
 
 def _title(path: str) -> str:
-    """Return what the graph is called."""
+    """Return the name of the graph of ``cvxnmf partition``."""
     return "standard input" if path == "-" else os.path.basename(path)

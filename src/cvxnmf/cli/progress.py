@@ -25,7 +25,7 @@ BEGUN = 0.05
 
 
 class Progress:
-    """Shows how far the work is, or nothing when quiet."""
+    """Progress of a command's work on stderr, or nothing when quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet or sys.stderr is None
@@ -34,7 +34,7 @@ class Progress:
         self.max_iter: int | None = None
 
     def run(self, task: str, work: Callable[[], Result], tol: float = 0.0, max_iter: int | None = None) -> Result:
-        """Do the work, showing what its callbacks report; the bar is full when the relative gap is `tol`, or after `max_iter`."""
+        """Do a command's work, showing progress that callbacks report; the bar is full at the gap `tol`, or after `max_iter`."""
         self.task, self.tol, self.began, self.due = terminal.printable(task), tol, time.monotonic(), FIRST_LINE
         self.max_iter = max_iter
         if self.quiet:
@@ -50,7 +50,7 @@ class Progress:
             self.bar.remove_task(row)
 
     def on_iterate(self, iterate: Iterate) -> None:
-        """Show a step of a solver; this is its callback."""
+        """Show the progress of a solver at a step; this is its callback."""
         gap = max(0.0, iterate.gap / abs(iterate.value)) if iterate.bound > 0 and iterate.value else math.nan
         if self.max_iter and not iterate.share:
             iterate = replace(iterate, share=min(1.0, iterate.iteration / self.max_iter))
@@ -58,13 +58,13 @@ class Progress:
         self._show(_describe(self.task, iterate, self.tol, bool(self.max_iter)), share)
 
     def on_count(self, done: int, total: int, task: str) -> None:
-        """Show how many parts of the work are done, and the one at work."""
+        """Show the progress of a work in parts: how many are done, and the one at work."""
         elapsed = time.monotonic() - self.began
         left = f", about {elapsed * (total - done) / done:.0f} s left" if done else ""
         self._show(f"{self.task}: {done} of {total}{left}: {task}", done / total)
 
     def _show(self, text: str, share: float | None) -> None:
-        """Show the state on the bar, or now and then in a line."""
+        """Show the progress on the bar, or now and then in a line."""
         elapsed = time.monotonic() - self.began
         if self.bar is not None:
             total = None if share is None else 1.0
@@ -76,7 +76,7 @@ class Progress:
 
 
 def _rich_bar() -> Any:
-    """Return a bar of rich that vanishes at the end; None where there is no terminal, or no rich."""
+    """Return a progress bar of rich that vanishes at the end; None where there is no terminal, or no rich."""
     console = terminal.rich_console(stderr=True) if terminal.is_terminal(sys.stderr) else None
     if console is None:
         return None
@@ -87,7 +87,7 @@ def _rich_bar() -> Any:
 
 
 def _describe(task: str, iterate: Iterate, tol: float, at_most: bool) -> str:
-    """Return a step of a solver on one line; `at_most` says that the work may end before its share is whole."""
+    """Return the progress at a step on one line; `at_most` says that the work may end before its share is whole."""
     text = f"{task}, {iterate.stage}" if iterate.stage else task
     if not math.isnan(iterate.value):
         text += f": step {iterate.iteration}, value {iterate.value:.6g}"
@@ -102,6 +102,6 @@ def _describe(task: str, iterate: Iterate, tol: float, at_most: bool) -> str:
 
 
 def closed_share(gap: float, tol: float) -> float:
-    """Return how far the relative gap has closed, on a logarithmic scale from 1 to the tolerance."""
+    """Return the progress of closing the relative gap, on a logarithmic scale from 1 to the tolerance."""
     goal = min(max(tol, CLOSED), 0.5)
     return min(1.0, max(0.0, math.log(min(1.0, max(gap, CLOSED))) / math.log(goal)))

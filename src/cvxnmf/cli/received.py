@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def certificate_in(path: str) -> Certificate | None:
-    """Return the certificate that a file holds, None if it is another file."""
+    """Return the certificate that was received in a file, None if the file holds none."""
     from cvxnmf.certificates import Certificate, CertificateError
 
     if not path.lower().endswith(".npz"):
@@ -27,7 +27,7 @@ def certificate_in(path: str) -> Certificate | None:
 
 
 def check(certificate: Certificate, options: argparse.Namespace) -> int:
-    """Prove the bound anew from the data and the witness, and print what is proved; what does not hold is an error."""
+    """Check a received certificate: prove the bound anew from data and witness, and print; a failure is an error."""
     bound = certificate.check(_data(certificate, options))
     if options.json:
         output.print_json({"holds": True, "checked_bound": bound} | output.certificate_facts(certificate))
@@ -38,7 +38,7 @@ def check(certificate: Certificate, options: argparse.Namespace) -> int:
 
 
 def _data(certificate: Certificate, options: argparse.Namespace) -> Any:
-    """Read what the certificate is about: of factors a matrix, of clusters and their models a graph, or else the other one.
+    """Read the data of a received certificate: of factors a matrix, of clusters and models a graph, or else the other one.
 
     Both may fit a file of numbers, such as an edge list, so that what the certificate is about comes first. Within a limit of
     memory a graph whose nodes share positions in groups is read in pieces.

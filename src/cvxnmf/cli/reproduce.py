@@ -31,7 +31,7 @@ exit codes: 0 every certified gap is within --tol, 1 error, 2 usage, 3 one is no
 
 
 def add(commands: Any) -> None:
-    """Register the command."""
+    """Register the command ``cvxnmf reproduce``."""
     description = "Redo the experiments of the paper with the code of this package."
     texts = {"help": "redo the paper's figures", "description": description, "epilog": EPILOG}
     parser = arguments.add_command(commands, "reproduce", run, **texts)
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the experiments one after another and print what was written."""
+    """Run ``cvxnmf reproduce``: the paper's experiments one after another, and print what was written."""
     chosen = NAMES if options.figure == "all" else (options.figure,)
     finished = [_reproduce_one(name, options) for name in chosen]
     if options.json:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _reproduce_one(name: str, options: argparse.Namespace) -> Reproduction:
-    """Run one experiment with the options that it knows."""
+    """Reproduce one experiment of the paper with the options that it knows."""
     from cvxnmf.paper import EXPERIMENTS, reproduce
 
     given = {key: getattr(options, key) for key in PASSED if getattr(options, key) is not None}
@@ -80,6 +80,6 @@ def _reproduce_one(name: str, options: argparse.Namespace) -> Reproduction:
 
 
 def _facts(result: Reproduction) -> dict[str, Any]:
-    """Return a finished experiment for machines."""
+    """Return a reproduced experiment for machines."""
     facts = {"figure": result.name, "options": dict(result.options), "certified": result.certified}
     return facts | {"files": [str(path) for path in result.files]} | (dict(result.summaries) or {"rows": result.rows})

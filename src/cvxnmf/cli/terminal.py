@@ -24,7 +24,7 @@ def tolerate_encodings() -> None:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether a person looks at the stream."""
+    """Whether the stream is a terminal that a person looks at."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
@@ -32,14 +32,14 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return the text without characters that would move the cursor or change colours."""
+    """Return text for a terminal without characters that would move the cursor or change colours."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def note(sentence: str) -> None:
-    """Say something to the person, on stderr."""
+    """Say a sentence to the person at the terminal, on stderr."""
     if sys.stderr is not None:
         print(f"cvxnmf: {printable(sentence)}", file=sys.stderr, flush=True)
 
@@ -74,15 +74,15 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Colle
     widths = [max(_cells(row[place]) for row in (header, *rows)) for place in range(len(header))]
     between, room = len(APART) * (len(header) - 1), shutil.get_terminal_size((100, 24)).columns
     if is_terminal(sys.stdout):
-        widths = _fitted(widths, left, room - between)
+        widths = _narrow_columns(widths, left, room - between)
     encoding = getattr(sys.stdout, "encoding", None) or "utf8"
     rule = ("─" if encoding.lower().startswith("utf") else "-") * min(sum(widths) + between, max(room, 100))
     lines = [_line(row, widths, left) for row in (header, *rows)]
     print("\n".join([lines[0], rule, *lines[1:]]))
 
 
-def _fitted(widths: list[int], left: Collection[int], room: int) -> list[int]:
-    """The widths with the widest columns of text narrowed alike until the table fits into the room."""
+def _narrow_columns(widths: list[int], left: Collection[int], room: int) -> list[int]:
+    """Column widths of a terminal's table, the widest columns of text narrowed alike until the table fits into the room."""
     fitted, widest = list(widths), max(widths)
     while sum(fitted) > room and widest > LEAST_WIDTH:
         widest -= 1
@@ -91,16 +91,16 @@ def _fitted(widths: list[int], left: Collection[int], room: int) -> list[int]:
 
 
 def _line(row: Sequence[str], widths: Sequence[int], left: Collection[int]) -> str:
-    """A row of a table, without blanks at its end."""
+    """A row of a terminal's table, without blanks at its end."""
     parts = []
     for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        text = cut(cell, width)
+        text = shorten_text(cell, width)
         blanks = " " * (width - _cells(text))
         parts.append(text + blanks if place in left else blanks + text)
     return APART.join(parts).rstrip()
 
 
-def cut(text: str, width: int) -> str:
+def shorten_text(text: str, width: int) -> str:
     """The text, or as many of its first names, between commas, as fit into so many cells of a terminal."""
     if _cells(text) <= width:
         return text

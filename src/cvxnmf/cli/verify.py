@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """Register the command."""
+    """Register the command ``cvxnmf verify``."""
     parser = arguments.add_command(
         commands,
         "verify",
@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, certify, write and print."""
+    """Run ``cvxnmf verify``: read, certify or check, write and print."""
     from cvxnmf.linalg.uniqueness import factor_uniqueness
     from cvxnmf.nmf.verify import verify
 
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
-    """Read the matrix and its factors; None where the files are a graph and its clusters, whose objective is then modularity."""
+    """Read the matrix and factors to verify; None where the files are a graph and its clusters, then judged by modularity."""
     from cvxnmf.io.source import FileError
 
     try:
@@ -109,7 +109,7 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
 
 
 def _run_labels(options: argparse.Namespace) -> int:
-    """Read a graph and clusters, certify, write and print."""
+    """Verify clusters: read a graph and labels, certify, write and print."""
     from cvxnmf.graphs.label_bounds.verify import verify_labels
 
     (graph, labels), progress = _graph_and_labels(options, options.quiet), Progress(options.quiet)
@@ -127,7 +127,7 @@ def _run_labels(options: argparse.Namespace) -> int:
 
 
 def _graph_and_labels(options: argparse.Namespace, quiet: bool) -> tuple[GraphFile, list[str]]:
-    """Read a graph and the clusters of its nodes."""
+    """Read the graph and the clusters of its nodes that ``cvxnmf verify`` is about."""
     from cvxnmf.io.reading import read_labels
 
     graph = arguments.graph_from(options, options.data, quiet)
@@ -137,7 +137,7 @@ def _graph_and_labels(options: argparse.Namespace, quiet: bool) -> tuple[GraphFi
 
 
 def _save(certificate: Certificate, options: argparse.Namespace) -> None:
-    """Write the certificate if it was asked for."""
+    """Write the certificate of ``cvxnmf verify`` if a file was asked for."""
     from cvxnmf.io.writing import write_with
 
     if options.save:
@@ -146,7 +146,7 @@ def _save(certificate: Certificate, options: argparse.Namespace) -> None:
 
 
 def _factors(options: argparse.Namespace, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Return the factors U and V, V with a row for each column of A."""
+    """Return the factors U and V that ``cvxnmf verify`` is about, V with a row for each column of A."""
     from cvxnmf.io.reading import read_factors
     from cvxnmf.io.source import FileError
 

@@ -54,7 +54,7 @@ def certify(problem: Problem, X: ArrayLike | Solution) -> Certificate:
 
 
 def _certify_solution(problem: Problem, solution: Solution) -> Certificate:
-    """Certify a solution in factors, or its matrix where the factors are not admissible here."""
+    """Certify a solution of a convex problem in factors, or its matrix where the factors are not admissible there."""
     points = problem.restrict_solution(solution)
     if points is None:
         return _certify_matrix(problem, problem.matrix_of(solution))
@@ -64,7 +64,7 @@ def _certify_solution(problem: Problem, solution: Solution) -> Certificate:
 
 
 def _certify_matrix(problem: Problem, X: ArrayLike) -> Certificate:
-    """Certify a matrix, put inside the cone first."""
+    """Certify a matrix X as a point of a convex problem, put inside the cone first."""
     whole, restored, duals = problem.matrix(X), False, []
     for component in problem.dense().components:
         part, moved = component.restore(whole[component.entries])
@@ -74,7 +74,7 @@ def _certify_matrix(problem: Problem, X: ArrayLike) -> Certificate:
 
 
 def _with_bound_of(other: Certificate, certificate: Certificate, problem: Problem) -> Certificate:
-    """The certificate with the bound of another one if that is about the same problem, and proves more."""
+    """The certificate of a point with the bound of another one if that is about the same convex problem, and proves more."""
     if other.statement != certificate.statement or not certificate.bound < other.bound <= certificate.value:
         return certificate
     try:
@@ -104,5 +104,5 @@ def assemble(problem: Problem, value: float, duals: Sequence[Dual | None], resto
 
 
 def _zero_bound(problem: Problem, value: float, restored: bool) -> Certificate:
-    """The certificate that claims no more than that a loss is never negative."""
+    """The certificate of a convex problem that claims no more than that a loss is never negative."""
     return Certificate.of_proof(value, "zero", Proof(0.0, True, problem.scale), problem.statement, restored=restored)

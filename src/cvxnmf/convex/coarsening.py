@@ -40,7 +40,7 @@ FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 
 @dataclass(frozen=True, eq=False)
 class Coarsening:
-    """A graph without empty rows, the group of each node, and its sums over pairs of groups.
+    """A coarsened graph: no empty rows, the group of each node, and the sums of A over pairs of groups.
 
     The squared metric of a group is the sum of those of its nodes.
     """
@@ -51,17 +51,17 @@ class Coarsening:
     metric: FloatArray
 
     def problem(self, trace: float) -> SymmetricProblem:
-        """The problem of the graph, restricted to positions that are the same within groups."""
+        """The convex problem of the graph, restricted to positions that groups of nodes share."""
         return symmetric(self.sums, metric=self.metric, trace=trace)
 
     def solve(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
-        """Solve the restricted problem; the solution is one on the nodes of the graph."""
+        """Solve the convex problem of the coarsened graph; the solution is one on the nodes of the graph."""
         prolonged = None if callback is None else lambda iterate: callback(self._prolong_iterate(iterate))
         with keep_best(lambda solution: solution and self.prolong(solution)):
             return self.prolong(solve(self.problem(trace), callback=prolonged, **options))
 
     def prolong(self, solution: Solution) -> Solution:
-        """A solution on groups as one on nodes, its certificate about the graph."""
+        """A solution on the coarsened graph's groups as one on nodes, its certificate about the graph."""
         v = (solution.v - np.log(np.bincount(self.groups, self.degrees)))[self.groups] + np.log(self.degrees)
         return dataclasses.replace(
             solution,
@@ -72,11 +72,11 @@ class Coarsening:
         )
 
     def _prolong_iterate(self, iterate: Iterate) -> Iterate:
-        """An iterate on groups as one on nodes."""
+        """An iterate on the groups of a coarsened graph as one on nodes: value and bound plus a constant."""
         return dataclasses.replace(iterate, value=iterate.value + self.constant, bound=iterate.bound + self.constant)
 
     def _certificate(self, coarse: Certificate) -> Certificate:
-        """The certificate of the sums as one of the graph: both its numbers are higher by the same constant."""
+        """The certificate of the coarsened graph as one of the graph: value and bound are higher by one constant."""
         terms = {name: coarse.statement[name] for name in ("loss", "cone", "diagonal", "trace")}
         statement = GroupedStatement(**terms, metric="degree", groups=len(self.metric))
         witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
@@ -90,17 +90,17 @@ class Coarsening:
 
     @cached_property
     def degrees(self) -> FloatArray:
-        """Degrees of the nodes."""
+        """Degrees of the nodes of the graph that is coarsened."""
         return np.asarray(self.A.sum(axis=1)).ravel()
 
     @property
     def entry_logs(self) -> float:
-        """The sum of a log a over the entries."""
+        """The sum of a log a over the entries of the graph that is coarsened."""
         return float(np.sum(self.A.data * np.log(np.where(self.A.data > 0, self.A.data, 1.0))))
 
     @cached_property
     def constant(self) -> float:
-        """KL of the graph less KL of its sums, the same for all models with positions of groups."""
+        """KL of the graph less KL of its coarsened sums, which no model with positions of groups changes."""
         terms = (self.sums.data, -1.0), (self.degrees, -2.0), (np.bincount(self.groups, self.degrees), 2.0)
         return float(sum((sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms), self.entry_logs))
 
@@ -126,12 +126,12 @@ def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coars
 
 
 def floored_noise_level(A: sp.csr_array, s: FloatArray) -> Noise:
-    """The noise of a graph without empty rows, its edge never below rounding."""
+    """The noise of a graph without empty rows that is to be coarsened, its edge never below rounding."""
     return floored_noise(noise_level(A, s), np.asarray(A.sum(axis=1)).ravel(), s)
 
 
 def floored_noise(level: Noise, degrees: FloatArray, s: FloatArray) -> Noise:
-    """The noise with an edge that is never below rounding."""
+    """The noise of a graph of given degrees with an edge that is never below rounding."""
     return level._replace(edge=max(level.edge, ROUNDING * float(np.max(degrees / (s * s)))))
 
 
@@ -175,7 +175,7 @@ def group_near_points(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
     numbers = itertools.count(1)  # of equal scatters the older group is cut first
     while heap and len(heap) + len(done) < count:
         scatter, _, nodes = heapq.heappop(heap)
-        sides = _cut(Y[nodes], weights[nodes]) if scatter < 0 else None
+        sides = _sides_of_mean(Y[nodes], weights[nodes]) if scatter < 0 else None
         if sides is None:
             done.append(nodes)
             continue
@@ -191,7 +191,7 @@ def group_near_points(Y: FloatArray, weights: FloatArray, count: int) -> Groups:
 
 
 def _scatter(Y: FloatArray, weights: FloatArray) -> float:
-    """Sum of weighted squared distances from the mean; 0 where there is nothing to cut."""
+    """Scatter of the points of a group: weighted squared distances from the mean; 0 where there is nothing to cut."""
     if len(Y) < 2:
         return 0.0
     centred = Y - (weights @ Y) / weights.sum()
@@ -199,8 +199,8 @@ def _scatter(Y: FloatArray, weights: FloatArray) -> float:
     return scatter if scatter > 1e-24 * float(weights @ np.einsum("ij,ij->i", Y, Y)) else 0.0
 
 
-def _cut(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
-    """On which side of the mean each point lies along the widest direction; None if all lie on the same side."""
+def _sides_of_mean(Y: FloatArray, weights: FloatArray) -> NDArray[np.bool_] | None:
+    """On which side of the mean the points of a group lie along the widest direction; None if all are on one side."""
     centred = Y - (weights @ Y) / weights.sum()
     widest = np.linalg.eigh(centred.T @ (weights[:, None] * centred))[1][:, -1]
     sides = np.asarray(centred @ widest > 0)

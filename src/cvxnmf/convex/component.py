@@ -33,7 +33,7 @@ NEGLIGIBLE_COLUMN = 1e-6
 
 
 class Certified(NamedTuple):
-    """A point, the objective there, and a dual point for it, if one was found."""
+    """A certified point of a component: the point, the objective there, and a dual point for it, if one was found."""
 
     point: Any
     value: float
@@ -41,7 +41,7 @@ class Certified(NamedTuple):
 
 
 class Component(ABC, Generic[P]):
-    """The connected piece of a problem that is solved on its own."""
+    """A component of a convex problem, the connected piece that is solved on its own."""
 
     certifies_start = True  # a certificate of the starting point is cheap enough to be asked for before the first step
     matrix_free = False  # whether its model is never formed
@@ -51,20 +51,20 @@ class Component(ABC, Generic[P]):
     @property
     @abstractmethod
     def scale(self) -> float:
-        """The size of the data, against which a vanishing value is judged."""
+        """The size of the component's data, against which a vanishing value is judged."""
 
     @property
     @abstractmethod
     def methods(self) -> Methods:
-        """Methods that can solve it by their names, the best first."""
+        """Methods that can solve the component by their names, the best first."""
 
     @abstractmethod
     def value(self, point: P) -> float:
-        """The objective at an admissible point."""
+        """The objective of the component at an admissible point."""
 
     @abstractmethod
     def start(self, given: Any = None) -> P:
-        """The best starting point known, or the user's, which covers the whole problem, if that is better."""
+        """The best starting point known for the component, or the user's, which covers the whole problem, if that is better."""
 
     @abstractmethod
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
@@ -75,28 +75,28 @@ class Component(ABC, Generic[P]):
         """
 
     def certify(self, point: P, value: float, candidate: FloatArray | None = None) -> Certified:
-        """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
+        """The component's point with effects balanced where they are free, the objective there, and a dual point for it."""
         return Certified(point, value, self.dual_point(point, candidate))
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
-        """The best dual point where only the point is known, and no method has found a candidate."""
+        """The best dual point of the component where only the point is known, and no method has found a candidate."""
         return self.dual_point(point)
 
     def admits(self, point: P) -> bool:
-        """Whether a point of another problem of the same size is one of this component."""
+        """Whether a point of another problem of equal size is a point of this component."""
         return True
 
     def in_single_precision(self) -> Component[P] | None:
-        """The same component, its first descent in single precision; None if that is not possible."""
+        """The component with its first descent in single precision; None if that is not possible."""
         return None
 
     def tidy(self, point: P, limit: float) -> P:
-        """The same X in unique factors; negligible columns are dropped if the value stays within the limit."""
+        """The component's X in unique factors; negligible columns are dropped if the value stays within the limit."""
         return point
 
     @abstractmethod
     def rank(self, point: P) -> int:
-        """Columns of W, or rows of a point without factors."""
+        """The rank of a component's point: columns of W, or rows of a point without factors."""
 
 
 class FactorComponent(Component[F], Generic[F, C]):
@@ -111,17 +111,17 @@ class FactorComponent(Component[F], Generic[F, C]):
 
     @property
     def size(self) -> int:
-        """Number of nodes."""
+        """Number of nodes of the component."""
         return len(self.nodes)
 
     @property
     @abstractmethod
     def average_curvature(self) -> float:
-        """Mean curvature of the loss in the metric, at a model of the right size."""
+        """Mean curvature of the component's loss in the metric, at a model of the right size."""
 
     @abstractmethod
     def slopes(self, point: F) -> tuple[float, FloatArray, FloatArray]:
-        """Loss at a point, and half its gradients over v and W."""
+        """The component's loss at a point (v, W), and half its gradients over v and W."""
 
     @property
     def entries(self) -> Any:
@@ -130,10 +130,10 @@ class FactorComponent(Component[F], Generic[F, C]):
 
     @abstractmethod
     def independent_model(self) -> F:
-        """The best model without positions."""
+        """The component's best model without positions."""
 
     def start(self, given: Any = None) -> F:
-        """The best of the model without positions, the user's point, projected where necessary, and other starts."""
+        """The component's best start: the model without positions, the user's point, projected where necessary, or others."""
         candidates = [self.independent_model()]
         if isinstance(given, FactorPoint):
             point: Any = given.restrict_to(self.nodes)
@@ -145,20 +145,20 @@ class FactorComponent(Component[F], Generic[F, C]):
         return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
 
     def _project(self, X: FloatArray) -> F:
-        """The point of the cone nearest to X, entries beyond all logarithms cut off."""
+        """The point of the component's cone nearest to X, entries beyond all logarithms cut off."""
         point: F = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
         return point
 
     def _other_starts(self) -> list[F]:
-        """Points beside the model without positions that may be good to start from."""
+        """Points beside the model without positions that the component may start from."""
         return []
 
     def rank(self, point: F) -> int:
-        """Columns of W."""
+        """The rank of a component's point in factors: columns of W."""
         return int(point.W.shape[1])
 
     def tidy(self, point: F, limit: float) -> F:
-        """Columns orthogonal, by decreasing weight; light ones are dropped while the value stays within the limit."""
+        """The component's columns orthogonal, by decreasing weight; light ones dropped while the value stays within the limit."""
         tidied: F = self.cone.canonical_factors(point)
         weights = np.sum((self.cone.s[:, None] * tidied.W) ** 2, axis=0)
         short: F = self.cone.point(tidied.v, tidied.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
@@ -180,38 +180,38 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
 
     @property
     def scale(self) -> float:
-        """The size of the data."""
+        """The size of the data of a dense component."""
         return self.loss.scale
 
     def value(self, point: FactorPoint, X: FloatArray | None = None) -> float:
-        """Loss plus penalty at a point of the cone, whose X may be given if it is known."""
+        """Loss plus penalty of a dense component at a point of the cone, whose X may be given if it is known."""
         loss = self.loss.value(point.dense() if X is None else X)
         return loss + self.trace * self.cone.penalty(point) if self.trace else loss
 
     def slopes(self, point: FactorPoint) -> tuple[float, FloatArray, FloatArray]:
-        """Loss at a point, and half its gradients over v and W."""
+        """The loss of a dense component at a point, and half its gradients over v and W."""
         X = point.dense()
         loss, G = self.loss.value_and_gradient(X, out=X)
         return loss, *self.cone.factor_gradients(G, point.W)
 
     def independent_model(self) -> FactorPoint:
-        """The best model without positions."""
+        """The best model without positions of a dense component."""
         point: FactorPoint = self.cone.point(self.cone.independent_effects(self.loss.A), np.zeros((self.size, 0)))
         return point
 
     @cached_property
     def average_curvature(self) -> float:
-        """Mean curvature of the loss in the metric, at a model that is nowhere below the data."""
+        """Mean curvature of a dense component's loss in the metric, at a model that is nowhere below the data."""
         X = np.maximum(self.independent_model().dense(), self.loss.minimiser())
         return float(self.loss.curvature(X).sum() / self.cone.total_weight)
 
     def _other_starts(self) -> list[FactorPoint]:
-        """``log A`` projected on the cone if A has no zero."""
+        """The start ``log A`` of a dense component, projected on the cone, if A has no zero."""
         best = self.loss.minimiser()
         return [self.cone.project(best)] if best.min() > -np.inf else []
 
     def balance_effects(self, point: FactorPoint, max_iter: int = 40) -> FactorPoint:
-        """Return the point with the best effects for its positions, where effects are free; nearly so after few steps."""
+        """Return a dense component's point with the best effects for its positions, if free; nearly so after few steps."""
         if not self.cone.free_effects:
             return point
         v = balancing_effects(self.loss, self.cone, point.dense(), max_iter)
@@ -219,14 +219,14 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         return balanced
 
     def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
-        """The point with its effects balanced where they are free, the objective there, and a dual point for it."""
+        """A dense component's point with effects balanced where they are free, the objective there, and a dual point for it."""
         if self.cone.free_effects:
             point = self.balance_effects(point)
             value = self.value(point)
         return super().certify(point, value, candidate)
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
-        """The better one of the gradient's dual point and of the residual of a projected step."""
+        """The better dual point of a dense component: the gradient's, or that of the residual of a projected step."""
         dual = self.dual_point(point)
         if dual is None:  # too far off
             return None
@@ -240,7 +240,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         return dual if other is None or other.bound <= dual.bound else other
 
     def balanced_gradient(self, point: AnyPoint) -> FloatArray:
-        """The gradient of the loss at a point whose effects are balanced where they are free."""
+        """The gradient of a dense component's loss at a point whose effects are balanced where they are free."""
         X = point.dense()
         if self.cone.free_effects:
             X = self.cone.with_effects(X, balancing_effects(self.loss, self.cone, X))
@@ -252,15 +252,15 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         return float(self.cone.typical_multiplier(self.trace))
 
     def admissible(self, point: FactorPoint) -> FactorPoint:
-        """The point moved until it satisfies the constraints beyond the cone; unchanged where there are none."""
+        """The point moved until it satisfies the component's constraints beyond the cone; unchanged where there are none."""
         return point
 
     def admits(self, point: FactorPoint) -> bool:
-        """Whether effects are free, or there are none."""
+        """Whether the effects of a dense component are free, or the point has none."""
         return self.cone.free_effects or not point.v.any()
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the nearest admissible matrix and whether X lay outside beyond rounding."""
+        """Return the nearest matrix that a dense component admits, and whether X lay outside beyond rounding."""
         if X.min() < LOWEST_LOG or X.max() > -LOWEST_LOG:
             return self.restore(np.clip(X, LOWEST_LOG, -LOWEST_LOG))[0], True
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))

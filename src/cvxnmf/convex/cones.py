@@ -26,7 +26,7 @@ class Cone(Geometry[Point]):
         self.s = metric
 
     def point(self, v: FloatArray, W: FloatArray) -> Point:
-        """``X = v1' + 1v' + WW'``."""
+        """The point ``X = v1' + 1v' + WW'`` of a cone from its factors."""
         return Point(v, W)
 
     @abstractmethod
@@ -35,27 +35,27 @@ class Cone(Geometry[Point]):
 
     @abstractmethod
     def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
-        """Return ``G + weight N``; G is overwritten."""
+        """Return ``G + weight N``, N the penalty's matrix of the cone; G is overwritten."""
 
     def scale(self, B: FloatArray) -> FloatArray:
-        """``S B S``, in place."""
+        """The matrix ``S B S`` in the metric s of the cone, in place."""
         B *= self.s[:, None]
         B *= self.s[None, :]
         return B
 
     def unscale(self, B: FloatArray) -> FloatArray:
-        """``S^-1 B S^-1``, in place."""
+        """The matrix ``S^-1 B S^-1`` in the metric s of the cone, in place."""
         B /= self.s[:, None]
         B /= self.s[None, :]
         return B
 
     @property
     def total_weight(self) -> float:
-        """``sum_ij s_i^2 s_j^2``."""
+        """The sum ``sum_ij s_i^2 s_j^2`` of weights in the metric of the cone."""
         return float(np.sum(self.s**2) ** 2)
 
     def penalised_part(self, X: FloatArray) -> FloatArray:
-        """``P S X S P``, in place."""
+        """The part ``P S X S P`` of X that the cone constrains, in place."""
         return self._split(self.scale(X))[1]
 
     @cached_property
@@ -63,26 +63,26 @@ class Cone(Geometry[Point]):
         return np.tri(len(self.s), dtype=bool).T
 
     def entries(self, X: FloatArray) -> FloatArray:
-        """The upper triangle by rows."""
+        """The entries of a symmetric matrix of the cone, its upper triangle by rows."""
         return X[self._upper]
 
     def matrix(self, entries: FloatArray) -> FloatArray:
-        """The symmetric matrix of this upper triangle."""
+        """The symmetric matrix of the cone with a given upper triangle."""
         X = np.empty((len(self.s), len(self.s)))
         X[self._upper] = entries
         X.T[self._upper] = entries
         return X
 
     def entry_scales(self) -> FloatArray:
-        """``s_i s_j``."""
+        """The scales ``s_i s_j`` of the entries in the metric of the cone."""
         return self.entries(np.outer(self.s, self.s))
 
     def typical_multiplier(self, trace: float) -> float:
-        """Of eigenvalues of the size of the trace, to either side."""
+        """The size of a dual matrix of the cone over that of X: eigenvalues of the size of the trace, to either side."""
         return trace * float(np.sqrt(2.0 / len(self.s))) / float(np.mean(self.s**2))
 
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
-        """Return the projection of ``S^-1 B S^-1``; B is overwritten.
+        """Return the projection of ``S^-1 B S^-1`` on the cone; B is overwritten.
 
         Eigenvalues of the constrained part are lowered by the threshold and clipped at zero.
         """
@@ -98,38 +98,38 @@ class Cone(Geometry[Point]):
         return smallest_eigenvalue(self._split(self.unscale(G.copy()))[1])
 
     def penalty(self, point: Point) -> float:
-        """``<N, X>`` at a point in factors."""
+        """The penalty ``<N, X>`` of the cone at a point in factors."""
         W = point.W
         return max(0.0, float(self.s**2 @ np.einsum("ij,ij->i", W, W)) - self._along_free_direction(W))
 
     def _along_free_direction(self, W: FloatArray) -> float:
-        """``|u'SW|^2`` for the unit vector u of a direction that the cone leaves free, which is not penalised."""
+        """The part ``|u'SW|^2`` along the unit vector u of a direction that the cone leaves free, which is not penalised."""
         return 0.0
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
-        """``N W``, shape of W."""
+        """Half the gradient ``N W`` of the cone's penalty over W, shape of W."""
         return self.s[:, None] ** 2 * W
 
     def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``G 1`` and ``G W``."""
+        """The products ``G 1`` and ``G W``, half the gradients over the factors of a point of the cone."""
         return G.sum(axis=1), G @ W
 
     def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
-        """``X + v1' + 1v'``, symmetric to the last bit if X is."""
+        """The matrix ``X + v1' + 1v'`` with effects v, symmetric to the last bit if X is."""
         Y: FloatArray = np.add.outer(v, v)
         Y += X
         return Y
 
     def margins(self, G: FloatArray) -> FloatArray:
-        """Row sums."""
+        """Row sums of a symmetric G, the margins that belong to the effects of the cone."""
         return np.asarray(G.sum(axis=1))
 
     def log_margins(self, X: FloatArray) -> FloatArray:
-        """Logarithms of the row sums of ``exp(X)``."""
+        """Logarithms of the row sums of ``exp(X)``, the margins of a symmetric X in the cone."""
         return log_row_sums(X)
 
     def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
-        """Rows and columns alike, by turns and then by Newton's method."""
+        """Scale rows and columns of a symmetric Z alike to the margins, by turns and then by Newton's method."""
         scaling = np.ones(len(Z))
         for _ in range(SCALING_ROUNDS):
             scaling = np.sqrt(scaling * margins / (Z @ scaling))
@@ -143,7 +143,7 @@ class Cone(Geometry[Point]):
                 scaling = np.exp(np.clip(self.effects_step(Z.copy(), residual), -1.0, 1.0))
 
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
-        """Eigenvalues in the metric are feasible down to minus the trace."""
+        """The feasible multiple of g in the dual cone, and what clips its eigenvalues, feasible down to minus the trace."""
         B = self._split(self.unscale(g.copy()))[1]
         values, vectors = eigenpairs_above(np.negative(B, out=B), trace)
         if not len(values):
@@ -152,20 +152,20 @@ class Cone(Geometry[Point]):
         return float(trace / values[0]), self.scale(lack)
 
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
-        """Solve ``(H + Diag(H1)) step = -residual``."""
+        """Newton's step over the effects of the cone: solve ``(H + Diag(H1)) step = -residual``."""
         H.flat[:: len(H) + 1] += H.sum(axis=1)
         factor = sl.cho_factor(H.T, overwrite_a=True, check_finite=False)
         return np.asarray(-sl.cho_solve(factor, residual, check_finite=False))
 
     def independent_effects(self, A: FloatArray) -> FloatArray:
-        """``E = dd'/2m`` where effects are free, ``E = 1`` elsewhere."""
+        """Effects of the independent model in the cone: ``E = dd'/2m`` where they are free, ``E = 1`` elsewhere."""
         if not self.free_effects:
             return np.zeros(len(A))
         degrees = A.sum(axis=1)
         return np.asarray(np.log(degrees) - 0.5 * np.log(degrees.sum()))
 
     def canonical_factors(self, point: Point) -> Point:
-        """Return the same X with columns orthogonal in the metric, by decreasing weight, signs fixed."""
+        """Return the point of the cone with columns of W orthogonal in the metric, by decreasing weight, signs fixed."""
         v, W = self._centre(point)
         U, sigma, _ = np.linalg.svd(self.s[:, None] * W, full_matrices=False)
         keep = sigma > RELATIVE_ZERO * len(W) * sigma.max(initial=0.0)
@@ -177,13 +177,13 @@ class Cone(Geometry[Point]):
         return point
 
     def contains(self, X: FloatArray, tolerance: float) -> bool:
-        """Whether no constrained eigenvalue of X lies below ``-tolerance`` (plain coordinates)."""
+        """Whether no eigenvalue of X that the cone constrains lies below ``-tolerance`` (plain coordinates)."""
         _, B = type(self)(np.ones(len(X)))._split(X.copy())
         return smallest_eigenvalue(B) >= -tolerance
 
 
 class PSD(Cone):
-    """Positive semidefinite matrices: ``P = I``, ``N = diag(s^2)``."""
+    """The cone of positive semidefinite matrices: ``P = I``, ``N = diag(s^2)``."""
 
     free_effects = False
 
@@ -191,12 +191,12 @@ class PSD(Cone):
         return np.zeros(len(B)), B
 
     def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
-        """Return ``G + weight diag(s^2)``; G is overwritten."""
+        """Return ``G + weight diag(s^2)``, the penalty of the psd cone; G is overwritten."""
         G.flat[:: len(G) + 1] += weight * self.s**2
         return G
 
     def inner(self, X: FloatArray) -> float:
-        """``sum s_i^2 X_ii``."""
+        """The penalty ``sum s_i^2 X_ii`` of the psd cone at a dense X."""
         return float(self.s**2 @ np.diag(X))
 
 
@@ -215,7 +215,7 @@ class ConditionallyPSD(Cone):
         return b / (s * np.linalg.norm(s)), B
 
     def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
-        """Return ``G + weight (diag(s^2) - s^2 s^2' / sum s^2)``; G is overwritten."""
+        """Return ``G + weight (diag(s^2) - s^2 s^2' / sum s^2)``, the conditional cone's penalty; G is overwritten."""
         if weight:
             t = self.s**2
             q = t * np.sqrt(weight / t.sum())
@@ -224,13 +224,13 @@ class ConditionallyPSD(Cone):
         return G
 
     def inner(self, X: FloatArray) -> float:
-        """``sum t_i X_ii - t'Xt / sum t`` with ``t = s^2``; unchanged by effects."""
+        """The penalty ``sum t_i X_ii - t'Xt / sum t``, ``t = s^2``, of the conditional cone; unchanged by effects."""
         t = self.s**2
         share = t / t.sum()
         return float(t @ (np.diag(X) - X @ share))
 
     def _centre(self, point: Point) -> Point:
-        """Move the weighted mean of the positions into the effects."""
+        """Move the weighted mean of the positions into the effects, which the conditional cone leaves free."""
         t = self.s**2
         mean = t @ point.W / t.sum()
         W = point.W - mean[None, :]
@@ -241,7 +241,7 @@ class ConditionallyPSD(Cone):
         return float(along @ along)
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
-        """``N W``, shape of W."""
+        """Half the gradient ``N W`` of the conditional cone's penalty over W, shape of W."""
         t = self.s**2
         gradient: FloatArray = W - (t @ W / t.sum())[None, :]
         gradient *= t[:, None]

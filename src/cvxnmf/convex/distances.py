@@ -29,18 +29,18 @@ OVERSTEP = 1.5
 
 
 def from_point(point: FactorPoint) -> FloatArray:
-    """Coordinates of a point ``X = v1' + 1v' + WW'``."""
+    """Coordinates (u, W) over distances of a point ``X = v1' + 1v' + WW'``."""
     return np.column_stack([point.v + 0.5 * np.sum(point.W**2, axis=1), point.W])
 
 
 def to_point(x: FloatArray) -> Point:
-    """The point with these coordinates."""
+    """The point ``X = v1' + 1v' + WW'`` with given coordinates (u, W) over distances."""
     W = x[:, 1:]
     return Point(x[:, 0] - 0.5 * np.einsum("ij,ij->i", W, W), W)
 
 
 def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]:
-    """The objective and its gradient over the coordinates: ``2 G1`` and ``2 (GW - Diag(G1) W)``, with the penalty's."""
+    """Objective and gradient over distance coordinates: ``2 G1`` and ``2 (GW - Diag(G1) W)``, with the penalty's."""
     point, cone, trace = to_point(x), component.cone, component.trace
     loss, margins, products = component.slopes(point)
     gradient = np.empty_like(x)
@@ -57,7 +57,7 @@ def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]
 
 
 def _inverse(M: FloatArray) -> FloatArray:
-    """The inverse of a positive definite matrix, which is overwritten, in single precision; of its diagonal if it is singular."""
+    """The inverse, in single precision, of a positive definite metric, overwritten; of its diagonal if it is singular."""
     diagonal = M.diagonal().copy()
     factor, failed = sl.lapack.dpotrf(M.T, lower=True, overwrite_a=True)
     if failed:
@@ -119,7 +119,7 @@ def with_entering_directions(component: SymmetricDense, point: FactorPoint, valu
 
 
 def _fourth_moments(E: FloatArray, Y: FloatArray) -> FloatArray:
-    """``sum_ij E_ij (y_i - y_j)^4`` for every column y."""
+    """The moments ``sum_ij E_ij (y_i - y_j)^4`` of distances along every column y."""
     squares = Y * Y
     spread = E.sum(axis=1) @ (squares * squares) - 4.0 * np.sum(squares * Y * (E @ Y), axis=0)
     return np.asarray(2.0 * spread + 6.0 * np.sum(squares * (E @ squares), axis=0))

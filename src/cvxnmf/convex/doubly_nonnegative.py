@@ -50,18 +50,18 @@ class ProjectionComponent(Component[MatrixPoint]):
 
     @property
     def B(self) -> FloatArray:
-        """The matrix that is projected, a new array."""
+        """The matrix B whose projection is the doubly nonnegative solution, a new array."""
         return self.add_data(np.zeros_like(self.A))
 
     def add_data(self, M: FloatArray) -> FloatArray:
-        """``M + B``, in the place of M."""
+        """The sum ``M + B`` with the matrix that is projected, in the place of M."""
         M += self.A
         M -= 0.5 * self.statement.l1
         M.flat[:: len(M) + 1] -= 0.5 * self.statement.trace
         return M
 
     def positive_part(self, N: FloatArray) -> FloatArray:
-        """The positive part of ``B + N``."""
+        """The positive semidefinite part of ``B + N`` in the doubly nonnegative projection."""
         part, is_positive = smaller_definite_part(self.add_data(N.copy()))
         if not is_positive:
             part += N
@@ -69,7 +69,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         return part
 
     def parts(self, N: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The positive and the negative part of ``B + N``, that is ``positive - negative``."""
+        """The positive and negative semidefinite parts of ``B + N``, which is ``positive - negative``."""
         part, is_positive = smaller_definite_part(self.add_data(N.copy()))
         other = self.add_data(N.copy())
         if is_positive:
@@ -79,15 +79,15 @@ class ProjectionComponent(Component[MatrixPoint]):
 
     @cached_property
     def scale(self) -> float:
-        """Sum of squares of the data."""
+        """Sum of squares of the data of the doubly nonnegative problem."""
         return float(np.vdot(self.A, self.A))
 
     def rank(self, point: MatrixPoint) -> int:
-        """Number of rows: X is not kept in factors."""
+        """Number of rows: a doubly nonnegative X is not kept in factors."""
         return len(point.matrix)
 
     def value(self, point: MatrixPoint) -> float:
-        """The objective at a doubly nonnegative matrix."""
+        """The objective of the sparse problem at a doubly nonnegative matrix."""
         X, l1, total = point.matrix, self.statement.l1, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for rows in cached_rows(X):
@@ -96,14 +96,14 @@ class ProjectionComponent(Component[MatrixPoint]):
             return total + self.statement.trace * float(np.trace(X))
 
     def start(self, given: MatrixPoint | None = None) -> MatrixPoint:
-        """The best of the nonnegative part of B and the user's matrix, restored where necessary."""
+        """The best of the nonnegative part of B and the user's matrix, made doubly nonnegative where necessary."""
         candidates = [self.nearest_admissible(np.maximum(self.B, 0.0))]
         if given is not None:
             candidates.append(given if self.contains(given.matrix) else self.nearest_admissible(given.matrix))
         return min(candidates, key=self.value)
 
     def contains(self, X: FloatArray) -> bool:
-        """Whether X is nonnegative, and positive semidefinite up to rounding."""
+        """Whether X is doubly nonnegative: nonnegative, and positive semidefinite up to rounding."""
         if X.min() < 0:
             return False
         return smallest_eigenvalue(X.copy()) >= -ROUNDING * len(X) * float(np.abs(X).max())
@@ -118,7 +118,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         return MatrixPoint(Y)
 
     def dual_value(self, P: FloatArray) -> float:
-        """The bound that a multiplier N proves, from the positive part P of ``B + N``."""
+        """The bound that a multiplier N of ``X >= 0`` proves, from the positive semidefinite part P of ``B + N``."""
         return self.scale - float(np.vdot(P, P))
 
     def nonnegative_near(self, P: FloatArray) -> MatrixPoint:
@@ -140,12 +140,12 @@ class ProjectionComponent(Component[MatrixPoint]):
         return MatrixPoint(Y)
 
     def _fit(self, Y: FloatArray) -> float:
-        """``<B, Y>`` for a nonnegative Y."""
+        """The inner product ``<B, Y>`` with the projected matrix for a nonnegative Y."""
         terms = self.statement
         return float(np.vdot(Y, self.A)) - 0.5 * terms.l1 * float(Y.sum()) - 0.5 * terms.trace * float(np.trace(Y))
 
     def _raise_and_clip(self, P: FloatArray, raised_by: float, Y: FloatArray) -> FloatArray:
-        """Write P raised by a constant into Y, what is negative clipped, and the clipped row sums on the diagonal."""
+        """Write P raised by a constant into Y, negative entries clipped, and the clipped row sums on the diagonal."""
         np.add(P, raised_by, out=Y)
         before = Y.sum(axis=1)
         np.maximum(Y, 0.0, out=Y)
@@ -155,11 +155,11 @@ class ProjectionComponent(Component[MatrixPoint]):
         return Y
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
-        """Return X, or a doubly nonnegative matrix near it, and whether it had to be restored."""
+        """Return X, or a doubly nonnegative matrix near X, and whether X had to be restored."""
         return (X, False) if self.contains(X) else (self.nearest_admissible(X).matrix, True)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """Return the dual point of the multiplier N of ``X >= 0``; if it is not given, N is sought from X by dual ascent."""
+        """Return the dual point of the multiplier N of ``X >= 0``; where none is given, N is sought from X by dual ascent."""
         N = self._ascend_dual(point.dense()) if candidate is None else candidate
         return self._prove(N, self.parts(N)[1])
 
@@ -176,7 +176,7 @@ class ProjectionComponent(Component[MatrixPoint]):
         return Certified(point, value, self._prove(N, S))
 
     def _prove(self, N: FloatArray, S: FloatArray) -> Dual | None:
-        """The dual point (S, N), the diagonal of S raised until the check accepts it."""
+        """The dual point (S, N) of the doubly nonnegative problem, the diagonal of S raised until the check accepts it."""
         unit, diagonal = float(np.trace(S)), np.diag(S).copy()
 
         def family(shift: float) -> Witness:
@@ -203,11 +203,11 @@ class DoublyNonnegativeProblem(Problem):
 
     @property
     def size(self) -> int:
-        """Number of rows of A."""
+        """Number of rows of A in the sparse doubly nonnegative problem."""
         return len(self.A)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a finite symmetric matrix."""
+        """Check a finite symmetric matrix as a point of the doubly nonnegative problem."""
         checked = validation.log_matrix(X, self.size, name)
         if not np.isfinite(checked).all():
             validation.refuse(f"{name} has infinite entries; only finite numbers are allowed.")
@@ -223,7 +223,7 @@ class DoublyNonnegativeProblem(Problem):
             return 2.0 * (self.matrix(X) - self.components[0].B)
 
     def with_trace(self, trace: float | Literal["auto"]) -> DoublyNonnegativeProblem:
-        """Return the same problem with another trace weight."""
+        """Return the doubly nonnegative problem with another trace weight."""
         return _assemble(self.A, self.statement.l1, trace)
 
     def starting_point(self, start: Any) -> MatrixPoint:
@@ -234,13 +234,13 @@ class DoublyNonnegativeProblem(Problem):
         return MatrixPoint(self.matrix(point.matrix if isinstance(point, MatrixPoint) else start, "start"))
 
     def restrict_solution(self, solution: Solution) -> list[MatrixPoint] | None:
-        """The solution itself if it is doubly nonnegative."""
+        """The solution itself, as the one point, if X is doubly nonnegative."""
         if not (isinstance(solution.point, MatrixPoint) and len(solution.point.matrix) == self.size):
             validation.refuse(f"X is a Solution of another problem; give one of a sparse problem of {self.size} nodes.")
         return [solution.point] if self.components[0].contains(solution.point.matrix) else None
 
     def join_points(self, points: Sequence[MatrixPoint]) -> tuple[MatrixPoint, None]:
-        """The one point there is."""
+        """The one point of the doubly nonnegative problem."""
         return points[0], None
 
 

@@ -33,7 +33,7 @@ Family = Callable[[float], Witness]
 
 
 class Dual(NamedTuple):
-    """A dual point that the check has accepted, and what it proves."""
+    """A dual point that the check has accepted: its witness, the bound it proves, and whether that is rigorous."""
 
     witness: Witness
     bound: float
@@ -44,7 +44,7 @@ class Dual(NamedTuple):
 def prove_least_shift(
     A: FloatArray, statement: Statement, least: float, family: Family, pad: float, largest: float = LARGEST_SHIFT
 ) -> Dual | None:
-    """Raise the shift from `least` until the check accepts the family's dual point; None beyond the largest shift."""
+    """Raise the shift from `least` until the check accepts the dual point of the family; None beyond the largest shift."""
     while least + pad <= largest:
         witness = family(least + pad)
         try:
@@ -57,7 +57,7 @@ def prove_least_shift(
 
 
 def clip_spectrum(loss: Loss, geometry: Geometry[Any], g: FloatArray, trace: float) -> None:
-    """Clip the spectrum of g towards the dual cone, in place; g stays in the domain of the dual and its margins stay zero.
+    """Clip the spectrum of a slope g towards the dual cone, in place; g stays in the domain and its margins stay zero.
 
     Of a few rounds the matrix is kept that proves the most once it is shrunk into the dual cone.
     """
@@ -74,7 +74,7 @@ def clip_spectrum(loss: Loss, geometry: Geometry[Any], g: FloatArray, trace: flo
 
 
 def return_to_domain(loss: Loss, geometry: Geometry[Any], g: FloatArray, inside: FloatArray) -> FloatArray:
-    """Raise the entries of g, in place, into the domain: no nearer to its edge than a share of the distance of `inside`.
+    """Raise a slope g, in place, into the domain of the dual: no nearer to its edge than a share of the distance of `inside`.
 
     The margins of g become zero up to rounding, except under a lower limit on X, where most entries have no edge.
     """

@@ -53,7 +53,7 @@ def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: 
 
 
 def _newton_step(loss: Loss, cone: Geometry[Any], X: FloatArray, residual: FloatArray) -> FloatArray | None:
-    """Newton's step for the effects at X, which is overwritten, bounded in length; None if the Hessian is singular."""
+    """Newton's step for the balancing effects at X, overwritten, bounded in length; None if the Hessian is singular."""
     try:
         step = cone.effects_step(loss.curvature(X, out=X), residual)
     except sl.LinAlgError:
@@ -63,7 +63,7 @@ def _newton_step(loss: Loss, cone: Geometry[Any], X: FloatArray, residual: Float
 
 
 def _matching_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: int = 10) -> FloatArray:
-    """Effects that bring the margins of ``exp(X)`` within a factor of two of those of A, overflow or not."""
+    """First effects, which bring the margins of ``exp(X)`` within a factor of two of those of A, overflow or not."""
     target = np.log(cone.margins(loss.A))
     v = np.zeros(len(target))
     for _ in range(max_iter):

@@ -19,7 +19,7 @@ P = TypeVar("P", Point, PairedPoint)
 
 
 class Geometry(ABC, Generic[P]):
-    """The set that X lies in, as methods see it: its metric, its projection and its penalty.
+    """The geometry of the set that X lies in, as methods see it: metric, projection, penalty and effects.
 
     s holds positive weights of the rows of v and W; with free effects X may be changed by effects at no cost.
     """
@@ -29,40 +29,40 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def point(self, v: FloatArray, W: FloatArray) -> P:
-        """The point with these factors."""
+        """The point of the geometry's set with given factors v and W."""
 
     @abstractmethod
     def scale(self, B: FloatArray) -> FloatArray:
-        """``S B S``, in place."""
+        """The matrix ``S B S`` in the metric of the geometry, in place."""
 
     @abstractmethod
     def unscale(self, B: FloatArray) -> FloatArray:
-        """``S^-1 B S^-1``, in place."""
+        """The matrix ``S^-1 B S^-1`` in the metric of the geometry, in place."""
 
     @property
     @abstractmethod
     def total_weight(self) -> float:
-        """Sum of the squared weights over all entries of X."""
+        """Sum of the squared weights over all entries of X in the metric of the geometry."""
 
     @abstractmethod
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> P:
-        """Return argmin ``||SYS - B||^2 / 2 + threshold penalty(Y)``; B is overwritten."""
+        """Return the projection argmin ``||SYS - B||^2 / 2 + threshold penalty(Y)`` of the geometry; B is overwritten."""
 
     @abstractmethod
     def penalised_part(self, X: FloatArray) -> FloatArray:
-        """The part of X, in the metric, that the penalty sees; X is overwritten."""
+        """The part of X, in the metric, that the penalty of the geometry sees; X is overwritten."""
 
     @abstractmethod
     def entries(self, X: FloatArray) -> FloatArray:
-        """The entries that make up X, as a vector: those of a triangle where X is symmetric."""
+        """The entries that make up X in the geometry, as a vector: those of a triangle where X is symmetric."""
 
     @abstractmethod
     def matrix(self, entries: FloatArray) -> FloatArray:
-        """The X of these entries, which it may share."""
+        """The X of given entries in the geometry, with which it may share memory."""
 
     @abstractmethod
     def entry_scales(self) -> FloatArray | None:
-        """What :meth:`scale` multiplies the entries by; None where that is 1."""
+        """The scales by which the geometry's :meth:`scale` multiplies the entries; None where all are 1."""
 
     @abstractmethod
     def typical_multiplier(self, trace: float) -> float:
@@ -70,19 +70,19 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def inner(self, X: FloatArray) -> float:
-        """The penalty at a dense X."""
+        """The penalty of the geometry at a dense X."""
 
     @abstractmethod
     def penalty(self, point: P) -> float:
-        """The penalty at a point in factors."""
+        """The penalty of the geometry at a point in factors."""
 
     def factor_penalty(self, point: P) -> float:
-        """A smooth function of the factors whose least value over all factors of X is the penalty."""
+        """The geometry's factor penalty: a smooth function whose least value over all factors of X is the penalty."""
         return self.penalty(point)
 
     @abstractmethod
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
-        """Half the gradient of the factor penalty, shape of W."""
+        """Half the gradient of the geometry's factor penalty, shape of W."""
 
     @abstractmethod
     def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -90,45 +90,45 @@ class Geometry(ABC, Generic[P]):
 
     @abstractmethod
     def independent_effects(self, A: FloatArray) -> FloatArray:
-        """Effects of the best model of A without positions, by KL."""
+        """Effects of the best model of A without positions, by KL, in the geometry of X."""
 
     @abstractmethod
     def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
-        """X with its entries raised by their effects, a new array."""
+        """X with its entries raised by the effects v of the geometry, a new array."""
 
     @abstractmethod
     def margins(self, G: FloatArray) -> FloatArray:
-        """Sums of G that belong to the effects, shape of v."""
+        """Sums of G that belong to the effects of the geometry, shape of v."""
 
     @abstractmethod
     def log_margins(self, X: FloatArray) -> FloatArray:
-        """Logarithms of the margins of ``exp(X)``, overflow or not."""
+        """Logarithms of the margins of ``exp(X)`` in the geometry, overflow or not."""
 
     @abstractmethod
     def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
-        """Scale the rows and columns of a nonnegative Z, in place, until it nearly has these margins."""
+        """Scale the rows and columns of a nonnegative Z, in place, nearly to the margins that the geometry's effects see."""
 
     @abstractmethod
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
-        """The largest multiple of g, up to 1, that is dual feasible, and the matrix that clips g; None if g is feasible.
+        """The largest multiple of g, up to 1, in the geometry's dual set, and the matrix that clips g; None if g is feasible.
 
         Adding that matrix raises eigenvalues, or lowers singular values, that are not feasible to the limit.
         """
 
     @abstractmethod
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
-        """Newton's step over the effects for entrywise curvature H, which is overwritten; may raise LinAlgError."""
+        """Newton's step over the effects of the geometry for entrywise curvature H, overwritten; may raise LinAlgError."""
 
     @abstractmethod
     def contains(self, X: FloatArray, tolerance: float) -> bool:
-        """Whether X is admissible up to the tolerance."""
+        """Whether X lies in the geometry's set up to the tolerance."""
 
     @abstractmethod
     def canonical_factors(self, point: P) -> P:
-        """Return the same X in factors that are unique but for ties."""
+        """Return the point of the geometry's set in factors that are unique but for ties."""
 
     def project(self, X: FloatArray, threshold: float = 0.0) -> P:
-        """Return argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
+        """Return the geometry's projection argmin ``||S(Y - X)S||^2 / 2 + threshold penalty(Y)``, in factors."""
         return self.project_scaled(self.scale(X.copy()), threshold)
 
 

@@ -50,37 +50,37 @@ class Loss(ABC):
         self.constant = self._constant()
 
     def _constant(self) -> float:
-        """Sum of the part of the loss that does not depend on X."""
+        """Sum of the part of a loss in log variables that does not depend on X."""
         return 0.0
 
     @abstractmethod
     def _sum(self, A: FloatArray, X: FloatArray, E: FloatArray) -> float:
-        """Sum of the loss without its constant over some rows, ``E = exp(X)``."""
+        """Sum of the loss without its constant over some rows of X, ``E = exp(X)``."""
 
     @abstractmethod
     def _slope(self, A: FloatArray, E: FloatArray) -> None:
-        """Entrywise derivative from ``E = exp(X)``, which it overwrites."""
+        """Entrywise derivative of a loss in log variables from ``E = exp(X)``, which it overwrites."""
 
     @abstractmethod
     def _bend(self, A: FloatArray, E: FloatArray) -> None:
-        """Entrywise second derivative from ``E = exp(X)``, which it overwrites."""
+        """Entrywise second derivative of a loss in log variables from ``E = exp(X)``, which it overwrites."""
 
     @abstractmethod
     def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
-        """Sum of minus the conjugate at w without the constant over some rows; minus infinity outside its domain."""
+        """Sum of minus the conjugate of the loss at w without the constant over some rows; minus infinity outside its domain."""
 
     @abstractmethod
     def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
-        """The proximal point of some rows b."""
+        """The proximal point of the loss for some rows b."""
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """The size of the data, against which a vanishing value is judged."""
+        """The size of the data of a loss, against which a vanishing value is judged."""
 
     @abstractmethod
     def floor(self) -> FloatArray:
-        """Entrywise ``f >= 0`` such that the conjugate is finite exactly for ``w >= -f``."""
+        """Entrywise ``f >= 0`` such that the conjugate of the loss is finite exactly for ``w >= -f``."""
 
     def minimiser(self) -> FloatArray:
         """The X of least loss, ``log A``; ``-inf`` where there is none."""
@@ -98,7 +98,7 @@ class Loss(ABC):
         return x
 
     def dual_value(self, w: FloatArray, share: float = 1.0) -> float:
-        """``-sum phi*(share w)``: what it proves if it lies in the dual cone; minus infinity outside the domain ``w >= -f``."""
+        """The dual ``-sum phi*(share w)`` of the loss, a bound if w is in the dual cone; minus infinity outside ``w >= -f``."""
         total = self.constant
         for rows in self._chunks():
             total += self._dual_sum(self.A[rows], share * w[rows])
@@ -107,7 +107,7 @@ class Loss(ABC):
         return total
 
     def share_outside(self, w: FloatArray) -> float:
-        """By how much of the floor w leaves the domain ``w >= -f``."""
+        """By how much of the floor w leaves the domain ``w >= -f`` of the loss's conjugate."""
         floor = self.floor()
         lack = -sum(float(np.minimum(w[rows] + floor[rows], 0.0).sum()) for rows in self._chunks())
         return lack / max(float(floor.sum()), 1e-300)
@@ -121,7 +121,7 @@ class Loss(ABC):
         return self._total(total)
 
     def value_and_gradient(self, X: FloatArray, out: FloatArray | None = None) -> tuple[float, FloatArray]:
-        """Loss and its gradient at X, one exponential for both; the gradient may take the place of X itself."""
+        """Loss and gradient at X, one exponential for both; the gradient may take the place of X itself."""
         G, total = np.empty(X.shape) if out is None else out, 0.0
         for rows in self._chunks():
             part, G[rows] = self._value_and_slope(X[rows], rows)
@@ -136,7 +136,7 @@ class Loss(ABC):
         return total, E
 
     def curvature(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Second derivatives at X, entrywise; they may take the place of X itself."""
+        """Second derivatives of the loss at X, entrywise; they may take the place of X itself."""
         return self._by_rows(self._curvature, X, out)
 
     def _curvature(self, X: FloatArray, rows: slice) -> FloatArray:
@@ -145,14 +145,14 @@ class Loss(ABC):
         return E
 
     def metric_weights(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Positive weights of the size of the second derivatives, for the metric of a descent; they may take the place of X."""
+        """Positive weights of the size of the loss's second derivatives, for the metric of a descent; may take X's place."""
         return self._by_rows(self._metric_weights, X, out)
 
     def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
         return self._curvature(X, rows)
 
     def _by_rows(self, function: Callable[[FloatArray, slice], FloatArray], X: FloatArray, out: FloatArray | None) -> FloatArray:
-        """The function of X and its place, chunk by chunk."""
+        """An entrywise function of the loss at X, one chunk of rows after the other."""
         H = np.empty(X.shape) if out is None else out
         for rows in self._chunks():
             H[rows] = function(X[rows], rows)
@@ -162,18 +162,18 @@ class Loss(ABC):
         return cached_rows(self.A)
 
     def _total(self, variable_part: float) -> float:
-        """The loss itself; rounding must not take it below zero."""
+        """The loss from its variable part; rounding must not take it below zero."""
         return max(0.0, total) if (total := variable_part + self.constant) < np.inf else np.inf  # inf - inf is as bad as inf
 
     def _visible(self, X: FloatArray, rows: slice) -> FloatArray:
-        """Rows of X with an ignored diagonal set to zero, so that its exponential does not overflow."""
+        """Rows of X that the loss sees, an ignored diagonal set to zero, so that its exponential does not overflow."""
         if self.ignore_diagonal:
             X = X.copy()
             X[np.arange(len(X)), np.arange(rows.start, rows.stop)] = 0.0
         return X
 
     def _model(self, x: FloatArray, rows: slice) -> FloatArray:
-        """``exp(x)`` of some rows, zero on an ignored diagonal."""
+        """The model ``exp(x)`` of some rows in the loss, zero on an ignored diagonal."""
         with np.errstate(over="ignore"):
             E: FloatArray = np.exp(x)
         if self.ignore_diagonal:
@@ -203,24 +203,24 @@ class KullbackLeibler(Loss):
         return
 
     def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
-        """``c - omega(c - log weight)`` with ``c = b + a/weight`` and Wright's omega."""
+        """The proximal point of KL, ``c - omega(c - log weight)`` with ``c = b + a/weight`` and Wright's omega."""
         c = A / weight
         c += b
         x: FloatArray = c - wrightomega(c - np.log(weight))
         return x
 
     def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
-        """``sum Z - Z log Z`` with ``Z = A + w``."""
+        """The dual sum of KL, ``sum Z - Z log Z`` with ``Z = A + w``."""
         w += A
         return float(w.sum()) + float(entr(w, out=w).sum()) if w.min() >= 0 else -np.inf
 
     @property
     def scale(self) -> float:
-        """Sum of the data."""
+        """The scale of the KL loss in log variables, the sum of the data."""
         return float(self.A.sum())
 
     def floor(self) -> FloatArray:
-        """The data themselves: the dual variable is ``Z = A + w >= 0``."""
+        """The floor of KL, the data themselves: the dual variable is ``Z = A + w >= 0``."""
         return self.A
 
 
@@ -244,7 +244,7 @@ class PairedKullbackLeibler(KullbackLeibler):
         return kl_constant(self.rectangle)
 
     def minimiser(self) -> FloatArray:
-        """``log A`` in the off-diagonal blocks, ``-inf`` elsewhere."""
+        """The minimiser of the paired KL loss, ``log A`` in the off-diagonal blocks, ``-inf`` elsewhere."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(2.0 * self.A))
 
@@ -257,17 +257,17 @@ class PairedKullbackLeibler(KullbackLeibler):
         return E
 
     def dual_value(self, w: FloatArray, share: float = 1.0) -> float:
-        """Not known for a slope alone: the dual of the diagonal has variables of its own."""
+        """Minus infinity: the dual of the paired KL loss has variables of its own for the diagonal, beside the slope."""
         return -np.inf
 
     @property
     def scale(self) -> float:
-        """Sum of the data."""
+        """The scale of the paired KL loss, the sum of the data."""
         return float(self.rectangle.sum())
 
 
 class SquaredError(Loss):
-    """``sum (exp X - A)^2``, continued by its tangent where ``exp X < A/2``."""
+    """The squared error in log variables, ``sum (exp X - A)^2``, continued by its tangent where ``exp X < A/2``."""
 
     def _sum(self, A: FloatArray, X: FloatArray, E: FloatArray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -290,7 +290,7 @@ class SquaredError(Loss):
         E *= np.maximum(E - A, 0.0)
 
     def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
-        """``2 max(E, A/2)^2``: on the tangent, which is not curved, as at its end."""
+        """Metric weights ``2 max(E, A/2)^2`` of the squared error: on the tangent, which is not curved, as at its end."""
         E = self._model(self._visible(X, rows), rows)
         np.maximum(E, 0.5 * self.A[rows], out=E)
         E *= E
@@ -298,17 +298,17 @@ class SquaredError(Loss):
         return E
 
     def lower(self, rows: slice = slice(None)) -> FloatArray:
-        """``log(A/2)`` of some rows, below which the tangent continues the loss; ``-inf`` on an ignored diagonal."""
+        """The limit ``log(A/2)`` of some rows, below which a tangent continues the squared error; ``-inf`` on a free diagonal."""
         return _log_half(self.A[rows])
 
     def _nearest(self, A: FloatArray, b: FloatArray, weight: Weight, near: FloatArray | None) -> FloatArray:
-        """On the tangent where that ends below ``log(a/2)``."""
+        """The proximal point of the squared error, on the tangent where that ends below ``log(a/2)``."""
         lower = _log_half(A)
         x = limited_minimiser(A, b, weight, near, lower)
         return np.where(x > lower, x, np.minimum(lower, b + 0.5 * A * A / weight))
 
     def _dual_sum(self, A: FloatArray, w: FloatArray) -> float:
-        """``sum (u - a)^2 - w log u`` where the slope is w, ``u = (a + sqrt(a^2 + 2w)) / 2``."""
+        """The dual sum of the squared error, ``sum (u - a)^2 - w log u`` with slope w at ``u = (a + sqrt(a^2 + 2w)) / 2``."""
         root = A * A
         root += 2.0 * w
         if not root.min() >= 0:
@@ -318,18 +318,18 @@ class SquaredError(Loss):
 
     @property
     def scale(self) -> float:
-        """Sum of squares of the data."""
+        """The scale of the squared error in log variables, the sum of squares of the data."""
         return float(np.vdot(self.A, self.A))
 
     def floor(self) -> FloatArray:
-        """Half the squared data."""
+        """The floor of the squared error's dual domain, half the squared data."""
         f: FloatArray = self.A * self.A
         f *= 0.5
         return f
 
 
 class LimitedSquaredError(SquaredError):
-    """The paper's squared error: ``sum (exp X - A)^2`` under the constraint ``exp X >= A/2``, where it is convex."""
+    """The paper's squared error, ``sum (exp X - A)^2`` where ``exp X >= A/2``: there it is convex."""
 
     limited = True
 
@@ -342,7 +342,7 @@ class LimitedSquaredError(SquaredError):
         return np.sqrt(np.maximum(lacks, 0.0, out=lacks), out=lacks)
 
     def lifting_effects(self, X: FloatArray, sweeps: int = 8) -> FloatArray:
-        """Small t >= 0 for which ``X + t1' + 1t'`` respects the limit: only nodes with an entry below it are raised.
+        """Small t >= 0 for which ``X + t1' + 1t'`` respects the lower limit: only nodes with an entry below are raised.
 
         From half of the largest lack of every row each sweep goes half of the way to what the others leave to do, which
         keeps ``t_i + t_j`` no less than the lack of (i, j).
@@ -356,7 +356,7 @@ class LimitedSquaredError(SquaredError):
 
 
 def _log_half(A: FloatArray) -> FloatArray:
-    """``log(A/2)``, ``-inf`` where A vanishes."""
+    """The lower limit ``log(A/2)`` of the paper's squared error, ``-inf`` where A vanishes."""
     with np.errstate(divide="ignore"):
         lower: FloatArray = np.log(A)
     lower -= LOG_2

@@ -53,7 +53,7 @@ THREADS_FROM = 2500
 
 @dataclass(frozen=True, eq=False)
 class MatrixFreeComponent(FactorComponent[Point, Cone]):
-    """The nodes that carry data, A in compressed rows on them, with products in place of matrices.
+    """A matrix-free component: nodes that carry data, A in compressed rows on them, products in place of matrices.
 
     With `first_single` the first descent works in single precision; nothing else does. With more than `largest_dense` nodes no
     dense matrices are formed in proofs, which are rigorous if at most `most_pivots` columns of the model are nearly all of it.
@@ -76,35 +76,35 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
 
     @property
     def high_rank(self) -> int:
-        """Columns of W from which on dense matrices are faster; larger graphs have no such rank."""
+        """Columns of W from which on dense matrices are faster than matrix-free ones; larger graphs have no such rank."""
         return max(FIRST_DIRECTIONS, int(HIGH_RANK * self.size)) if self.size <= LARGEST_FALLBACK else self.size
 
     def in_single_precision(self) -> MatrixFreeComponent:
-        """Return the component with a first descent in single precision."""
+        """Return the matrix-free component with a first descent in single precision."""
         return replace(self, first_single=True)
 
     @cached_property
     def degrees(self) -> FloatArray:
-        """Row sums of the data."""
+        """Degrees of the nodes of a matrix-free component, the row sums of its data."""
         return np.asarray(self.A.sum(axis=1)).ravel()
 
     @property
     def scale(self) -> float:
-        """The size of the data."""
+        """The size of the data of a matrix-free component, the sum of degrees."""
         return float(self.degrees.sum())
 
     @cached_property
     def constant(self) -> float:
-        """The part of the loss that does not depend on X, ``sum A log A - A``."""
+        """The part of a matrix-free component's loss that does not depend on X, ``sum A log A - A``."""
         return kl_constant(self.A.data)
 
     @property
     def average_curvature(self) -> float:
-        """Mean curvature of the loss in the metric at the model without positions."""
+        """Mean curvature of a matrix-free component's loss in the metric at the model without positions."""
         return self.scale / self.cone.total_weight
 
     def slopes(self, point: Point, single: bool = False) -> tuple[float, FloatArray, FloatArray]:
-        """Loss at a point, and half its gradients over v and W: ``(E - A)1`` and ``(E - A)W``."""
+        """Matrix-free loss at a point, and half its gradients over v and W: ``(E - A)1`` and ``(E - A)W``."""
         v, W = point
         product = Model(v, W, single) @ np.column_stack([np.ones(self.size), W])
         AW = self.A @ W
@@ -114,15 +114,15 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return loss, product[:, 0] - self.degrees, product[:, 1:] - AW
 
     def value(self, point: Point) -> float:
-        """Loss plus penalty."""
+        """Loss plus penalty of a matrix-free component at a point."""
         return self.slopes(point)[0] + self.trace * self.cone.penalty(point)
 
     def independent_model(self) -> Point:
-        """The best model without positions."""
+        """The best model without positions of a matrix-free component, from its degrees."""
         return Point(np.log(self.degrees) - 0.5 * np.log(self.scale), np.zeros((self.size, 0)))
 
     def balance_effects(self, point: Point) -> Point:
-        """Return the point with the best effects for its positions, those for which ``E1 = A1``.
+        """Return a matrix-free component's point with the best effects for its positions, those for which ``E1 = A1``.
 
         Newton's method, ``(E + Diag(E1)) step = A1 - E1``, by conjugate gradients.
         """
@@ -175,7 +175,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return float(np.linalg.eigvalsh((small + small.T) / 2)[-1])
 
     def entering_directions(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        """Pairs of :meth:`directions` above the penalty, all of them up to a high rank: a model without them can be improved."""
+        """Pairs of :meth:`directions` above the penalty, up to a high rank: with them a matrix-free model improves."""
         count, most = FIRST_DIRECTIONS, min(self.high_rank, self.size - 1)
         while True:
             values, Y = self.directions(point, min(count, most))
@@ -184,7 +184,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
             count *= 2
 
     def add_entering_directions(self, point: Point) -> Point:
-        """The point with the directions that enter, each as heavy as its slope and curvature suggest."""
+        """The matrix-free point with the directions that enter, each as heavy as slope and curvature suggest."""
         point = self.balance_effects(point)
         values, Y = self.entering_directions(point)
         if not len(values):
@@ -200,7 +200,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
             share *= 0.3
 
     def certify(self, point: Point, value: float = np.nan, candidate: FloatArray | None = None) -> Certified:
-        """The point with balanced effects, its value, and a dual point that the check accepts."""
+        """A matrix-free component's point with balanced effects, its value, and a dual point that the check accepts."""
         point = self.balance_effects(point)
         loss, residual, _ = self.slopes(point)
         penalty = self.trace * self.cone.penalty(point)
@@ -218,7 +218,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return Certified(point, loss + penalty, dual)
 
     def _large_dual(self, point: Point, witness: Callable[[float], Witness], penalty: float, little: float) -> Dual | None:
-        """A dual point of a large graph: rigorous if possible, else probable if that lowers the bound by at most `little`."""
+        """Matrix-free dual point of a large graph: rigorous if possible, or probable if the bound loses at most `little`."""
         share, probable = 0.0, False
         try:
             dual = MatrixFreeDual(sparse_graph(self.A), point.v, point.W, self.cone.s)
@@ -240,7 +240,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return Dual(witness(share), proof.bound, proof.rigorous, proof.probable)
 
     def _proved_share(self, dual: MatrixFreeDual, point: Point, largest_pad: float) -> tuple[float, FloatArray] | None:
-        """The largest share that is proved with all rounding errors, and its pivots; shares are tried from the smallest on."""
+        """The largest share of the gradient proved to be dual feasible with all rounding errors, and its pivots."""
         edge = self._ritz_value(point, point.W) if point.W.size else 0.0
         best, model = None, dual.model
         for pad in (pad for pad in RIGOROUS_PADS if pad <= largest_pad):
@@ -255,5 +255,5 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         return best
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """Return a dual point, accepted by the check, for the point with balanced effects."""
+        """Return a matrix-free dual point, accepted by the check, for the point with balanced effects."""
         return self.certify(Point(point.v, point.W)).dual

@@ -28,7 +28,7 @@ STORED_ENTRIES = 70_000_000
 
 @compile_with(error_model="numpy", nogil=True)
 def _add(rows: Any, more: Any) -> None:
-    """Add in place; written as a loop, it is compiled in a moment."""
+    """Add rows of a product with the model in place; a plain loop is compiled in a moment."""
     for i in range(len(rows)):
         for j in range(rows.shape[1]):
             rows[i, j] += more[i, j]
@@ -36,7 +36,7 @@ def _add(rows: Any, more: Any) -> None:
 
 @compile_with(error_model="numpy", nogil=True)
 def _share_of_products(v: Any, W: Any, R: Any, first: int, every: int) -> Any:
-    """Products of the rows of tiles ``first, first + every, ...`` and of their mirror images with R."""
+    """Products of the model's rows of tiles ``first, first + every, ...`` and of their mirror images with R."""
     n = len(v)
     product, scratch = np.zeros_like(R), np.empty(TILE * TILE, R.dtype)
     for row in range(first * TILE, n, every * TILE):
@@ -66,7 +66,7 @@ def _gaussian_kernel(W: Any, lengths: Any) -> Any:
 
 
 class Model:
-    """``E = exp(v1' + 1v' + WW')`` of n nodes, W with any number of columns; `single` multiplies in single precision."""
+    """The model operator ``E = exp(v1' + 1v' + WW')`` of n nodes, any number of columns; `single` is for single precision."""
 
     def __init__(self, v: FloatArray, W: FloatArray, single: bool = False) -> None:
         self.kind: Any = np.float32 if single else np.float64
@@ -75,7 +75,7 @@ class Model:
         self._stored: Any = None
 
     def __matmul__(self, R: FloatArray) -> FloatArray:
-        """``E R`` for a vector or a matrix R, exact to rounding."""
+        """The product ``E R`` of the model with a vector or a matrix R, exact to rounding."""
         columns = np.ascontiguousarray(R if R.ndim == 2 else R[:, None], dtype=self.kind)
         if self.W.shape[1] == 0:  # of rank one
             x = np.exp(self.v)
@@ -85,7 +85,7 @@ class Model:
         return np.asarray(product if R.ndim == 2 else product[:, 0], dtype=np.float64)
 
     def times_in_single_precision(self, x: FloatArray) -> FloatArray:
-        """``E x`` to single precision, from stored entries where there is room for them.
+        """The product ``E x`` of the model to single precision, from stored entries where there is room for them.
 
         ``E = D K D`` with ``K_ij = exp(-|w_i - w_j|^2 / 2)``, which lies between 0 and 1 whatever the unit of the data.
         """
@@ -101,7 +101,7 @@ class Model:
         return np.asarray(scaling * (unit * (near @ (y / unit).astype(np.float32)).astype(np.float64)))
 
     def _shares(self, R: Any) -> list[Any]:
-        """What each thread makes of its share of the product."""
+        """Shares of a product with the model, one computed by each thread."""
         threads = 1 if len(self.v) < ONE_THREAD_BELOW else thread_count()
         with single_thread():
             if threads == 1:
@@ -112,7 +112,7 @@ class Model:
 
 
 def leading_pivots(columns: Callable[[Any], FloatArray], diagonal: FloatArray, room: float, most: int) -> FloatArray | None:
-    """Nodes whose columns of a positive semidefinite matrix leave at most `room` of its trace; None if it takes too many.
+    """Pivot nodes whose columns of a positive semidefinite matrix leave at most `room` of its trace; None if there are too many.
 
     Cholesky's factorisation, the largest entry left on the diagonal as the next pivot.
     """

@@ -40,7 +40,7 @@ def leading_directions(A: Any, s: FloatArray, edge: float, count: int, report: C
 
 
 def degree_metric(degrees: FloatArray) -> FloatArray:
-    """``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``."""
+    """The degree metric ``s_i^2 = (d_i + mean d) / sqrt(sum(d_j + mean d))``, in which noise is measured."""
     raised = degrees + degrees.mean()
     return np.asarray(np.sqrt(raised / np.sqrt(raised.sum())))
 
@@ -66,30 +66,30 @@ def noise_level(A: Any, s: FloatArray) -> Noise:
 
 
 def two_valued_noise(degrees: FloatArray, s: FloatArray, top: float) -> Noise:
-    """The noise of a graph of these degrees whose edges all weigh `top`."""
+    """The noise of a graph of given degrees whose edges all weigh `top`."""
     t = s * s
     dispersion = float(_two_valued_variance(degrees, top, np.ones(len(t))).sum() / float(degrees.sum()))
     edge = spectral_edge(_two_valued_variance(degrees, top, 1.0 / t) / t) * _evenness(degrees, dispersion)
-    return _raised(edge, dispersion, edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny)), len(t))
+    return _noise_with_margin(edge, dispersion, edge / np.sqrt(max(dispersion, np.finfo(np.float64).tiny)), len(t))
 
 
 def dispersed_noise(degrees: FloatArray, s: FloatArray, measure: Callable[[FloatArray, float], float]) -> Noise:
-    """The noise of a graph of these degrees, its dispersion measured given row sums of the model's variances and their edge."""
+    """The noise of a graph of given degrees, its dispersion measured from row sums of the model's variances and their edge."""
     t = s * s
     variance = degrees / t * float(np.sum(degrees / t)) / float(degrees.sum())
     unit_edge = spectral_edge(variance)
     dispersion = measure(variance, unit_edge)
-    return _raised(unit_edge * np.sqrt(dispersion), dispersion, unit_edge, len(t))
+    return _noise_with_margin(unit_edge * np.sqrt(dispersion), dispersion, unit_edge, len(t))
 
 
-def _raised(edge: float, dispersion: float, unit_edge: float, n: int) -> Noise:
-    """The noise of n nodes, its edges raised by what the largest eigenvalue varies."""
+def _noise_with_margin(edge: float, dispersion: float, unit_edge: float, n: int) -> Noise:
+    """The noise of n nodes, its spectral edges raised by what the largest eigenvalue varies."""
     raised = 1.0 + n ** (-2.0 / 3.0)
     return Noise(float(edge * raised), dispersion, float(unit_edge * raised))
 
 
 def _evenness(degrees: FloatArray, dispersion: float) -> float:
-    """How much lower the edge is where degrees vary less than independent edges would make them.
+    """The factor by which the noise edge is lower where degrees vary less than independent edges would make them.
 
     In a regular graph of degree d noise reaches ``2 sqrt(d - 1)`` and not ``2 sqrt(d)`` (Kesten & McKay): the row sums are known.
     """
@@ -130,7 +130,7 @@ def spectral_edge(variance: FloatArray) -> float:
 
 
 def residual_dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: float) -> float:
-    """Noise variance per unit of model variance, from the energy of the residual outside the signal.
+    """Dispersion: noise variance per unit of model variance, from the energy of the residual outside the signal.
 
     Eigenvalues of the standardised residual ``S^-1 (A - dd'/1'd) S^-1`` above ``unit_edge * sqrt(phi)`` are signal. The rest is
     compared with what noise of variance ``phi a_i a_j`` leaves outside the signal's directions, ``phi (sum_i a_i (1 - p_i))^2``
@@ -160,7 +160,7 @@ def residual_dispersion(A: Any, s: FloatArray, variance: FloatArray, unit_edge: 
 
 
 def _modularity_energy(A: Any, s: FloatArray) -> float:
-    """``||S^-1 (A - dd'/1'd) S^-1||^2`` of a sparse A."""
+    """The energy ``||S^-1 (A - dd'/1'd) S^-1||^2`` of signal and noise together, of a sparse A."""
     scaled, expected = _standardised_residual(A, s)
     entries = scaled.tocoo()
     there = expected[entries.row] * expected[entries.col]

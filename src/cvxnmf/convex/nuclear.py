@@ -23,45 +23,45 @@ class NuclearNorm(Geometry[PairedPoint]):
         self.s = np.concatenate([_raised_margins(A.sum(axis=1)), _raised_margins(A.sum(axis=0))])
 
     def point(self, v: FloatArray, W: FloatArray) -> PairedPoint:
-        """``X = a1' + 1b' + W_1 W_2'``, rows first in v and W."""
+        """The point ``X = a1' + 1b' + W_1 W_2'`` under the nuclear norm, rows first in v and W."""
         return PairedPoint(v, W, self.shape[0])
 
     def scale(self, B: FloatArray) -> FloatArray:
-        """All weights are 1."""
+        """The matrix itself: the nuclear norm has no metric, all weights are 1."""
         return B
 
     unscale = scale
 
     @property
     def total_weight(self) -> float:
-        """Number of entries."""
+        """Number of entries of a rectangular X, whose weights are 1."""
         return float(self.shape[0] * self.shape[1])
 
     def entries(self, X: FloatArray) -> FloatArray:
-        """All of them, by rows."""
+        """All entries of a rectangular X, by rows."""
         return X.reshape(-1)
 
     def matrix(self, entries: FloatArray) -> FloatArray:
-        """The matrix of these entries."""
+        """The rectangular matrix of given entries."""
         return entries.reshape(self.shape)
 
     def entry_scales(self) -> None:
-        """There is no metric."""
+        """None: the nuclear norm has no metric."""
         return
 
     def typical_multiplier(self, trace: float) -> float:
-        """Of singular values of twice the trace."""
+        """The size of a dual matrix of the nuclear norm over that of X: singular values of twice the trace."""
         return 2.0 * trace / float(np.sqrt(max(self.shape)))
 
     def penalised_part(self, X: FloatArray) -> FloatArray:
-        """``J X J``, in place: row and column means are taken off where effects are free."""
+        """The part ``J X J`` of X under the nuclear norm, in place: row and column means are taken off where effects are free."""
         if self.free_effects:
             X -= X.mean(axis=1)[:, None]
             X -= X.mean(axis=0)[None, :]
         return X
 
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> PairedPoint:
-        """Singular values of the centred part are lowered by twice the threshold; B is overwritten."""
+        """The proximal point of the nuclear norm: singular values of the centred part lowered by twice the threshold."""
         m = self.shape[0]
         v = np.zeros(sum(self.shape))
         if self.free_effects:
@@ -77,52 +77,52 @@ class NuclearNorm(Geometry[PairedPoint]):
         return PairedPoint(v, W, m)
 
     def inner(self, X: FloatArray) -> float:
-        """Twice the nuclear norm of the centred X."""
+        """The penalty at a dense X, twice the nuclear norm of the centred X."""
         return 2.0 * float(np.linalg.svd(self.penalised_part(X.copy()), compute_uv=False).sum())
 
     def _halves(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Positions of rows and columns, centred where effects are free."""
+        """Positions of rows and columns under the nuclear norm, centred where effects are free."""
         halves = W[: self.shape[0]], W[self.shape[0] :]
         if not self.free_effects:
             return halves
         return halves[0] - halves[0].mean(axis=0), halves[1] - halves[1].mean(axis=0)
 
     def penalty(self, point: PairedPoint) -> float:
-        """Twice the nuclear norm of ``J W_1 W_2' J``, from its factors."""
+        """The penalty at a point, twice the nuclear norm of ``J W_1 W_2' J``, from its factors."""
         first, second = (np.asarray(np.linalg.qr(half, mode="r")) for half in self._halves(point.W))
         return 2.0 * float(np.linalg.svd(first @ second.T, compute_uv=False).sum())
 
     def factor_penalty(self, point: PairedPoint) -> float:
-        """``||J W_1||^2 + ||J W_2||^2``, never below twice the nuclear norm of the product."""
+        """The sum ``||J W_1||^2 + ||J W_2||^2``, never below twice the nuclear norm of the product."""
         first, second = self._halves(point.W)
         return float(np.vdot(first, first) + np.vdot(second, second))
 
     def penalty_gradient(self, W: FloatArray) -> FloatArray:
-        """The centred positions."""
+        """Half the gradient of the nuclear norm's factor penalty: the centred positions."""
         return np.concatenate(self._halves(W))
 
     def factor_gradients(self, G: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Half of ``(G 1, G' 1)`` and of ``(G W_2, G' W_1)``."""
+        """Half of ``(G 1, G' 1)`` and of ``(G W_2, G' W_1)``, gradients over the factors of a rectangular X."""
         m = self.shape[0]
         effects = np.concatenate([G.sum(axis=1), G.sum(axis=0)])
         return 0.5 * effects, 0.5 * np.concatenate([G @ W[m:], G.T @ W[:m]])
 
     def with_effects(self, X: FloatArray, v: FloatArray) -> FloatArray:
-        """``X + a1' + 1b'``."""
+        """The rectangular ``X + a1' + 1b'`` with effects of rows and columns."""
         Y: FloatArray = np.add.outer(v[: self.shape[0]], v[self.shape[0] :])
         Y += X
         return Y
 
     def margins(self, G: FloatArray) -> FloatArray:
-        """Row sums, then column sums."""
+        """Row sums, then column sums of a rectangular G."""
         return np.concatenate([G.sum(axis=1), G.sum(axis=0)])
 
     def log_margins(self, X: FloatArray) -> FloatArray:
-        """Logarithms of the row sums, then of the column sums, of ``exp(X)``."""
+        """Logarithms of the row sums, then of the column sums, of ``exp(X)`` for a rectangular X."""
         return np.concatenate([log_row_sums(X), log_row_sums(X.T)])
 
     def scale_to_margins(self, Z: FloatArray, margins: FloatArray) -> None:
-        """Rows and columns in turns."""
+        """Scale a rectangular Z to its margins, rows and columns in turns."""
         rows, columns = margins[: self.shape[0]], margins[self.shape[0] :]
         across = np.ones(len(columns))
         for _ in range(SCALING_ROUNDS):
@@ -132,7 +132,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         Z *= across
 
     def spectral_lack(self, g: FloatArray, trace: float) -> tuple[float, FloatArray | None]:
-        """Singular values are feasible up to twice the trace."""
+        """The feasible multiple of g under the nuclear norm, and what clips singular values above twice the trace."""
         limit = 2.0 * trace
         left, values, right = singular_triples_above(g, limit)
         if not len(values):
@@ -141,7 +141,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         return float(limit / values.max()), left @ right.T
 
     def effects_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
-        """Solve ``[[Diag(H1), H], [H', Diag(H'1)]] step = -residual`` by the smaller side's Schur complement.
+        """Effects of a rectangular X: ``[[Diag(H1), H], [H', Diag(H'1)]] step = -residual`` by the smaller Schur complement.
 
         Raising all rows and lowering all columns by the same changes nothing: that direction is lifted.
         """
@@ -160,18 +160,18 @@ class NuclearNorm(Geometry[PairedPoint]):
         return np.concatenate([small, large] if transposed else [large, small])
 
     def independent_effects(self, A: FloatArray) -> FloatArray:
-        """``E = rc'/sum A`` where effects are free, ``E = 1`` elsewhere."""
+        """Effects of the rectangular independent model: ``E = rc'/sum A`` where they are free, ``E = 1`` elsewhere."""
         if not self.free_effects:
             return np.zeros(sum(A.shape))
         half_log_total = 0.5 * np.log(A.sum())
         return np.concatenate([np.log(A.sum(axis=1)) - half_log_total, np.log(A.sum(axis=0)) - half_log_total])
 
     def contains(self, X: FloatArray, tolerance: float) -> bool:
-        """Every matrix is admissible."""
+        """True: every rectangular matrix is admissible under the nuclear norm."""
         return True
 
     def canonical_factors(self, point: PairedPoint) -> PairedPoint:
-        """Return the same X with orthogonal columns in each half, of equal length in both, by decreasing weight, signs fixed."""
+        """Return a rectangular X in orthogonal columns in each half, equally long in both, by decreasing weight, signs fixed."""
         m = self.shape[0]
         first, second = self._halves(point.W)
         v = point.v
@@ -189,5 +189,5 @@ class NuclearNorm(Geometry[PairedPoint]):
 
 
 def _raised_margins(sums: FloatArray) -> FloatArray:
-    """``sqrt((d + mean d) / 2 mean d)``: even where margins are even, and never far below."""
+    """Scales ``sqrt((d + mean d) / 2 mean d)`` of rectangular margins: even where these are even, and never far below."""
     return np.asarray(np.sqrt(0.5 + 0.5 * sums / sums.mean()))

@@ -18,7 +18,7 @@ from cvxnmf.results import AnyPoint, FactorPoint, Solution
 
 
 def refuse_auto(trace: str, known: bool, needed: str, domain: str) -> None:
-    """Refuse a trace given as a word that is not "auto", or "auto" where the edge of the noise is not known."""
+    """Refuse a problem's trace given as a word that is not "auto", or "auto" where the edge of the noise is not known."""
     if trace != "auto":
         validation.refuse(f"trace must be 'auto' or a number {domain}, not {trace!r}.")
     if not known:
@@ -57,36 +57,36 @@ class Problem(ABC):
 
     @property
     def trace(self) -> float:
-        """Weight of the penalty, resolved to its number."""
+        """Weight of the problem's penalty, resolved to its number."""
         return float(self.statement.trace)
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """The smaller side of the matrices that are decomposed."""
+        """The smaller side of the matrices that are decomposed to solve the problem."""
 
     @abstractmethod
     def value(self, X: ArrayLike) -> float:
-        """Objective at X."""
+        """Objective of the convex problem at X."""
 
     @abstractmethod
     def gradient(self, X: ArrayLike) -> FloatArray:
-        """Gradient of the objective at X."""
+        """Gradient of the convex problem's objective at X."""
 
     @abstractmethod
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
-        """Return the same problem with another trace weight."""
+        """Return the convex problem with another trace weight."""
 
     @abstractmethod
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a matrix that a user gives as a point of this problem."""
+        """Check a matrix that a user gives as a point of the problem."""
 
     @abstractmethod
     def starting_point(self, start: Any) -> Any:
-        """Check a warm start: a solution, factors or a matrix."""
+        """Check a warm start of the problem: a solution, factors or a matrix."""
 
     def starting_multiplier(self, start: Any) -> FloatArray | None:
-        """Slopes of the loss that proved the bound of a solution of this problem with another trace; None if there are none."""
+        """Slopes of the loss that proved the bound of a solution of the problem with another trace; None if there are none."""
         return None
 
     @abstractmethod
@@ -95,30 +95,30 @@ class Problem(ABC):
 
     @abstractmethod
     def join_points(self, points: Sequence[Any]) -> tuple[AnyPoint, Index | None]:
-        """The points of all components as one, and the component of every node if there are several."""
+        """The points of all components of the problem as one, and the component of every node if there are several."""
 
     def join_duals(self, duals: Sequence[Dual | None]) -> Dual | None:
-        """The dual points of all components as one."""
+        """The dual points of all components of the problem as one."""
         (dual,) = duals
         return dual
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Names of the methods that can solve it, the best first."""
+        """Names of the methods that can solve the problem, the best first."""
         return (*self.components[0].methods, *self.components[0].dense_methods)
 
     @property
     def matrix_free(self) -> bool:
-        """Whether it is solved by products with a model that is never formed."""
+        """Whether the problem is solved by products with a model that is never formed."""
         return any(component.matrix_free for component in self.components)
 
     @property
     def scale(self) -> float:
-        """The size of the data, against which a vanishing value is judged."""
+        """The size of the problem's data, against which a vanishing value is judged."""
         return float(sum(component.scale for component in self.components))
 
     def dense(self) -> Problem:
-        """The same problem on dense matrices."""
+        """The problem itself, stated on dense matrices."""
         return self
 
     def for_method(self, name: str, single: bool = False) -> Problem:
@@ -139,7 +139,7 @@ class Problem(ABC):
         return solution.X
 
     def _join_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:
-        """Effects and positions of all components, ``-inf`` effects where there are no data; the component of every node."""
+        """Effects and positions of all components of the problem, ``-inf`` effects without data; the component of every node."""
         v, numbers = np.full(n, -np.inf), np.full(n, -1)
         W = np.zeros((n, sum(point.W.shape[1] for point in points)))
         column = 0

@@ -42,7 +42,7 @@ def limited_minimiser(
 
 
 def _newton_move(A: FloatArray, b: FloatArray, weight: Weight, x: FloatArray) -> FloatArray:
-    """Newton's step from x for the derivative ``2 e^x (e^x - a) + weight (x - b)``."""
+    """Newton's step from x to the proximal point, for the derivative ``2 e^x (e^x - a) + weight (x - b)``."""
     E = np.exp(x)
     slope = E - A
     slope *= E
@@ -59,7 +59,7 @@ def _newton_move(A: FloatArray, b: FloatArray, weight: Weight, x: FloatArray) ->
 
 
 def _right_of_minimum(A: FloatArray, b: FloatArray, weight: Weight) -> FloatArray:
-    """A point not left of the minimiser, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
+    """A point not left of the proximal point, from ``2 e^x (e^x - a) = weight (b - x)`` and ``x >= c``."""
     c = np.log(np.where(A > 0, A, 1.0))
     reach = np.sqrt(A * A + 2.0 * weight * np.maximum(b - c, 0.0))
     with np.errstate(divide="ignore"):

@@ -37,7 +37,7 @@ class NonsymmetricProblem(Problem):
 
     @property
     def size(self) -> int:
-        """The smaller side of A."""
+        """The smaller side of the rectangular A."""
         return int(min(self.A.shape))
 
     @cached_property
@@ -48,7 +48,7 @@ class NonsymmetricProblem(Problem):
         return 0.5 * spectral_norm(component.loss.value_and_gradient(X)[1])
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a matrix of logarithms of the shape of A."""
+        """Check a rectangular matrix of logarithms of the shape of A."""
         return validation.rectangular_logs(X, self.A.shape, name)
 
     def value(self, X: ArrayLike) -> float:
@@ -76,7 +76,7 @@ class NonsymmetricProblem(Problem):
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> Problem:
-        """Return the same problem with another trace weight."""
+        """Return the rectangular problem with another trace weight."""
         return _assemble(self.A, self.statement.loss, trace, self.statement.effects, self.statement.penalty)
 
     def starting_point(self, start: Any) -> PairedPoint | FloatArray:
@@ -85,7 +85,7 @@ class NonsymmetricProblem(Problem):
         return self.matrix(start, "start") if factors is None else PairedPoint(*factors, len(self.A))
 
     def starting_multiplier(self, start: Any) -> FloatArray | None:
-        """``W = Z - f`` of a solution's certificate; X alone does not tell it, as slopes at large entries are steep."""
+        """The slope ``Z - f`` of a solution's certificate for a rectangular problem; X alone does not tell it."""
         if not isinstance(start, Solution) or not isinstance(start.certificate.statement, NonsymmetricStatement):
             return None
         statement, Z = start.certificate.statement, start.certificate.witness.get("Z")
@@ -95,19 +95,19 @@ class NonsymmetricProblem(Problem):
         return Z - floor
 
     def _paired_point(self, solution: Solution) -> PairedPoint:
-        """The point of a solution of data of the same shape."""
+        """The point of a solution of rectangular data of equal shape."""
         point = solution.point
         if not isinstance(point, PairedPoint) or (point.n_rows, len(point.v) - point.n_rows) != self.A.shape:
             validation.refuse(f"X is a Solution of another problem; give one of data of shape {self.A.shape}, or a matrix.")
         return point
 
     def restrict_solution(self, solution: Solution) -> list[PairedPoint] | None:
-        """Its factors on the rows and columns that carry data; None where effects are not free or infinite."""
+        """A solution's factors on rows and columns that carry data; None where effects are not free or infinite."""
         point = self._paired_point(solution).restrict_to(self.components[0].nodes)
         return [point] if np.isfinite(point.v).all() and (self.statement.effects or not point.v.any()) else None
 
     def join_points(self, points: Sequence[PairedPoint]) -> tuple[PairedPoint, None]:
-        """Effects and positions of all rows and columns; ``-inf`` effects where there are no data."""
+        """Effects and positions of all rows and columns of a rectangular problem; ``-inf`` effects where there are no data."""
         v, W, _ = self._join_factors(sum(self.A.shape), points)
         return PairedPoint(v, W, len(self.A)), None
 
@@ -121,7 +121,7 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
 
     @property
     def size(self) -> int:
-        """Rows and columns together."""
+        """Rows and columns of the rectangular A together, the side of the paper's block matrix."""
         return sum(self.A.shape)
 
     @property
@@ -130,17 +130,17 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
         raise AttributeError("penalty='paper' has no largest trace; use the nuclear norm (penalty='nuclear').")
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a symmetric matrix of logarithms of m + n rows."""
+        """Check a symmetric matrix of logarithms of m + n rows for the paper's nonsymmetric problem."""
         if np.shape(X) == self.A.shape:
             validation.refuse(f"With penalty='paper' {name} is the whole block matrix, of shape ({self.size}, {self.size}).")
         return validation.log_matrix(X, self.size, name)
 
     def value(self, X: ArrayLike) -> float:
-        """Objective at the block matrix X, shape (m + n, m + n)."""
+        """Objective of the paper's nonsymmetric problem at the block matrix X, shape (m + n, m + n)."""
         return self.components[0].loss.value(self.matrix(X))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
-        """Gradient of the objective at the block matrix X."""
+        """Gradient of the paper's nonsymmetric objective at the block matrix X."""
         return self.components[0].loss.value_and_gradient(self.matrix(X))[1]
 
     def starting_point(self, start: Any) -> Point | FloatArray:  # type: ignore[override]
@@ -149,16 +149,16 @@ class PaperNonsymmetricProblem(NonsymmetricProblem):
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
     def restrict_solution(self, solution: Solution) -> None:
-        """None: a solution is examined as a matrix."""
+        """None: a solution of the paper's nonsymmetric problem is examined as a matrix."""
         return
 
     def matrix_of(self, solution: Solution) -> FloatArray:
-        """The whole block matrix of a solution."""
+        """The whole block matrix X of a solution of the paper's nonsymmetric problem."""
         point = self._paired_point(solution)
         return Point(point.v, point.W).dense()
 
     def join_points(self, points: Sequence[Point]) -> tuple[PairedPoint, None]:  # type: ignore[override]
-        """Positions of rows and columns; their products are ``X_12``."""
+        """Positions of rows and columns in the paper's nonsymmetric problem; their products are ``X_12``."""
         return PairedPoint(points[0].v, points[0].W, len(self.A)), None
 
 
@@ -216,7 +216,7 @@ def nonsymmetric(
 
 
 def _assemble(A: FloatArray, loss: str, trace: float | Literal["auto"], effects: bool, penalty: str) -> NonsymmetricProblem:
-    """Build a problem from checked data: the rows and columns that carry data, and the trace."""
+    """Build a rectangular problem from checked data: the rows and columns that carry data, and the trace."""
     s = np.concatenate([A.any(axis=1), A.any(axis=0)]).astype(np.float64) if effects else np.ones(sum(A.shape))
     nodes, rows, columns = np.flatnonzero(s), np.flatnonzero(s[: len(A)]), np.flatnonzero(s[len(A) :])
     data = A[np.ix_(rows, columns)]

@@ -36,7 +36,7 @@ PLAIN_METHODS: Methods = {
 
 @dataclass(frozen=True, eq=False)
 class NuclearComponent(DenseComponent[NuclearNorm]):
-    """``loss(A, exp(X)) + 2 trace ||X||_*`` on the rows and columns that carry data."""
+    """The rectangular component ``loss(A, exp(X)) + 2 trace ||X||_*`` on the rows and columns that carry data."""
 
     rows: Index
     columns: Index
@@ -44,11 +44,11 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
     @property
     def entries(self) -> Any:
-        """Rows and columns that carry data."""
+        """Index of the rows and columns that carry data in a rectangular component."""
         return np.ix_(self.rows, self.columns)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """The candidate, or the gradient at balanced effects, its singular values clipped at twice the trace, then shrunk.
+        """Rectangular dual point: the candidate, or the balanced gradient, singular values clipped at twice the trace.
 
         Clipping must stay in the domain of the dual, so that some values may still exceed the limit before all are shrunk.
         """
@@ -79,14 +79,14 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
 @dataclass(frozen=True, eq=False)
 class PairedComponent(DenseComponent[PSD]):
-    """``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))`` over a positive semidefinite X of m + n rows."""
+    """The paper's nonsymmetric component ``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))``, X psd of m + n rows."""
 
     loss: PairedKullbackLeibler
     entries = ...
     methods = {"adaptive": paired_schedule, **PLAIN_METHODS}
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
+        """The dual point of the paper's nonsymmetric component: ``T = A + s(E - A)``, ``p = trace e^{X_ii}`` and q alike."""
         A, X, m = self.loss.rectangle, point.dense(), len(self.loss.rectangle)
         diagonal = self.loss.weight * np.exp(np.diag(X))
         p, q, G = diagonal[:m], diagonal[m:], np.exp(X[:m, m:]) - A
@@ -104,7 +104,7 @@ class PairedComponent(DenseComponent[PSD]):
 
 
 def _margins(M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Row and column sums by pairwise summation, which needs contiguous rows."""
+    """Row and column sums of a rectangular dual matrix by pairwise summation, which needs contiguous rows."""
     return M.sum(axis=1), _column_sums(M)
 
 
@@ -113,7 +113,7 @@ def _column_sums(M: FloatArray) -> FloatArray:
 
 
 def _mend_margins(Z: FloatArray, rows: FloatArray, columns: FloatArray, rounds: int = 2) -> None:
-    """Give Z these margins to the last digits: scale down what is too heavy, add what is missing; in place."""
+    """Give a rectangular dual Z its margins to the last digits: scale down the heavy, add the missing; in place."""
     for _ in range(rounds):
         Z *= np.minimum(1.0, rows / Z.sum(axis=1))[:, None]
         Z *= np.minimum(1.0, columns / _column_sums(Z))[None, :]

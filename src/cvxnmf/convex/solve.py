@@ -145,7 +145,7 @@ def path(problem: Problem, traces: Sequence[float | Literal["auto"]], **options:
 
 @dataclass
 class _Run:
-    """One solve: the loop, its clock and history, and the best point and bound of each component."""
+    """One solve of a convex problem: the loop, its clock and history, and the best point and bound of each component."""
 
     problem: Problem
     method: str
@@ -162,7 +162,7 @@ class _Run:
     search: _Search | None = None
 
     def solve_component(self, component: Component[Any], given: Any, multiplier: FloatArray | None) -> None:
-        """Run the method on one component until its gap is certified."""
+        """Run the method on one component of the solve until its gap is certified."""
         self.search = _Search(component, iter(component.methods[self.method](component, component.start(given))), self.tol)
         if multiplier is not None:
             self.search.method.take_multiplier(multiplier)
@@ -175,7 +175,7 @@ class _Run:
             self._finish(Status.NONFINITE)
 
     def _finish(self, status: Status, tidy: bool = True) -> None:
-        """Keep the point and the dual point of the search; after an interrupt the factors are not tidied, which takes time."""
+        """Keep the point and dual point of a component's solve; after an interrupt the factors are not tidied, to save time."""
         assert self.search is not None
         del self.search.method, self.search.schedule  # their arrays are not needed any more, the room is
         self.points.append(self.search.tidy_point() if tidy else self.search.point)
@@ -197,7 +197,7 @@ class _Run:
         return self.solution()
 
     def _loop(self, search: _Search) -> Status:
-        """The one loop: step, certify now and then, record, stop."""
+        """The one loop of all solves: step, certify now and then, record, stop."""
         due = usual = search.method.check_every
         iteration = certified = 0
         while search.relative_gap > self.tol:
@@ -224,7 +224,7 @@ class _Run:
         return Status.OPTIMAL
 
     def _wait(self, search: _Search, iteration: int, waited: int, gap_before: float) -> int:
-        """Steps until the next certificate: as many as the rate since the last one predicts, at most twice `check_every`."""
+        """Steps of the solve until the next certificate: by the rate since the last one, at most twice `check_every`."""
         usual = max(search.method.check_every, search.method.check_every * iteration // 80)
         gap = search.relative_gap
         if not self.tol < gap < gap_before:
@@ -233,14 +233,14 @@ class _Run:
         return int(np.clip(np.ceil(predicted), 1, 2 * usual))
 
     def _record(self, search: _Search) -> bool:
-        """Add a line to the history and tell the callback; a true answer stops the loop."""
+        """Add a line to the history of the solve and tell the callback; a true answer stops the loop."""
         value, bound = self.value_before + search.method.value, self.bound_before + search.bound
         seconds, rank = time.perf_counter() - self.began, search.component.rank(search.method.point)
         self.history.append(Iterate(len(self.history) + 1, seconds, value, bound, rank))
         return self.callback is not None and bool(self.callback(self.history[-1]))
 
     def solution(self) -> Solution:
-        """Join the components; the value is computed at the joined point, and the status is that of the worst of them."""
+        """Join the components of the solve; the value is that of the joined point, and the status the worst of all."""
         point, groups = self.problem.join_points(self.points)
         value = sum(component.value(part) for component, part in zip(self.problem.components, self.points, strict=True))
         certificate, status = assemble(self.problem, value, self.duals), max(self.statuses, key=FROM_BEST_TO_WORST.index)
@@ -249,7 +249,7 @@ class _Run:
 
 
 class _Search:
-    """The state of one component: the method at work, the best point and the best proved bound."""
+    """The state of the solve on one component: the method at work, the best point and the best proved bound."""
 
     def __init__(self, component: Component[Any], schedule: Iterator[Method], tol: float) -> None:
         self.component, self.schedule, self.tol = component, schedule, tol
@@ -261,21 +261,21 @@ class _Search:
 
     @property
     def bound(self) -> float:
-        """Best proved bound so far; 0 is always one."""
+        """Best proved bound of the solve on a component so far, at least 0."""
         return 0.0 if self.dual is None else self.dual.bound
 
     @property
     def relative_gap(self) -> float:
-        """Gap of the best point to the best bound."""
+        """Relative gap of the best point to the best bound in the solve on a component."""
         return relative_gap(self.value, self.bound, self.component.scale)
 
     @property
     def expected_gap(self) -> float:
-        """The gap that a certificate would show now, as far as the method knows."""
+        """The gap that a certificate would show now in the solve, as far as the method knows."""
         return relative_gap(self.value, self.method.expected_bound, self.component.scale)
 
     def promises(self, gap: float) -> bool:
-        """Whether a certificate would show the gap now, as the method's expected bound or its distance from the optimum tells.
+        """Whether a certificate would show the gap now in the solve, as the method's expected bound or distance tells.
 
         The gap is proportional to the distance far from the optimum and to its square nearby; the exponent 3/2 is assumed.
         """
@@ -284,18 +284,18 @@ class _Search:
         return bool(self.expected_gap <= gap or is_near)
 
     def step(self) -> None:
-        """One step of the method at work; the schedule says which one takes the next."""
+        """One step of the solve by the method at work; the schedule says which one takes the next."""
         self.method.step()
         self.method = next(self.schedule)
         self.method.aim = self.tol
 
     @property
     def stalled(self) -> bool:
-        """Whether as many certificates in a row as the method's patience allows have not lowered the gap."""
+        """Whether the solve stalls: as many certificates in a row as the method's patience allows have not lowered the gap."""
         return self.idle >= self.method.patience
 
     def accept(self) -> bool:
-        """Keep the method's point if it is the best so far; False if it is not finite."""
+        """Keep the method's point in the solve if it is the best so far; False if it is not finite."""
         if not np.isfinite(self.method.value):
             return False
         if self.method.value < self.value:
@@ -318,12 +318,12 @@ class _Search:
         self.idle, self.gap_before = 0 if moved else self.idle + 1, gap
 
     def keep(self, dual: Dual | None) -> None:
-        """Keep a dual point that proves more than the best so far."""
+        """Keep a dual point in the solve that proves more than the best so far."""
         if dual is not None and dual.bound > self.bound:
             self.dual = dual
 
     def tidy_point(self) -> Any:
-        """The best point in tidy factors, without columns that do not matter at this tolerance: the gap stays certified."""
+        """The best point of the solve in tidy factors, without columns that do not matter at the tolerance."""
         unit = max(self.value, NEGLIGIBLE * self.component.scale)
         limit = max(self.value, min(self.value + 0.01 * self.tol * unit, self.bound + self.tol * unit))
         return self.component.tidy(self.point, limit)

@@ -43,26 +43,26 @@ class SymmetricProblem(Problem):
 
     @property
     def size(self) -> int:
-        """Number of rows of A."""
+        """Number of rows of A in the symmetric problem."""
         return int(self.A.shape[0])
 
     def dense(self) -> SymmetricProblem:
-        """The same problem on dense matrices."""
+        """The symmetric problem stated on dense matrices."""
         if not self.matrix_free:
             return self
         return self._restate(validation.as_dense(self.A), self.trace, matrix_free_from=None)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
-        """Check a symmetric matrix of logarithms."""
+        """Check a symmetric matrix of logarithms as a point of the symmetric problem."""
         return validation.log_matrix(X, self.size, name)
 
     def starting_point(self, start: Any) -> Point | FloatArray:
-        """Check a warm start: a solution, a pair (v, W) or a matrix X."""
+        """Check a warm start of the symmetric problem: a solution, a pair (v, W) or a matrix X."""
         factors = validation.factors(start, self.size)
         return self.matrix(start, "start") if factors is None else Point(*factors)
 
     def restrict_solution(self, solution: Solution) -> list[Point] | None:
-        """The factors of the solution on every component; None if they are not admissible, or separate nodes of one component."""
+        """A solution's factors on every component; None if they are not admissible, or separate nodes of one component."""
         whole, groups = solution.point, solution.groups
         if not isinstance(whole, Point) or len(whole.v) != self.size:
             validation.refuse(f"X is a Solution of another problem; give one of a symmetric problem of {self.size} nodes.")
@@ -72,12 +72,12 @@ class SymmetricProblem(Problem):
         return points if admitted and not apart else None
 
     def join_points(self, points: Sequence[Point]) -> tuple[Point, Index | None]:
-        """Effects and positions of all components; ``-inf`` effects where there are no data."""
+        """Effects and positions of all components of a symmetric problem; ``-inf`` effects where there are no data."""
         v, W, numbers = self._join_factors(self.size, points)
         return Point(v, W), numbers
 
     def join_duals(self, duals: Sequence[Dual | None]) -> Dual | None:
-        """The dual points of all components as one, on the nodes that carry data; None if the check does not accept it."""
+        """The dual points of all components of a symmetric problem as one; None if the check does not accept it."""
         if len(duals) == 1:
             return duals[0]
         kept = self.kept
@@ -95,7 +95,7 @@ class SymmetricProblem(Problem):
 
     @property
     def kept(self) -> Index:
-        """Nodes that carry data, in increasing order."""
+        """Nodes of the symmetric problem that carry data, in increasing order."""
         return np.sort(np.concatenate([component.nodes for component in self.components]))
 
     def value(self, X: ArrayLike) -> float:
@@ -112,7 +112,7 @@ class SymmetricProblem(Problem):
             return self._loss.value(Y) + self.trace * float(penalty)
 
     def gradient(self, X: ArrayLike) -> FloatArray:
-        """Gradient of the objective at X, shape (n, n)."""
+        """Gradient of the symmetric problem's objective at X, shape (n, n)."""
         _, G = self._loss.value_and_gradient(self.matrix(X))
         for component in self._penalised_components():
             square = np.ix_(component.nodes, component.nodes)
@@ -120,7 +120,7 @@ class SymmetricProblem(Problem):
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
-        """Return the same problem with another trace weight."""
+        """Return the symmetric problem with another trace weight."""
         return self._restate(self.A, trace, MATRIX_FREE_FROM)
 
     def _restate(self, A: Any, trace: float | Literal["auto"], matrix_free_from: int | None) -> SymmetricProblem:
@@ -133,7 +133,7 @@ class SymmetricProblem(Problem):
 
     @cached_property
     def _loss(self) -> Loss:
-        """The loss of the whole X."""
+        """The loss of the whole X of a symmetric problem, dense."""
         return LOSSES[self.statement.loss](validation.as_dense(self.A), not self.statement.fits_diagonal)
 
 
@@ -202,7 +202,7 @@ def symmetric(
 
 
 def _stays_sparse(A: Any) -> bool:
-    """Whether the data stay sparse, so that the problem is solved by products with them."""
+    """Whether the data of a symmetric problem stay sparse, so that it is solved by matrix-free products."""
     return bool(sp.issparse(A) and A.ndim == 2 and A.shape[0] >= MATRIX_FREE_FROM)
 
 
@@ -215,7 +215,7 @@ def state_problem(
     diagonal: str,
     matrix_free_from: int | None = MATRIX_FREE_FROM,
 ) -> SymmetricProblem:
-    """Build a problem from checked data: metric, trace and independent components.
+    """Build a symmetric problem from checked data: metric, trace and independent components.
 
     Sparse data of at least `matrix_free_from` nodes are one matrix-free component where the problem allows it; None: never.
     """
@@ -248,7 +248,7 @@ def state_problem(
 
 
 def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricStatement) -> SymmetricComponent:
-    """The dense component of some nodes; its own metric is cut out of the whole one."""
+    """The dense component of some nodes of a symmetric problem; its metric is cut out of the whole one."""
     loss = LOSSES[statement.loss](_part(A, nodes), not statement.fits_diagonal)
     cone, trace, own = CONES[statement.cone](s[nodes]), statement.trace, replace(statement, metric="own", metric_digest=None)
     kind: type[SymmetricComponent] = LimitedComponent if loss.limited else SymmetricComponent
@@ -256,12 +256,12 @@ def _component(A: FloatArray, nodes: Index, s: FloatArray, statement: SymmetricS
 
 
 def _part(A: Any, nodes: Index) -> Any:
-    """Rows and columns `nodes` of A, A itself when that is all of it."""
+    """Rows and columns `nodes` of a symmetric A, A itself when those are all."""
     return A if len(nodes) == A.shape[0] else A[nodes][:, nodes] if sp.issparse(A) else A[np.ix_(nodes, nodes)]
 
 
 def _metric(degrees: FloatArray, kept: Index, metric: str | FloatArray) -> FloatArray:
-    """The vector s on the nodes that carry data."""
+    """The metric s of a symmetric problem on the nodes that carry data."""
     if not isinstance(metric, str):
         return metric[kept]
     if metric == "uniform":
@@ -270,13 +270,13 @@ def _metric(degrees: FloatArray, kept: Index, metric: str | FloatArray) -> Float
 
 
 def _connected_components(A: FloatArray, kept: Index) -> list[Index]:
-    """Connected components: without a penalty X is -inf between them, so they are solved apart."""
+    """Nodes of the connected components of a symmetric A: without a penalty X is -inf between them, so they are solved apart."""
     count, labels = connected_components(sp.csr_array(_part(A, kept)), directed=False)
     return [kept[labels == c] for c in range(count)]
 
 
 def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
-    """Refuse problems without a minimiser when the diagonal is free."""
+    """Refuse symmetric problems without a minimiser when the diagonal is free."""
     if trace == 0:
         validation.refuse(
             "diagonal='ignore' needs trace > 0, else the free diagonal makes any fit possible; set trace or diagonal='fit'."

@@ -38,11 +38,11 @@ ROUNDS, MOST_ROUNDS, SMALL_GAP = 20, 100, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class SymmetricComponent(DenseComponent[Cone]):
-    """``loss(A, exp(X)) + trace <N, X>`` over X in the cone, on the nodes of one connected component."""
+    """The symmetric component ``loss(A, exp(X)) + trace <N, X>``, X in the cone, on the nodes of one connected component."""
 
     @property
     def methods(self) -> Methods:
-        """On the psd cone, where solutions have a high rank, factors do not pay."""
+        """Methods of a symmetric component; on the psd cone, where solutions have a high rank, factors do not pay."""
         plain = {"accelerated": Accelerated, "factored": Factored, "projected-gradient": ProjectedGradient}
         if self.cone.free_effects and not self.loss.ignore_diagonal:
             return {"adaptive": symmetric_schedule, **plain}
@@ -52,16 +52,16 @@ class SymmetricComponent(DenseComponent[Cone]):
 
     @property
     def splitting_weight(self) -> float:
-        """The diagonal leaves all of X to the penalty where it is ignored; else the loss says more."""
+        """First rho of alternating directions for a symmetric component: by the loss, or the penalty if the diagonal is free."""
         return super().splitting_weight if self.loss.ignore_diagonal else 0.3 * self.average_curvature
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """Shift the candidate, or else the gradient at balanced effects, into the dual cone."""
+        """Shift the candidate, or else the gradient at balanced effects, into the dual cone of a symmetric component."""
         g = self.balanced_gradient(point) if candidate is None else candidate
         return self._prove_shifted(g, within_rounding=candidate is not None)
 
     def _prove_shifted(self, g: FloatArray, within_rounding: bool = False) -> Dual | None:
-        """The slope g, which is overwritten, shifted into the dual cone; `within_rounding` says that it lies there already."""
+        """The dual point of slope g, overwritten, shifted into the dual cone; `within_rounding`: it lies there already."""
         if not (-ABSURD < g.min() and g.max() < ABSURD):
             return None
         loss, cone = self.loss, self.cone
@@ -78,29 +78,29 @@ class SymmetricComponent(DenseComponent[Cone]):
 
 @dataclass(frozen=True, eq=False)
 class LimitedComponent(SymmetricComponent):
-    """A symmetric component under the paper's lower limit ``exp(X) >= A/2``; effects are not balanced, lest it be broken."""
+    """A symmetric component under the paper's lower limit ``exp(X) >= A/2``, which balanced effects would break."""
 
     loss: LimitedSquaredError
     certifies_start = False  # the multiplier of the limit is not known, and to estimate it takes long
 
     @property
     def methods(self) -> Methods:
-        """Descents over distances need free effects."""
+        """Methods of a symmetric component under a lower limit; descents over distances need free effects."""
         if not self.cone.free_effects:
             return {"splitting": LossSplitting}
         methods: Methods = {"factored": AugmentedDescent, "splitting": LossSplitting}
         return {"adaptive": limited_schedule, **methods} if self.loss.ignore_diagonal else methods
 
     def with_loss(self, loss: Loss) -> SymmetricComponent:
-        """The component without its limit, under another loss."""
+        """The symmetric component without its lower limit, under another loss."""
         return SymmetricComponent(self.nodes, loss, self.cone, self.trace, self.statement)
 
     def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
-        """The point and its value unchanged, and a dual point."""
+        """The point and its value unchanged under the lower limit, and a dual point."""
         return Component.certify(self, point, value, candidate)
 
     def dual_point(self, point: AnyPoint, candidate: FloatArray | None = None) -> Dual | None:
-        """Shift the candidate, the slope of the loss less the limit's multiplier, into the dual cone.
+        """Shift the candidate, the slope of the loss less the lower limit's multiplier, into the dual cone of the component.
 
         Without a candidate, alternating directions from the point look for one, until it proves their own points nearly optimal.
         """
@@ -118,19 +118,19 @@ class LimitedComponent(SymmetricComponent):
         return best
 
     def best_dual(self, point: AnyPoint) -> Dual | None:
-        """A projected step does not know the limit."""
+        """The dual point that alternating directions find; a projected step does not know the lower limit."""
         return self.dual_point(point)
 
     def tidy(self, point: FactorPoint, limit: float) -> FactorPoint:
-        """Columns orthogonal, by decreasing weight; none is dropped, lest the limit be broken."""
+        """Columns orthogonal, by decreasing weight, under the lower limit; none is dropped, lest the limit be broken."""
         return self.cone.canonical_factors(Point(point.v, point.W))
 
     def admits(self, point: FactorPoint) -> bool:
-        """Whether the point has no effects that are not free, and respects the limit."""
+        """Whether the point has no effects that are not free, and respects the lower limit on X."""
         return super().admits(point) and not self.loss.lifting_direction(point.dense()).any()
 
     def restore(self, X: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the nearest matrix of the cone, raised to its limit, and whether X lay outside beyond rounding."""
+        """Return the nearest matrix of the cone, raised to the lower limit, and whether X lay outside beyond rounding."""
         X, restored = super().restore(X)
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
         direction = self.loss.lifting_direction(X)
@@ -141,7 +141,7 @@ class LimitedComponent(SymmetricComponent):
         return add_effects(X.copy(), effects, effects), restored
 
     def admissible(self, point: FactorPoint) -> Point:
-        """Return the point raised until it respects the lower limit: by effects or, where they are not free, by one column."""
+        """Return the point raised until it respects the lower limit: by effects or, where those are not free, by one column."""
         if self.cone.free_effects:
             return Point(point.v + self.loss.lifting_effects(point.dense()), point.W)
         t = self.loss.lifting_direction(point.dense())
@@ -149,7 +149,7 @@ class LimitedComponent(SymmetricComponent):
 
 
 def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
-    """The least shift that makes the gradient dual feasible, and the dual point for any shift."""
+    """The least shift that makes the gradient dual feasible, and the symmetric dual point for any shift."""
     if component.loss.ignore_diagonal:
         return _shrunk_family(component, g)
     if component.cone.free_effects:
@@ -158,7 +158,7 @@ def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_round
 
 
 def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
-    """Raise the diagonal: ``Z + shift S^2``."""
+    """The family of symmetric dual points with a raised diagonal, ``Z + shift S^2``, and the least shift."""
     t = component.cone.s**2
     unit = max(1e-300, float(g.max()), -float(g.min()))
     lowest = 0.0 if within_rounding else component.cone.smallest_eigenvalue(g) + component.trace
@@ -173,7 +173,7 @@ def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_roundi
 
 
 def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
-    """Shrink the gradient, its spectrum clipped: ``Y = trace N + (1 - shift) g``."""
+    """The family of symmetric dual points with a shrunk, clipped gradient, ``Y = trace N + (1 - shift) g``."""
     if not component.loss.limited:  # else the domain has no edge
         clip_spectrum(component.loss, component.cone, g, component.trace)
     if component.cone.free_effects:
@@ -206,7 +206,7 @@ def _balance_rows(component: DenseComponent[Cone], g: FloatArray) -> None:
 
 
 def _make_rows_sum_to_zero(g: FloatArray) -> None:
-    """Take the last rounding out of the row sums by ``x_i + x_j`` off the diagonal, in place."""
+    """Take the last rounding out of the row sums of a slope by ``x_i + x_j`` off the diagonal, in place."""
     n = len(g)
     for _ in range(2):
         x = g.sum(axis=1) / -(n - 2)
@@ -216,7 +216,7 @@ def _make_rows_sum_to_zero(g: FloatArray) -> None:
 
 
 def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
-    """Smallest convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
+    """Least convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
     if component.loss.limited:
         _balance_rows(component, g)
     g.flat[:: len(g) + 1] -= g.sum(axis=1)

@@ -29,7 +29,7 @@ SETTLING = 1.3
 
 
 class UnderApproximation(NamedTuple):
-    """The best model below the data: its point, and whether the iteration converged."""
+    """The under-approximation, the best model below the data: its point, and whether the iteration converged."""
 
     point: Point
     converged: bool
@@ -46,7 +46,7 @@ def best_scalings_below(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int
 
 
 def _scalings_and_slope(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int = 50) -> tuple[FloatArray, FloatArray, bool]:
-    """The best log-scalings, the slope of the loss less that of the barrier there, a dual point, and whether it converged."""
+    """The best log-scalings below the data, a slope there as dual point, and whether the barrier method converged."""
     upper = _log_data(loss)
     n, scale = len(upper), loss.scale
     v = middle = 0.5 * np.where(np.isfinite(upper), upper, np.inf).min(axis=1) - 0.1
@@ -62,13 +62,13 @@ def _scalings_and_slope(loss: Loss, cone: Cone, tol: float = 1e-8, max_iter: int
 
 
 class _Box(NamedTuple):
-    """Limits of the log-scalings: ``|v - middle| < reach``."""
+    """Limits of the log-scalings of an under-approximation: ``|v - middle| < reach``."""
 
     middle: FloatArray
     reach: float
 
     def barrier(self, v: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Value, gradient and curvature of the logarithmic barrier."""
+        """Value, gradient and curvature of the logarithmic barrier of the limits of the log-scalings."""
         above, below = self.reach - (v - self.middle), self.reach + (v - self.middle)
         if min(above.min(), below.min()) <= 0:
             return np.inf, above, below
@@ -78,7 +78,7 @@ class _Box(NamedTuple):
 def _newton(
     box: _Box, loss: Loss, cone: Cone, upper: FloatArray, v: FloatArray, mu: float, max_iter: int, precision: float = 1e-3
 ) -> tuple[FloatArray, bool]:
-    """Newton's method for one weight mu of the barrier, from an interior point to another."""
+    """Newton's method for the under-approximation with one weight mu of the barrier, from an interior point to another."""
     limited = np.isfinite(upper)
 
     def value(v: FloatArray) -> float:
@@ -111,7 +111,7 @@ def _newton(
 
 
 def _log_data(loss: Loss) -> FloatArray:
-    """``log A``, the limit of X; infinite on an ignored diagonal."""
+    """The upper limit ``log A`` of X in an under-approximation; infinite on an ignored diagonal."""
     upper = loss.minimiser()
     if loss.ignore_diagonal:
         np.fill_diagonal(upper, np.inf)

@@ -32,7 +32,7 @@ def heavy_clique(weights: FloatArray, least: float, ignore_diagonal: bool) -> ND
 
 
 def _grow_clique(seed: np.intp, weights: FloatArray, allowed: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Add the node with the largest total weight to the clique until none fits."""
+    """Add the node with the largest total weight to the heavy clique until none fits."""
     clique, total = [seed], weights[seed].copy()
     open_nodes = allowed[seed] & np.diag(allowed)
     open_nodes[seed] = False

@@ -88,7 +88,7 @@ def exp_factor(
 
 
 def factor_point(point: Point, tol: float, max_columns: int = 20_000) -> FloatArray:
-    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X; without a warning if it misses `tol`.
+    """Return ``U >= 0`` with ``UU'`` about ``exp(X)`` for a symmetric X; without a warning if the error exceeds `tol`.
 
     Grids of a rank above 4 have thousands of points; bumps around the data then need fewer columns than X has rows.
     """
@@ -98,7 +98,7 @@ def factor_point(point: Point, tol: float, max_columns: int = 20_000) -> FloatAr
 
 
 class _Method(NamedTuple):
-    """How features are made."""
+    """How exp_factor makes nonnegative features: by which method, to which tolerance, and how columns are reduced."""
 
     name: str
     tol: float
@@ -106,19 +106,19 @@ class _Method(NamedTuple):
     max_columns: int
 
     def features(self, target: HadamardExponential) -> Features:
-        """Return the features of one component."""
+        """Return the nonnegative features of one component of ``exp(X)``."""
         features = FEATURES[self.name](target, self.tol, self.max_columns)
         return features if self.reduce is None else REDUCTIONS[self.reduce](target, features)
 
     def limits_entries(self, target: HadamardExponential) -> bool:
-        """Whether the tolerance holds for every entry, not only in the Frobenius norm."""
+        """Whether the tolerance of exp_factor holds for every entry, not only in the Frobenius norm."""
         return self.reduce != "weights" and (self.name != "lattice" or target.rank <= LARGEST_GRID_RANK)
 
 
 def _factor_components(
     whole: HadamardExponential, row_groups: Groups, column_groups: Groups, method: _Method
 ) -> tuple[CPFactor, float]:
-    """Factor every connected component on its own; also the error that the tolerance limits, by entry or in norm."""
+    """Factor every component of ``exp(X)`` on its own; also the error that the tolerance limits, by entry or in norm."""
     parts, errors, by_entry = [], [], True
     for rows, columns in _components(row_groups, column_groups):
         target = whole.restrict(rows, columns).centre()
@@ -134,7 +134,7 @@ def _factor_components(
 
 
 def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
-    """What is to be factored, and the components of its rows and columns (-1: nothing but zeros)."""
+    """The ``exp(X)`` that is to be factored, and the components of its rows and columns (-1: nothing but zeros)."""
     if isinstance(X, Solution):
         return _solution_and_groups(X)
     if not (isinstance(X, np.ndarray) and X.ndim == 2) and not (isinstance(X, list | tuple) and X) and not hasattr(X, "to_numpy"):
@@ -160,7 +160,7 @@ def _target_and_groups(X: Any) -> tuple[HadamardExponential, Groups, Groups]:
 
 
 def _solution_and_groups(solution: Solution) -> tuple[HadamardExponential, Groups, Groups]:
-    """The model of a solution, and which of its rows and columns share a position."""
+    """The ``exp(X)`` of a solution that is to be factored, and the component of each of its rows and columns."""
     point = solution.point
     if isinstance(point, MatrixPoint):
         validation.refuse(
@@ -177,14 +177,14 @@ def _solution_and_groups(solution: Solution) -> tuple[HadamardExponential, Group
 
 
 def _components(row_groups: Groups, column_groups: Groups) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows and columns of every component that has both."""
+    """Rows and columns of every component of ``exp(X)`` that has both."""
     for group in np.intersect1d(row_groups, column_groups):
         if group >= 0:
             yield np.flatnonzero(row_groups == group), np.flatnonzero(column_groups == group)
 
 
 def _block_columns(n: int, parts: list[tuple[NDArray[np.intp], FloatArray]]) -> FloatArray:
-    """The features of all components side by side, with zeros outside the rows of each."""
+    """The nonnegative features of all components side by side, with zeros outside the rows of each."""
     if len(parts) == 1 and len(parts[0][0]) == n:
         return parts[0][1]
     stacked, first = np.zeros((n, sum(features.shape[1] for _, features in parts))), 0

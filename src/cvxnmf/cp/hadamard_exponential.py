@@ -31,37 +31,37 @@ class HadamardExponential(NamedTuple):
 
     @property
     def symmetric(self) -> bool:
-        """Whether V is to be U."""
+        """Whether the Hadamard exponential is symmetric, so that V is to be U."""
         return self.left is self.right
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
+        """Numbers of rows and columns of the Hadamard exponential."""
         return len(self.left.v), len(self.right.v)
 
     @property
     def rank(self) -> int:
-        """Dimension of the embedding."""
+        """Dimension of the embedding of the Hadamard exponential."""
         return int(self.left.W.shape[1])
 
     @property
     def entries(self) -> int:
-        """Number of entries."""
+        """Number of entries of the Hadamard exponential."""
         return len(self.left.v) * len(self.right.v)
 
     def restrict(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> HadamardExponential:
-        """Return the matrix of some rows and columns, the same ones if symmetric."""
+        """Return the Hadamard exponential of some rows and columns, of one set for both if symmetric."""
         left = self.left.restrict_to(rows)
         return HadamardExponential(left, left if self.symmetric else self.right.restrict_to(columns))
 
     def chunks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Row chunks of the matrix with their rows, never all of it at once."""
+        """Row chunks of the Hadamard exponential with their rows, never all of it at once."""
         (a, W), (b, Z) = self
         for rows in row_chunks(*self.shape, CHUNK_ENTRIES):
             yield rows, np.exp(a[rows, None] + b[None, :] + W[rows] @ Z.T)
 
     def centre(self) -> HadamardExponential:
-        """Return the same matrix with both embeddings centred, of equal ranges, without directions of no extent.
+        """Return the Hadamard exponential with both embeddings centred, of equal ranges, without directions of no extent.
 
         ``w.z = (w - s).(z - t) + w.t + s.z - s.t``: the last terms are log-scalings. A direction stretched by alpha in one
         half and by 1/alpha in the other gives the same products; equal ranges make the range of the midpoints smallest.
@@ -84,7 +84,7 @@ class HadamardExponential(NamedTuple):
         return HadamardExponential(left._replace(v=left.v - surplus), right._replace(v=right.v + surplus))
 
     def gaussian_bumps(self, centres: FloatArray, weight: float) -> Features:
-        """Features ``sqrt(weight) exp(v + |w|^2/2 - |w - t|^2)`` for every row and centre t."""
+        """Gaussian bumps, features ``sqrt(weight) exp(v + |w|^2/2 - |w - t|^2)`` for every row and centre t."""
         squares = np.sum(centres**2, axis=1)
 
         def around(half: Point) -> FloatArray:
@@ -96,7 +96,7 @@ class HadamardExponential(NamedTuple):
         return Features(*map_halves(around, self))
 
     def measure_errors(self, features: Features) -> Errors:
-        """Compare ``UV'`` with the matrix, entry by entry and as a whole."""
+        """Errors of ``UV'`` against the Hadamard exponential, entry by entry and as a whole."""
         largest = error = norm = 0.0
         for rows, E in self.chunks():
             difference = features.left[rows] @ features.right.T - E
@@ -108,28 +108,28 @@ class HadamardExponential(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Nonnegative columns for both halves, ``exp_H(X) = left right'``; one array twice if symmetric."""
+    """Nonnegative features for rows and columns, ``exp_H(X) = left right'``; one array twice if symmetric."""
 
     left: FloatArray
     right: FloatArray
 
     @property
     def columns(self) -> int:
-        """Number of columns."""
+        """Number of columns of the nonnegative features."""
         return int(self.left.shape[1])
 
     def select(self, kept: NDArray[np.intp]) -> Features:
-        """Return some of the columns."""
+        """Return some of the columns of the nonnegative features."""
         return Features(*map_halves(lambda half: half[:, kept], self))
 
     def with_weights(self, weights: FloatArray) -> Features:
-        """Return the columns of positive weight, the weight shared by the two halves."""
+        """Return the feature columns of positive weight, the weight shared by the two halves."""
         kept = weights > 0
         return Features(*map_halves(lambda half: np.asarray(half[:, kept] * np.sqrt(weights[kept])), self))
 
 
 class Errors(NamedTuple):
-    """Of ``UV'`` against ``exp_H(X)``: the largest relative error of an entry, squared Frobenius norms of error and matrix."""
+    """Errors of ``UV'`` against ``exp_H(X)``: the largest relative one, and squared Frobenius norms of error and matrix."""
 
     largest: float
     squared_error: float
@@ -137,12 +137,12 @@ class Errors(NamedTuple):
 
     @property
     def frobenius(self) -> float:
-        """Relative error in the Frobenius norm."""
+        """Relative error of nonnegative features in the Frobenius norm."""
         return float(np.sqrt(self.squared_error / self.squared_norm)) if self.squared_norm > 0 else 0.0
 
     @staticmethod
     def combine(parts: Iterable[Errors]) -> Errors:
-        """Return the errors of a matrix made of disjoint parts."""
+        """Return the errors of a Hadamard exponential made of disjoint parts."""
         largest, error, norm = 0.0, 0.0, 0.0
         for part in parts:
             largest, error, norm = max(largest, part.largest), error + part.squared_error, norm + part.squared_norm
@@ -150,13 +150,13 @@ class Errors(NamedTuple):
 
 
 def map_halves(function: Callable[[Half], Mapped], halves: tuple[Half, Half]) -> tuple[Mapped, Mapped]:
-    """Apply a function to both halves, only once if they are one."""
+    """Apply a function to the halves of rows and columns, only once if these are one."""
     left = function(halves[0])
     return left, left if halves[1] is halves[0] else function(halves[1])
 
 
 def refuse_columns(needed: int, max_columns: int) -> NoReturn:
-    """Refuse to build more columns than allowed, with the number that is needed."""
+    """Refuse to build more feature columns than allowed, with the number that is needed."""
     validation.refuse(
         f"This accuracy needs about {needed:,} columns, more than max_columns={max_columns:,}; raise tol or max_columns, or "
         "penalise X more (a larger trace) for a lower rank."

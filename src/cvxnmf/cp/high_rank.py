@@ -50,7 +50,7 @@ def data_centred_features(target: HadamardExponential, tol: float, max_columns: 
 
 
 def _equalise_norms(target: HadamardExponential) -> HadamardExponential:
-    """The target with its log-scalings changed to those for which all rows and all columns have about the same norm."""
+    """The high-rank target with log-scalings changed so that all rows and all columns have about one norm."""
     W, Z = target.left.W, target.right.W
     a, b = np.zeros(len(W)), np.zeros(len(Z))
     for _ in range(SCALING_STEPS):
@@ -65,13 +65,13 @@ def _equalise_norms(target: HadamardExponential) -> HadamardExponential:
 
 
 def _rescale(features: Features, scaled: HadamardExponential, target: HadamardExponential) -> Features:
-    """Features of the target, from features of a matrix that differs only in its log-scalings."""
+    """Features of the high-rank target, from features of a matrix that differs only in its log-scalings."""
     left = features.left * np.exp(target.left.v - scaled.left.v)[:, None]
     return Features(left, left if target.symmetric else features.right * np.exp(target.right.v - scaled.right.v)[:, None])
 
 
 def _steepest_bumps(target: HadamardExponential, features: Features, bumps: Features, count: int) -> Features:
-    """The bumps along which adding weight lowers the error fastest, with weights small enough to lower it."""
+    """The Gaussian bumps along which adding weight lowers the error fastest, with weights small enough to do so."""
     unit = unit_columns(bumps)
     gain = np.zeros(unit.columns)
     for rows, E in target.chunks():
@@ -83,38 +83,38 @@ def _steepest_bumps(target: HadamardExponential, features: Features, bumps: Feat
 
 
 def _join(one: Features, other: Features) -> Features:
-    """The columns of both."""
+    """The columns of two sets of nonnegative features side by side."""
     left = np.hstack([one.left, other.left])
     return Features(left, left if one.right is one.left else np.hstack([one.right, other.right]))
 
 
 def _centres_around_data(target: HadamardExponential) -> FloatArray:
-    """The origin, rows of the embedding, their reflections, and both twice as far out."""
+    """Centres of Gaussian bumps: the origin, rows of the embedding, their reflections, and both twice as far out."""
     W = np.vstack([_subsample(half, CENTRES // 4).W for half in ((target.left,) if target.symmetric else target)])
     return np.vstack([W, -W, 2.0 * W, -2.0 * W, np.zeros((1, target.rank))])
 
 
 def _subsample(half: Point, count: int) -> Point:
-    """At most `count` rows, evenly spread."""
+    """At most `count` rows of the embedding of a high-rank target, evenly spread."""
     n = len(half.v)
     return half if n <= count else half.restrict_to(np.linspace(0, n - 1, count).astype(np.intp))
 
 
 def _numerical_rank(target: HadamardExponential, tol: float) -> int:
-    """Columns that no factor of this accuracy can do without, judged by the singular values of a part."""
+    """Feature columns that no factor of this accuracy can do without, by the singular values of a part of the target."""
     part = HadamardExponential(*map_halves(lambda half: _subsample(half, CENTRES // 4), target))
     squares = sl.svdvals(np.vstack([E for _, E in part.chunks()])) ** 2
     return max(1, int(np.count_nonzero(np.cumsum(squares[::-1]) > tol**2 * squares.sum())))
 
 
 def _heaviest(features: Features, columns: int) -> Features:
-    """The columns with the largest products."""
+    """The Gaussian bumps whose columns have the largest products of norms."""
     left, right = map_halves(lambda half: np.linalg.norm(half, axis=0), features)
     return features.select(np.argsort(-left * right, kind="stable")[:columns])
 
 
 def _identity_factors(target: HadamardExponential) -> Features:
-    """The matrix itself beside the identity on its smaller side."""
+    """The high-rank target itself beside the identity on its smaller side, as factors."""
     E = np.vstack([E for _, E in target.chunks()])
     return Features(E, np.eye(E.shape[1])) if E.shape[1] <= E.shape[0] else Features(np.eye(E.shape[0]), E.T.copy())
 
@@ -151,7 +151,7 @@ def _descend(target: HadamardExponential, features: Features, tol: float) -> Fea
 
 
 def _squared_distance_and_gradient(chunks: Iterable[tuple[slice, FloatArray]], features: Features) -> tuple[float, FloatArray]:
-    """``||UV' - exp_H(X)||^2`` and its gradient, over U alone if symmetric."""
+    """The distance ``||UV' - exp_H(X)||^2`` and its gradient over U and V, over U alone if symmetric."""
     U, V = features
     value, left, right = 0.0, np.empty_like(U), np.zeros_like(V)
     for rows, E in chunks:

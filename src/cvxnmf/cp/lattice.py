@@ -44,7 +44,7 @@ def lattice_features(target: HadamardExponential, tol: float, max_columns: int) 
 
 
 def _summation_error(h: float, rank: int) -> float:
-    """Largest relative error of the lattice sum."""
+    """Largest relative error of the lattice sum of Gaussian bumps with spacing h."""
     k = np.arange(1, 8)
     return float((1.0 + 2.0 * np.exp(-((np.pi * k / h) ** 2) / 2.0).sum()) ** rank - 1.0)
 
@@ -52,7 +52,7 @@ def _summation_error(h: float, rank: int) -> float:
 def _grid(
     target: HadamardExponential, spacing_error: float, dropping_error: float, offset: float, max_columns: int
 ) -> tuple[float, FloatArray]:
-    """Spacing and points of a grid whose errors stay below the two shares of the tolerance."""
+    """Spacing and points of the lattice whose errors stay below the two shares of the tolerance."""
     rank = target.rank
     h = float(brentq(lambda h: _summation_error(h, rank) - min(spacing_error, 1.0), 0.05, 5.0))
     from scipy.stats import chi2  # takes a quarter of a second to import
@@ -72,7 +72,7 @@ def _grid(
 
 
 def _midpoints(target: HadamardExponential, rounding: float) -> tuple[FloatArray, float]:
-    """Midpoints of all pairs of rows; many pairs are rounded to a grid. Also how far rounding moved them at most."""
+    """Midpoints of all pairs of rows, for the lattice; many are rounded to a grid. Also the largest move by rounding."""
     W, Z = target.left.W, target.right.W
     if target.entries <= FEW_ENTRIES:
         i, j = _each_pair(target)
@@ -87,7 +87,7 @@ def _midpoints(target: HadamardExponential, rounding: float) -> tuple[FloatArray
 
 
 def _each_pair(target: HadamardExponential) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Left and right index of every pair, mirrored ones once."""
+    """Left and right index of every pair of rows whose midpoint the lattice covers, mirrored ones once."""
     if target.symmetric:
         return np.triu_indices(len(target.left.v))
     i, j = np.indices(target.shape)
@@ -95,7 +95,7 @@ def _each_pair(target: HadamardExponential) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _distinct_rows(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct rows: marked in a table of the cells if that is small, else sorted."""
+    """The distinct cells of the lattice: marked in a table of the cells if that is small, else sorted."""
     low = cells.min(axis=0)
     spans = tuple(cells.max(axis=0) - low + 1)
     if np.prod(np.array(spans, dtype=np.float64)) > 16 * CHUNK_ENTRIES:
@@ -106,7 +106,7 @@ def _distinct_rows(cells: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _dilate(cells: NDArray[np.int64], reach: float, max_columns: int) -> NDArray[np.int64]:
-    """All grid points within `reach` steps of a point in one of the cells."""
+    """All lattice points within `reach` steps of a point in one of the cells."""
     rank = cells.shape[1]
     steps = np.arange(-int(np.ceil(reach + 0.5)), int(np.ceil(reach + 0.5)) + 1)
     around = np.stack(np.meshgrid(*[steps] * rank, indexing="ij"), axis=-1).reshape(-1, rank)

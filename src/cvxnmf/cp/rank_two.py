@@ -41,7 +41,7 @@ def rank_two_features(target: HadamardExponential, tol: float, max_columns: int)
 
 
 def rotate_into_orthant(half: FloatArray) -> FloatArray | None:
-    """Rotate rows of the plane into the nonnegative quadrant; None if they span more than a right angle."""
+    """Rotate the rows of a rank-two factor into the nonnegative quadrant; None if they span more than a right angle."""
     if half.shape[1] < 2:
         half = np.column_stack([half, np.zeros((len(half), 2 - half.shape[1]))])
     mean = half.sum(axis=0)

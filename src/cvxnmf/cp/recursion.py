@@ -99,7 +99,7 @@ def _diagonal(A: FloatArray, diagonal: str | None) -> str:
 
 
 class Objective(ABC):
-    """A loss of ``UU'`` against the data A, shape (n, n), and the bound known for it; an ignored diagonal becomes zero."""
+    """The recursion's objective: a loss of ``UU'`` against A, and the bound known for it; an ignored diagonal becomes zero."""
 
     loss: str
     #: Whether the value is finite where no stage covers an entry.
@@ -114,7 +114,7 @@ class Objective(ABC):
 
     @abstractmethod
     def value(self, E: FloatArray) -> float:
-        """Return the loss of the model E."""
+        """Return the recursion's loss of the model E."""
 
     def certificate(self, value: float, columns: int) -> Certificate:
         """Return a bound for every nonnegative symmetric factorisation of so many columns: 0, where no other is known."""
@@ -123,12 +123,12 @@ class Objective(ABC):
 
 
 class SquaredError(Objective):
-    """``||A - UU'||^2`` over the entries that count."""
+    """The recursion's squared error ``||A - UU'||^2`` over the entries that count."""
 
     loss, allows_zeros = "mse", True
 
     def value(self, E: FloatArray) -> float:
-        """Return the squared error of the model E."""
+        """Return the recursion's squared error of the model E."""
         return float(np.sum((self.A - E)[self.counted] ** 2))
 
     def certificate(self, value: float, columns: int) -> Certificate:
@@ -140,12 +140,12 @@ class SquaredError(Objective):
 
 
 class KullbackLeibler(Objective):
-    """``KL(A || UU')``, infinite where the data are positive and no stage covers them."""
+    """The recursion's divergence ``KL(A || UU')``, infinite where the data are positive and no stage covers them."""
 
     loss, allows_zeros = "kl", False
 
     def value(self, E: FloatArray) -> float:
-        """Return the divergence of the model E."""
+        """Return the recursion's divergence of the model E."""
         return LOSSES[self.loss](self.A).value(np.log(E))
 
 
@@ -154,7 +154,7 @@ OBJECTIVES: dict[str, type[Objective]] = {"mse": SquaredError, "kl": KullbackLei
 
 
 class _Recursion:
-    """The loop over stages, with the stages so far and their history."""
+    """The loop of the recursion over stages, with the stages so far and their history."""
 
     def __init__(self, objective: Objective, form: Form) -> None:
         self.objective, self.form = objective, form
@@ -165,17 +165,17 @@ class _Recursion:
 
     @property
     def U(self) -> FloatArray:
-        """All columns so far."""
+        """All columns of the recursion's stages so far."""
         return np.column_stack([np.zeros((len(self.objective.A), 0)), *self.parts])
 
     @property
     def E(self) -> FloatArray:
-        """The sum of all stages so far."""
+        """The sum ``UU'`` of all stages of the recursion so far."""
         U = self.U
         return np.asarray(U @ U.T)
 
     def run(self, n_stages: int) -> Factorization:
-        """Take stages until the number is reached or a stage cannot be taken."""
+        """Take stages of the recursion until the number is reached or a stage cannot be taken."""
         status, message = Status.CONVERGED, f"{n_stages} stages were taken; every one stays below what the others leave."
         with keep_best(lambda _: self.result(Status.INTERRUPTED, Status.INTERRUPTED.sentence)):
             try:
@@ -188,7 +188,7 @@ class _Recursion:
         return self.result(status, message)
 
     def take_stage(self, number: int) -> None:
-        """Add a stage below the residual, refit the weights, and scale down what rounding pushed above the data."""
+        """Add a stage below the recursion's residual, refit the weights, and scale down where rounding exceeds the data."""
         objective = self.objective
         stage = self.form.next_stage(np.where(objective.counted, objective.A - self.E, 0.0), number)
         if not stage.converged:
@@ -200,7 +200,7 @@ class _Recursion:
         self.history.append(Iterate(number, seconds, objective.value(self.E), 0.0, self.U.shape[1]))
 
     def result(self, status: Status, message: str) -> Factorization:
-        """All stages as one factorisation."""
+        """All stages of the recursion as one factorisation."""
         if self.unfinished:
             message += f" Stages that stopped before their best fit was found: {', '.join(map(str, self.unfinished))}."
         value, U = self.objective.value(self.E), self.U

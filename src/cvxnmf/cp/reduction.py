@@ -16,7 +16,7 @@ RIDGE = 1e-15
 
 
 def refit_weights(target: HadamardExponential, features: Features) -> Features:
-    """Keep the columns that have weight in the nonnegative combination nearest to ``exp_H(X)``.
+    """Reduce features to the columns that have weight in the nonnegative combination nearest to ``exp_H(X)``.
 
     ``min c'Hc - 2b'c`` with ``H = (U'U) o (V'V)`` entrywise and ``b_k = u_k' exp_H(X) v_k``.
     """
@@ -30,7 +30,7 @@ def refit_weights(target: HadamardExponential, features: Features) -> Features:
 
 
 def unit_columns(features: Features) -> Features:
-    """The columns that are not zero, scaled to unit length."""
+    """The feature columns that are not zero, scaled to unit length, for the reduction."""
     sizes = map_halves(lambda half: np.linalg.norm(half, axis=0), features)
     kept = (sizes[0] > 0) & (sizes[1] > 0)
     left = features.left[:, kept] / sizes[0][kept]
@@ -38,7 +38,7 @@ def unit_columns(features: Features) -> Features:
 
 
 def _gram(features: Features) -> FloatArray:
-    """``(U'U) o (V'V)``, the second factor in row chunks."""
+    """The Gram matrix ``(U'U) o (V'V)`` of the reduction, the second factor in row chunks."""
     H = np.asarray(features.left.T @ features.left)
     if features.right is features.left:
         return np.multiply(H, H, out=H)
@@ -48,7 +48,7 @@ def _gram(features: Features) -> FloatArray:
 
 
 def nonnegative_least_squares(H: FloatArray, b: FloatArray, max_exchanges: int = 300) -> FloatArray:
-    """Minimise ``c'Hc - 2b'c`` over ``c >= 0``; H, positive definite, and b have positive entries.
+    """Weights of a reduction that minimise ``c'Hc - 2b'c`` over ``c >= 0``; H, positive definite, and b are positive.
 
     One large problem, its systems solved by LAPACK; :mod:`cvxnmf.linalg.nnls` solves many small ones in a compiled pass.
     All weights of the wrong sign leave the support and all columns with a descent direction enter it (block principal
@@ -71,7 +71,7 @@ def nonnegative_least_squares(H: FloatArray, b: FloatArray, max_exchanges: int =
 
 
 def _likely_support(H: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
-    """Columns that keep some weight under a few multiplicative updates, which keep weights positive and descend."""
+    """Columns that keep some weight under a few multiplicative updates of the reduction's least squares."""
     c = b / H.sum(axis=1)
     for _ in range(30):
         c *= b / (H @ c)
@@ -79,7 +79,7 @@ def _likely_support(H: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
 
 
 def _solve_on_support(H: FloatArray, b: FloatArray, support: NDArray[np.bool_]) -> FloatArray:
-    """The stationary point with zeros outside the support."""
+    """The stationary weights of a reduction with zeros outside the support."""
     nodes = np.flatnonzero(support)
     c = np.zeros(len(b))
     block = H[np.ix_(nodes, nodes)].T  # the same matrix, in the order that can be overwritten
@@ -88,13 +88,13 @@ def _solve_on_support(H: FloatArray, b: FloatArray, support: NDArray[np.bool_]) 
 
 
 def _slow_least_squares(H: FloatArray, b: FloatArray) -> FloatArray:
-    """Nonnegative least squares by Lawson and Hanson's method, one column at a time."""
+    """Nonnegative least squares of a reduction by Lawson and Hanson's method, one column at a time."""
     root = sl.cholesky(H)
     return np.asarray(nnls(root, sl.solve_triangular(root, b, trans="T"), maxiter=30 * len(b))[0])
 
 
 def reduce_exactly(target: HadamardExponential, features: Features) -> Features:
-    """Features with the same product ``UV'`` in at most n(n+1)/2 columns, or min(m, n) if it is rectangular."""
+    """Exact reduction: features with the product ``UV'`` in at most n(n+1)/2 columns, or min(m, n) if it is rectangular."""
     if target.symmetric:
         half = _independent_columns(features.left)
         return Features(half, half)
@@ -105,7 +105,7 @@ def reduce_exactly(target: HadamardExponential, features: Features) -> Features:
 
 
 def _independent_columns(features: FloatArray) -> FloatArray:
-    """Features with the same product ``UU'`` in at most n(n+1)/2 columns: weights move along dependencies until they vanish."""
+    """Exact reduction of ``UU'`` to at most n(n+1)/2 columns: weights move along dependencies until they vanish."""
     n = len(features)
     upper = np.triu_indices(n)
     while features.shape[1] > len(upper[0]):

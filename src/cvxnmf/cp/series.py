@@ -23,7 +23,7 @@ def series_features(target: HadamardExponential, tol: float, max_columns: int) -
 
 
 def _taylor(w: FloatArray, z: FloatArray, tol: float) -> Features:
-    """Nonnegative features of ``exp(w_i z_j)``, w and z both negated if that takes fewer terms."""
+    """Nonnegative Taylor features of ``exp(w_i z_j)``, w and z both negated if that takes fewer terms."""
     both = min(((w, z), map_halves(np.negative, (w, z))), key=_largest_product)
     s, t = map_halves(_shift, both)
     from scipy.stats import poisson  # takes a quarter of a second to import
@@ -34,18 +34,18 @@ def _taylor(w: FloatArray, z: FloatArray, tol: float) -> Features:
 
 
 def _shift(column: FloatArray) -> float:
-    """What makes a column nonnegative."""
+    """The shift that makes a column of the series nonnegative."""
     return max(0.0, -float(column.min()))
 
 
 def _largest_product(columns: tuple[FloatArray, FloatArray]) -> float:
-    """Largest product of two entries, one of either column, once both are shifted."""
+    """Largest product of two entries, one of either column, once both are shifted for the series."""
     x, y = map_halves(lambda column: float(column.max()) + _shift(column), columns)
     return x * y
 
 
 def _powers(column: FloatArray, own: float, across: float, terms: int) -> FloatArray:
-    """``x^p / sqrt(p!)`` for ``x = column + own``, times the scalings that both shifts cost."""
+    """Terms ``x^p / sqrt(p!)`` of the series for ``x = column + own``, times the scalings that both shifts cost."""
     x, powers = column + own, np.arange(terms)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(powers[None, :] == 0, 0.0, powers[None, :] * np.log(x)[:, None])
@@ -54,7 +54,7 @@ def _powers(column: FloatArray, own: float, across: float, terms: int) -> FloatA
 
 
 def multiply_features(target: HadamardExponential, pieces: list[Features], max_columns: int) -> Features:
-    """All products of one column from every piece, times the scalings ``exp(v)``."""
+    """All products of one column from every piece of the series, times the scalings ``exp(v)``."""
     columns = int(np.prod([float(piece.columns) for piece in pieces]))
     if columns > max_columns:
         refuse_columns(columns, max_columns)

@@ -32,18 +32,18 @@ ROUNDS = 100
 
 
 class NoStage(Exception):
-    """No further stage exists; the message says why."""
+    """No further stage of the recursion exists; the message says why."""
 
 
 class Stage(NamedTuple):
-    """Nonnegative columns U with ``UU'`` below the residual, and whether the iteration that found them converged."""
+    """A stage of the recursion: columns U >= 0 with ``UU'`` below the residual, and whether the iteration for them converged."""
 
     U: FloatArray
     converged: bool
 
 
 class CliqueStages:
-    """Each stage lives on nodes that are all connected in the residual; all weights are refitted after each.
+    """Stages of the recursion on cliques of the residual; all weights are refitted after each.
 
     The entries of A that count are all, or all but the diagonal. `trace` is the weight of the penalty on the embedding;
     without it every stage is one column.
@@ -56,7 +56,7 @@ class CliqueStages:
         self.ignore_diagonal = not counted[0, 0]
 
     def next_stage(self, R: FloatArray, number: int) -> Stage:
-        """Return the best model below the residual on a heavy clique of its support."""
+        """Return the stage that is the best model below the residual on a heavy clique of its support."""
         nodes = heavy_clique(R, USED_UP * float(self.A.max()), self.ignore_diagonal)
         if not len(nodes):
             left = "two nodes have a positive residual" if self.ignore_diagonal else "node has a positive residual diagonal"
@@ -73,7 +73,7 @@ class CliqueStages:
         return Stage(scale_below(U, R, self.counted), found.converged)
 
     def refit(self, parts: list[FloatArray]) -> list[FloatArray]:
-        """Choose the weights of all stages anew, unless one would vanish and the old ones fit at least as well."""
+        """Choose the weights of all stages anew, unless one would vanish and the old weights fit at least as well."""
         weights = refit_stages(self.A, parts, self.counted)
         columns = np.column_stack([np.sqrt(weight) * U for weight, U in zip(weights, parts, strict=True)])
         scaled = scale_below(columns, self.A, self.counted)
@@ -82,7 +82,7 @@ class CliqueStages:
         return np.split(scaled, np.cumsum([U.shape[1] for U in parts])[:-1], axis=1)
 
     def _squared_error(self, U: FloatArray) -> float:
-        """Squared error of the given columns; infinite if they exceed the data."""
+        """Squared error of the stages' columns; infinite if they exceed the data."""
         R = (self.A - U @ U.T)[self.counted]
         return float(np.vdot(R, R)) if R.min() >= 0 else np.inf
 
@@ -96,7 +96,7 @@ class WholeMatrixStages:
         self.loss = loss
 
     def next_stage(self, R: FloatArray, number: int) -> Stage:
-        """Return the best model below the residual."""
+        """Return the stage that is the best model below the whole residual."""
         _refuse_infeasible(R, number)
         found = best_point_below(LOSSES[self.loss](R), PSD(np.ones(len(R))), 0.0)
         E = np.exp(found.point.dense())
@@ -119,7 +119,7 @@ Form = CliqueStages | WholeMatrixStages
 
 
 def scale_below(U: FloatArray, limit: FloatArray, counted: Counted) -> FloatArray:
-    """Scale U down as little as is needed for ``UU'`` to stay below the limit on the counted entries."""
+    """Scale the columns U of a stage as little as is needed for ``UU'`` to stay below the limit on the counted entries."""
     E = U @ U.T
     binding = counted & (E > 0)
     share = float(np.min(limit[binding] / E[binding], initial=1.0))
@@ -127,7 +127,7 @@ def scale_below(U: FloatArray, limit: FloatArray, counted: Counted) -> FloatArra
 
 
 def _nonnegative_factors(point: Point) -> FloatArray:
-    """Columns whose products are ``exp(X)``."""
+    """Nonnegative columns of a stage whose products are ``exp(X)``."""
     if not point.W.shape[1]:
         return np.exp(point.v)[:, None]
     with warnings.catch_warnings():
@@ -158,7 +158,7 @@ def _refuse_infeasible(R: FloatArray, number: int) -> None:
 
 
 def refit_stages(A: FloatArray, stages: list[FloatArray], counted: Counted) -> FloatArray:
-    """Weights ``c >= 0`` that minimise ``||A - sum c_k U_k U_k'||^2`` under ``sum c_k U_k U_k' <= A`` on the counted entries."""
+    """Weights of stages ``c >= 0`` of least ``||A - sum c_k U_k U_k'||^2`` with ``sum c_k U_k U_k' <= A`` on counted entries."""
     columns = np.column_stack([(U @ U.T)[counted] for U in stages])
     data = A[counted]
     chosen, c = np.zeros(0, dtype=np.intp), np.zeros(len(stages))
@@ -174,7 +174,7 @@ def refit_stages(A: FloatArray, stages: list[FloatArray], counted: Counted) -> F
 
 
 def _least_squares_below(columns: FloatArray, data: FloatArray, chosen: NDArray[np.intp]) -> FloatArray:
-    """Minimise ``|columns c - data|`` over c >= 0 with ``columns c <= data`` at the chosen rows.
+    """Least squares for the weights of stages: ``|columns c - data|`` over c >= 0, ``columns c <= data`` at chosen rows.
 
     In coordinates where the objective is a distance this is a least-distance problem, whose dual is a nonnegative
     least-squares problem (Lawson and Hanson).

@@ -32,30 +32,30 @@ NUMBER = 12
 
 
 def certificate_card(certificate: Certificate) -> str:
-    """Return what is proved: the sentence, how much of the value the bound covers, and the numbers."""
+    """Return the card of a certificate: the sentence, how much of the value the bound covers, and the numbers."""
     text = describe(certificate)
     bar = _bar(certificate.value, certificate.bound, BARS[text.state])
     return _card(f"Certificate: {text.verdict}", _paragraph(text.claim), bar, _proof_details(certificate))
 
 
 def _proof(certificate: Certificate, about: str = "") -> str:
-    """Return what is proved in a line; `about` says of what."""
+    """Return the line of a card on what is proved; `about` says of what."""
     return _paragraph(f"{about}{describe(certificate).claim}")
 
 
 def _proof_details(certificate: Certificate) -> str:
-    """Return what a bound rests on, and the numbers, folded."""
-    return _folded("What the bound rests on", _proof_facts(certificate))
+    """Return what a bound rests on, and the numbers, folded on a card."""
+    return _details_element("What the bound rests on", _proof_facts(certificate))
 
 
 def _proof_facts(certificate: Certificate) -> str:
-    """Return what a bound rests on, and the numbers."""
+    """Return what a bound rests on, and the numbers, for a card."""
     text = describe(certificate)
     return _paragraph(text.basis) + _table(text.facts)
 
 
 def solution_card(solution: Solution, size: str) -> str:
-    """Return a solved problem: its size, how the solve ended, and its certificate."""
+    """Return the card of a solved problem: its size, how the solve ended, and its certificate."""
     steps = f"{count(solution.n_iter, 'step')} in {solution.seconds:.2f} s"
     ending = _paragraph(f"{steps}. {solution.status.sentence}")
     proof = solution.certificate
@@ -63,7 +63,7 @@ def solution_card(solution: Solution, size: str) -> str:
 
 
 def cp_factor_card(factor: CPFactor) -> str:
-    """Return the size of completely positive factors and their errors."""
+    """Return the card of completely positive factors: their size and errors."""
     symmetric = factor.V is factor.U
     sides = count(len(factor.U), "row") + ("" if symmetric else f" and {count(len(factor.V), 'column')}")
     errors = [
@@ -75,7 +75,7 @@ def cp_factor_card(factor: CPFactor) -> str:
 
 
 def factorization_card(result: Factorization) -> str:
-    """Return the components of a factorisation with what is strongest in them, what is proved, and how it ended."""
+    """Return the card of a factorisation: components with what is strongest in them, the proof, and how it ended."""
     symmetric = result.V is result.U
     pair = f"{count(len(result.U), 'row')} and {count(len(result.V), 'column')}"
     sides = count(len(result.U), "node") if symmetric else pair
@@ -83,34 +83,34 @@ def factorization_card(result: Factorization) -> str:
     top, proof = result.top(MEMBERS), result.certificate
     details = (_proof_facts(proof), _paragraph(result.message))
     strip = _strip([part.share for part in top])
-    return _card(heading, strip, top_table(top), _proof(proof), _folded("Details of the proof", *details))
+    return _card(heading, strip, top_table(top), _proof(proof), _details_element("Details of the proof", *details))
 
 
 def rank_choice_card(choice: RankChoice) -> str:
-    """Return the recommended number of components, why, and the table."""
+    """Return the card of a choice of rank: the recommended number of components, why, and the table."""
     heading = f"Choice of rank: {count(choice.n_components, 'component')}"
     return _card(heading, _paragraph(choice.reason), _table(rank_rows(choice), RANK_HEADING))
 
 
 def top_card(top: Top) -> str:
-    """Return the strongest rows and columns of every component."""
+    """Return the card of the strongest rows and columns of every component."""
     return _card(f"The strongest of {count(len(top), 'component')}", top_table(top, len(top)))
 
 
 def top_table(top: Top, most: int = CLUSTERS) -> str:
-    """Return a table of the strongest rows and columns of the first components."""
+    """Return the card's table of the strongest rows and columns of the first components."""
     lines = [[text if at < 2 else _cut_names(text) for at, text in enumerate(line)] for line in top.lines()[:most]]
     rest = _paragraph(f"and {count(len(top) - most, 'weaker component')}; top() has them all.") if len(top) > most else ""
     return _table(lines, top.heading, coloured=True) + rest
 
 
 def _cut_names(names: str) -> str:
-    """Return names between commas, each of moderate length."""
+    """Return names between commas for a card, each of moderate length."""
     return ", ".join(name[:LETTERS] for name in names.split(", "))
 
 
 def partition_card(partition: Partition, with_model: bool, with_factors: bool) -> str:
-    """Return clusters with their surest members, measures, and what is proved; of model and factors if they are asked for."""
+    """Return the card of a partition: clusters with surest members, measures, and proofs; of model and factors if asked for."""
     k = partition.n_clusters
     quality = f"Modularity {partition.modularity:.4f}, performance {partition.performance:.4f}"
     rows = cluster_rows(partition, CLUSTERS, MEMBERS, lambda name: name[:LETTERS])
@@ -136,12 +136,12 @@ def partition_card(partition: Partition, with_model: bool, with_factors: bool) -
         parts.append(_paragraph(f"Proved as soon as you look at it: {', '.join(waiting)}"))
     details = [part for about, proof in proofs for part in (_paragraph(about), _proof_facts(proof))]
     if details:
-        parts.append(_folded("Details of the proofs", *details))
+        parts.append(_details_element("Details of the proofs", *details))
     return _card("Partition of {} into {}".format(*partition._sizes()), *parts)
 
 
 def cocluster_card(found: CoClusters, proof: Certificate | None) -> str:
-    """Return clusters of rows and columns with some of both, and what is proved, if it is."""
+    """Return the card of co-clusters: clusters of rows and columns with some of both, and the proof, if there is one."""
     sides = [(found.rows, found.row_labels), (found.columns, found.column_labels)]
     rows = [
         (str(number), *(_list_names(names, labels == number) for names, labels in sides)) for number in range(found.n_clusters)
@@ -157,28 +157,28 @@ def cocluster_card(found: CoClusters, proof: Certificate | None) -> str:
 
 
 def _list_names(names: Sequence[object], chosen: np.ndarray) -> str:
-    """Return how many of the names are chosen, and the first of them."""
+    """Return how many of the names are chosen, and the first of them, for a card of co-clusters."""
     places = np.flatnonzero(chosen)
     listed = ", ".join(str(names[place])[:LETTERS] for place in places[:MEMBERS])
     return f"{len(places):,}: {listed}{', …' if len(places) > MEMBERS else ''}" if len(places) else "none"
 
 
 def _card(heading: str, *parts: str) -> str:
-    """Return a card: a heading, which is escaped, and parts, which are HTML."""
+    """Return a notebook card as HTML: a heading, which is escaped, and parts, which are HTML."""
     frame = f"border:1px solid {LINE};border-radius:6px;padding:.6em .9em;margin:.3em 0;max-width:46em;overflow-x:auto"
     head = f'<div style="font-weight:600;margin-bottom:.3em">{_escape(heading)}</div>'
     return f'<div style="{frame}">{head}{"".join(parts)}</div>'
 
 
-def _folded(summary: str, *parts: str) -> str:
-    """Return parts that open when somebody asks for them."""
+def _details_element(summary: str, *parts: str) -> str:
+    """Return a folded part of a card, an HTML details element."""
     return (
         f'<details style="margin:.3em 0"><summary style="cursor:pointer">{_escape(summary)}</summary>{"".join(parts)}</details>'
     )
 
 
 def _strip(sizes: Sequence[float]) -> str:
-    """Return a strip of pieces as long as the sizes, in the colours of clusters or components."""
+    """Return the strip of a card: pieces as long as the sizes, in the colours of clusters or components."""
     pieces = "".join(
         f'<div title="{number}" style="flex:{size:.6g} 0 0;min-width:1px;background:{palette.colour(number)}"></div>'
         for number, size in enumerate(sizes)
@@ -188,17 +188,17 @@ def _strip(sizes: Sequence[float]) -> str:
 
 
 def _escape(text: object) -> str:
-    """Return a text that is safe inside HTML; what no encoding can write is shown by its code."""
+    """Return a text that is safe inside a card's HTML; what no encoding can write is shown by its code."""
     return escape(str(text).encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def _paragraph(text: str) -> str:
-    """Return a paragraph."""
+    """Return a paragraph of a card."""
     return f'<div style="margin:.3em 0">{_escape(text)}</div>'
 
 
 def _table(rows: Iterable[Sequence[object]], heading: Sequence[object] = (), coloured: bool = False) -> str:
-    """Return a table; its first column is a heading, if `coloured` with the colours of the strip. Numbers are not broken."""
+    """Return a table of a card; the first column is a heading, if `coloured` with the strip's colours. Numbers are not broken."""
     cell = "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border:0;background:none"
     head = "".join(f'<th scope="col" style="{cell}">{_escape(text)}</th>' for text in heading)
     lines = [f"<tr>{head}</tr>"] if heading else []
@@ -210,18 +210,18 @@ def _table(rows: Iterable[Sequence[object]], heading: Sequence[object] = (), col
 
 
 def _swatch(number: int) -> str:
-    """Return a small square in the colour of a cluster or component."""
+    """Return a small square of a card in the colour of a cluster or component."""
     square = f"display:inline-block;width:.7em;height:.7em;margin-right:.4em;background:{palette.colour(number)}"
     return f'<span aria-hidden="true" style="{square}"></span>'
 
 
 def _breaks(text: str) -> str:
-    """Return how a cell may be broken into lines: a number nowhere, also not at its signs."""
+    """Return the style by which a cell of a card may be broken into lines: a number nowhere, also not at its signs."""
     return ";white-space:nowrap" if len(text) <= NUMBER and "," not in text else ""
 
 
 def _bar(value: float, bound: float, colour: str) -> str:
-    """Return a bar as long as the smaller of value and bound, on a track as long as the larger."""
+    """Return a card's bar as long as the smaller of value and bound, on a track as long as the larger."""
     lower, upper = min(value, bound), max(value, bound)
     covered = lower / upper if upper > 0 and math.isfinite(upper) else 1.0
     percent = 100.0 * min(max(covered, 0.0), 1.0)

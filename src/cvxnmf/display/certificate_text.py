@@ -27,7 +27,7 @@ LOSSES = {"mse": "squared error", "kl": "Kullback-Leibler divergence", "itakura-
 
 
 class Level(NamedTuple):
-    """How far a bound can be relied on: before a verdict, among the facts, and in a sentence."""
+    """How far a certificate's bound can be relied on, in words: before a verdict, among the facts, and in a sentence."""
 
     prefix: str
     fact: str
@@ -49,7 +49,7 @@ TRUST = {
 
 @dataclass(frozen=True)
 class Description:
-    """What a certificate says."""
+    """A certificate in words: state, verdict, claim, basis and facts."""
 
     state: str  # how strong the proof is: "tight", "loose", or "open" where nothing useful is proved
     verdict: str  # what is left to gain, in a few words
@@ -59,12 +59,12 @@ class Description:
 
     @property
     def exact(self) -> bool:
-        """Whether the fit is exact, so that nothing needs a proof."""
+        """Whether the certificate's fit is exact, so that nothing needs a proof."""
         return self.verdict == "exact"
 
 
 def describe(certificate: Certificate) -> Description:
-    """Return what a certificate says in words and numbers."""
+    """Return a certificate in words and numbers."""
     state, verdict = _verdict(certificate)
     facts = (
         ("value", number(certificate.value, 9)),
@@ -77,26 +77,26 @@ def describe(certificate: Certificate) -> Description:
 
 
 def _safe_bound(certificate: Certificate, digits: int = 7) -> str:
-    """Return the bound, rounded so that what is printed is proved too."""
+    """Return the bound of a certificate as text, rounded so that the printed number is proved too."""
     if certificate.bound == certificate.value:  # printed alike
         return number(certificate.bound, digits)
     return (lower_bound if certificate.sense == "min" else upper_bound)(certificate.bound, digits)
 
 
 def loss_name(certificate: Certificate) -> str:
-    """Return what the value measures."""
+    """Return the name of the loss that the value of a certificate measures."""
     name = str(certificate.statement.get("loss"))
     weighted = "weighted " if certificate.statement.get("scaling") or name.startswith("weighted ") else ""
     return weighted + LOSSES.get(name.removeprefix("weighted "), "loss")
 
 
 def _is_exact(certificate: Certificate) -> bool:
-    """Whether a factorisation has no error but for rounding, so that nothing needs a proof."""
+    """Whether a certificate's factorisation has no error but for rounding, so that nothing needs a proof."""
     return certificate.scope == "rank-k" and not certificate.bound > 0 and certificate.relative_gap <= NEGLIGIBLE
 
 
 def _verdict(certificate: Certificate) -> tuple[str, str]:
-    """Return the state of the proof and a few words."""
+    """Return the state of a certificate's proof and a verdict of a few words."""
     gap = certificate.relative_gap
     if _is_exact(certificate):
         return "tight", "exact"
@@ -110,7 +110,7 @@ def _verdict(certificate: Certificate) -> tuple[str, str]:
 
 
 def _claim(certificate: Certificate) -> str:
-    """Return what is proved."""
+    """Return the claim of a certificate in a sentence: what is proved."""
     found = number(certificate.value)
     if not math.isfinite(certificate.value):
         return f"The value found is {found}, so nothing can be said about how good it is."
@@ -126,7 +126,7 @@ def _claim(certificate: Certificate) -> str:
 
 
 def _claim_about_labels(certificate: Certificate) -> str:
-    """Return what is proved about clusters, whoever found them."""
+    """Return the claim of a certificate about clusters, whoever found them, in a sentence."""
     terms = certificate.statement
     most = f" into at most {count(int(terms['n_clusters']), 'cluster')}" if terms.get("n_clusters") else ""
     resolution = "" if terms["resolution"] == 1.0 else f" at resolution {terms['resolution']:g}"
@@ -139,7 +139,7 @@ def _claim_about_labels(certificate: Certificate) -> str:
 
 
 def _subject(certificate: Certificate) -> str:
-    """Return who cannot beat the bound."""
+    """Return the beginning of a certificate's claim: which models or factorisations cannot beat the bound."""
     statement = certificate.statement
     if certificate.scope == "model":
         shared = f", with these {statement['groups']:,} groups of nodes," if statement.get("groups") else ""
@@ -151,7 +151,7 @@ def _subject(certificate: Certificate) -> str:
 
 
 def _consequence(certificate: Certificate) -> str:
-    """Return what is left to gain."""
+    """Return the end of a certificate's claim: what is left to gain."""
     if certificate.gap <= 0:
         return "so nothing can be gained"
     if certificate.relative_gap > 1:
@@ -160,7 +160,7 @@ def _consequence(certificate: Certificate) -> str:
 
 
 def _basis(certificate: Certificate) -> str:
-    """Return what the bound rests on, what rounding could do to it, and what else belongs to the value."""
+    """Return what a certificate's bound rests on, what rounding could do to it, and what else belongs to the value."""
     sentences = [f"The bound rests on this: {certificate.explanation}.", TRUST[certificate.trust].sentence]
     if certificate.restored:
         sentences.append("The value is that of the point after projection on the cone.")

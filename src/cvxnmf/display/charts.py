@@ -30,7 +30,7 @@ EIGENVALUES = 40
 
 
 def new_figure(width: float, height: float, columns: int = 1, heights: Sequence[float] = (1,)) -> tuple[Figure, list[Axes]]:
-    """Return a figure of so many inches that notebooks show without pyplot, and its axes in the common style.
+    """Return a figure for charts of so many inches that notebooks show without pyplot, and its axes in the common style.
 
     `columns` axes stand beside one another; rows of axes have these shares of the height and their horizontal axis in common.
     """
@@ -41,7 +41,7 @@ def new_figure(width: float, height: float, columns: int = 1, heights: Sequence[
 
     class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
-            """Return the picture."""
+            """Return the figure as a PNG picture for notebooks."""
             buffer = BytesIO()
             self.savefig(buffer, format="png")
             return buffer.getvalue()
@@ -58,7 +58,7 @@ def new_figure(width: float, height: float, columns: int = 1, heights: Sequence[
 
 
 def add_legend(axes: Axes, **options: Any) -> None:
-    """Name lines and marks in a row above the axes, or as the options say; nothing where nothing is named."""
+    """Name lines and marks of a chart in a row above the axes, or as the options say; nothing where nothing is named."""
     handles, names = axes.get_legend_handles_labels()
     above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": len(names), "borderpad": 0.1, "columnspacing": 1.2}
     if handles:
@@ -66,14 +66,14 @@ def add_legend(axes: Axes, **options: Any) -> None:
 
 
 def whole_numbers(axes: Axes, side: str = "x") -> None:
-    """Write only whole numbers on an axis."""
+    """Write only whole numbers on an axis of a chart."""
     from matplotlib.ticker import MaxNLocator
 
     getattr(axes, f"{side}axis").set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 5, 10]))
 
 
 def drawable_steps(history: Sequence[Iterate], final_bound: float) -> tuple[list[Iterate], list[float]]:
-    """Return the steps whose value is finite, thinned out where they are many, and the bound known at each.
+    """Return the steps for a chart whose value is finite, thinned out where they are many, and the bound known at each.
 
     Where no step has a bound of its own, the final one stands for all. Unknown bounds are NaN.
     """
@@ -85,17 +85,17 @@ def drawable_steps(history: Sequence[Iterate], final_bound: float) -> tuple[list
 
 
 def has_bounds(steps: Sequence[Iterate]) -> bool:
-    """Whether any step proved a bound of its own."""
+    """Whether any step of a chart proved a bound of its own."""
     return any(math.isfinite(step.bound) and step.bound > 0 for step in steps)
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return the gap over the value, at least 0, for a picture; NaN where no bound is known."""
+    """Return the gap over the value, at least 0, for a chart; NaN where no bound is known."""
     return max(value - bound, 0.0) / abs(value) if value and math.isfinite(bound) else bound * 0.0
 
 
 def draw_values(axes: Axes, steps: Sequence[Iterate], bounds: Sequence[float]) -> None:
-    """Draw value and bound over the steps."""
+    """Draw a chart of value and bound over the steps."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     at, values = [step.iteration for step in steps], [step.value for step in steps]
@@ -119,7 +119,7 @@ def draw_values(axes: Axes, steps: Sequence[Iterate], bounds: Sequence[float]) -
 
 
 def _value_limits(values: Sequence[float], bounds: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of the axis: bounds of the first half may be lower; differences below a thousandth are not zoomed into."""
+    """Return the ends of a chart's value axis: early bounds may be lower; differences below a thousandth are not zoomed into."""
     late = [bound for bound in bounds[len(bounds) // 2 :] if math.isfinite(bound)]
     low, high = min([*values, *late], default=0.0), max([*values, *late], default=1.0)
     room = 0.06 * (high - low) if high - low >= 1e-3 * abs(high) else 1e-2 * abs(high)
@@ -127,7 +127,7 @@ def _value_limits(values: Sequence[float], bounds: Sequence[float]) -> tuple[flo
 
 
 def draw_gaps(axes: Axes, steps: Sequence[Iterate], bounds: Sequence[float]) -> None:
-    """Draw the relative gap on a logarithmic scale: a bar for each step when they are few, a line when they are many."""
+    """Draw a chart of the relative gap on a logarithmic scale: bars for a few steps, a line for many."""
     if not steps:
         return
     gaps = [max(relative_gap(step.value, bound), ROUNDING) for step, bound in zip(steps, bounds, strict=True)]
@@ -147,13 +147,13 @@ def draw_gaps(axes: Axes, steps: Sequence[Iterate], bounds: Sequence[float]) -> 
 
 
 def _add_grid(axes: Axes, side: Literal["x", "y"]) -> None:
-    """Draw light lines behind everything."""
+    """Draw light grid lines behind everything in a chart."""
     axes.grid(axis=side, color=LINE, linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def _draw_gap_bars(axes: Axes, steps: Sequence[Iterate], gaps: Sequence[float]) -> None:
-    """Draw gaps as bars that shorten towards rounding, the first step on top."""
+    """Draw a chart of gaps as bars that shorten towards rounding, the first step on top."""
     places = list(range(len(steps)))
     axes.set_xscale("log")
     axes.set_xlim(ROUNDING, 1.0)
@@ -173,7 +173,7 @@ def _draw_gap_bars(axes: Axes, steps: Sequence[Iterate], gaps: Sequence[float]) 
 
 
 def _write_powers(axis: Any) -> None:
-    """Write about five powers of ten along a logarithmic axis, in plain text."""
+    """Write about five powers of ten along a logarithmic axis of a chart, in plain text."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(numticks=5))
@@ -232,7 +232,7 @@ def draw_ranks(panels: Sequence[Axes], choice: RankChoice) -> None:
 
 
 def shown_eigenvalues(partition: Partition) -> np.ndarray:
-    """Return the eigenvalues that are drawn: the positive ones and those that entered, the largest of them."""
+    """Return the largest eigenvalues, which a chart of the spectrum draws: the positive ones and those that entered."""
     values = np.asarray(partition.spectrum, dtype=np.float64).ravel()
     values, rank = values[np.isfinite(values)], partition.solution.rank
     positive = max(int(np.count_nonzero(values > 0)), rank, 1)

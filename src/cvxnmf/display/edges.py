@@ -24,7 +24,7 @@ class EdgeList:
 
     @classmethod
     def of(cls, partition: Partition) -> EdgeList:
-        """Read the edges out of the adjacency matrix; a graph in blocks is refused."""
+        """Read the list of edges out of a partition's adjacency matrix; a graph in blocks is refused."""
         partition.require_memory()
         A = sp.csr_array(partition.A, dtype=np.float64, copy=True)
         A.sum_duplicates()
@@ -37,17 +37,17 @@ class EdgeList:
 
     @property
     def weighted(self) -> bool:
-        """Whether edges differ in weight."""
+        """Whether the edges of the list differ in weight."""
         return bool(len(self.weights)) and bool(np.any(self.weights != self.weights[0]))
 
     @property
     def loops(self) -> int:
-        """Number of edges from a node to itself."""
+        """Number of self-loops in the list of edges."""
         return int(np.count_nonzero(self.first == self.second))
 
 
 def grid_counts(rows: NDArray[np.intp], columns: NDArray[np.intp], n: int, size: int) -> NDArray[np.intp]:
-    """Count edges in the cells of a grid of `size` by `size`, both ways round."""
+    """Count edges in the cells of a grid of `size` by `size`, both ways round, for pictures of the matrix."""
     cells = (rows * size // n) * size + columns * size // n
     counts = np.bincount(cells, minlength=size * size).reshape(size, size)
     return np.asarray(counts + counts.T, dtype=np.intp)

@@ -17,7 +17,7 @@ SMALLEST_PERCENT = 1e-4
 
 
 def number(value: float, digits: int = 7) -> str:
-    """Return a number with so many significant digits and commas between thousands."""
+    """Return a number formatted with so many significant digits and commas between thousands."""
     if not math.isfinite(value):
         return "not known" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     size = abs(value)
@@ -42,24 +42,24 @@ def _scientific(value: float, digits: int) -> str:
 
 
 def lower_bound(value: float, digits: int = 7) -> str:
-    """Return a lower bound, rounded down so that what is printed is proved too."""
+    """Return a lower bound as text, rounded down so that the printed number is proved too."""
     return number(_round_towards(value, digits, ROUND_FLOOR), digits)
 
 
 def upper_bound(value: float, digits: int = 7) -> str:
-    """Return an upper bound, rounded up so that what is printed is proved too."""
+    """Return an upper bound as text, rounded up so that the printed number is proved too."""
     return number(_round_towards(value, digits, ROUND_CEILING), digits)
 
 
 def _round_towards(value: float, digits: int, direction: str) -> float:
-    """Round to significant digits in one direction."""
+    """Round a bound to significant digits in one direction, for its text."""
     if not math.isfinite(value):
         return value
     return float(Context(prec=digits, rounding=direction).plus(Decimal(value)))
 
 
 def percent(share: float) -> str:
-    """Return an upper limit of a share in percent, rounded up to two digits."""
+    """Return an upper limit of a share as text in percent, rounded up to two digits."""
     if not math.isfinite(share):
         return "an unknown share"
     rounded = max(_round_towards(100 * share, 2, ROUND_CEILING), SMALLEST_PERCENT)
@@ -67,12 +67,12 @@ def percent(share: float) -> str:
 
 
 def count(amount: int, noun: str) -> str:
-    """Return an amount with its noun, which takes an s: 1 node, 2 nodes."""
+    """Return an amount as text with its noun, which takes an s: 1 node, 2 nodes."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
 
 
 def rank_rows(choice: RankChoice) -> list[tuple[str, ...]]:
-    """Return the table of a choice of rank as text, the recommended number marked."""
+    """Return the table of a choice of rank as rows of text, the recommended number marked."""
     return [
         (
             f"{row.n_components}{' *' if row.n_components == choice.n_components else ''}",
@@ -95,7 +95,7 @@ def rank_choice_text(choice: RankChoice) -> str:
 
 
 def cluster_rows(partition: Partition, clusters: int, members: int, show: Callable[[str], str]) -> list[tuple[str, str, str]]:
-    """Return number, size and surest members of the first clusters; `show` makes names fit to be shown."""
+    """Return number, size and surest members of the first clusters as text; `show` makes names fit to be shown."""
     rows = []
     for cluster in range(min(partition.n_clusters, clusters)):
         nodes = partition.order[partition.labels[partition.order] == cluster]

@@ -19,7 +19,7 @@ RANK_COLUMNS = ("n_components", "held_out", "spread", "stability", "value", "bou
 
 
 def history_frame(history: Sequence[Iterate]) -> Any:
-    """Return a data frame with a line for each iterate."""
+    """Return a data frame of a history with a line for each iterate."""
     names = ("iteration", "seconds", "value", "bound", "gap", "rank")
     return _frame({name: [getattr(step, name) for step in history] for name in names})
 
@@ -43,7 +43,7 @@ def top_frame(top: Top) -> Any:
 
 
 def rank_frame(choice: RankChoice) -> Any:
-    """Return a data frame with a line for each number of components."""
+    """Return a data frame of a choice of rank with a line for each number of components."""
     return _frame({name: [getattr(row, name) for row in choice.table] for name in RANK_COLUMNS})
 
 
@@ -61,18 +61,18 @@ def partition_frame(partition: Partition) -> Any:
 
 
 def label_series(partition: Partition) -> Any:
-    """Return the labels, which are in this process, as a dask series of clusters by node."""
+    """Return a partition's labels, which are in this process, as a dask series of clusters by node."""
     dask, table = dask_frames(), _frame({CLUSTER: partition.labels.astype(np.int32, copy=False)}, list(partition.nodes))
     return dask.from_pandas(table[CLUSTER].rename_axis(NODE), npartitions=-(-len(table) // NODES_OF_A_PART), sort=False)
 
 
 def _frame(columns: Mapping[str, Any], index: Sequence[Any] | None = None) -> Any:
-    """Return a data frame with these columns."""
+    """Return a pandas data frame with given columns."""
     return _package("pandas", "data frames").DataFrame(dict(columns), index=index)
 
 
 def networkx_graph(partition: Partition) -> Any:
-    """Return the graph that was partitioned, its nodes with their clusters and memberships."""
+    """Return the partitioned graph as one of networkx, its nodes with their clusters and memberships."""
     graph, names = _package("networkx", "graphs of networkx").Graph(), partition.nodes
     rows = zip(names, partition.labels.tolist(), partition.memberships.tolist(), strict=True)
     graph.add_nodes_from((node, {"cluster": cluster, "membership": shares[cluster]}) for node, cluster, shares in rows)
@@ -83,7 +83,7 @@ def networkx_graph(partition: Partition) -> Any:
 
 
 def igraph_clustering(partition: Partition) -> Any:
-    """Return the clusters of the graph that was partitioned as igraph has them."""
+    """Return the clusters of the partitioned graph as igraph has them."""
     igraph, edges, labels = _package("igraph", "graphs of igraph"), EdgeList.of(partition), partition.labels
     graph = igraph.Graph(n=len(labels), edges=np.column_stack([edges.first, edges.second]).tolist())
     graph.es["weight"] = edges.weights.tolist()
@@ -93,7 +93,7 @@ def igraph_clustering(partition: Partition) -> Any:
 
 
 def _package(name: str, purpose: str) -> Any:
-    """Import a package that a plain installation does not have, or say how to install it."""
+    """Import a package for data frames or graphs that a plain installation lacks, or say how to install it."""
     try:
         return import_module(name)
     except ImportError:

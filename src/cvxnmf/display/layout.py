@@ -33,7 +33,7 @@ def spring_positions(A: Any, labels: NDArray[np.intp]) -> FloatArray:
 
 
 def _settle(attraction: Any, places: FloatArray) -> FloatArray:
-    """Let the springs of Fruchterman and Reingold move the nodes by ever shorter steps."""
+    """Let the springs of Fruchterman and Reingold move the nodes of the layout by ever shorter steps."""
     n, rest = len(places), 1.6 / np.sqrt(len(places))
     steps = int(np.clip(PAIRS / n**2, LEAST_STEPS, STEPS))
     reach = 0.1 * float(np.max(np.ptp(places, axis=0)))
@@ -46,7 +46,7 @@ def _settle(attraction: Any, places: FloatArray) -> FloatArray:
 
 @compiled
 def _forces(places: FloatArray, indptr: Any, indices: Any, weights: FloatArray, rest: float) -> FloatArray:
-    """What pushes every node: all others away by ``rest^2 / d``, and its neighbours towards it by ``w d^2 / rest``."""
+    """Forces of the spring layout: all other nodes push by ``rest^2 / d``, and neighbours pull by ``w d^2 / rest``."""
     n = len(places)
     x, y = places[:, 0].copy(), places[:, 1].copy()
     force = np.empty((n, 2))
@@ -79,7 +79,7 @@ def _attraction(A: Any, labels: NDArray[np.intp]) -> Any:
 
 
 def _circle(labels: NDArray[np.intp]) -> FloatArray:
-    """Return places around a circle, one cluster after the other; the radius varies so that no two nodes coincide."""
+    """Return places around a circle to start the layout from, one cluster after the other; no two nodes coincide."""
     n = len(labels)
     rank = np.empty(n)
     rank[np.argsort(labels, kind="stable")] = np.arange(n)
@@ -89,7 +89,7 @@ def _circle(labels: NDArray[np.intp]) -> FloatArray:
 
 
 def _turn_level(places: FloatArray) -> FloatArray:
-    """Turn the longer direction level, and scale to the square [-1, 1]."""
+    """Turn the longer direction of a layout level, and scale to the square [-1, 1]."""
     centred = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     axes = axes * np.where(axes[np.arange(2), np.argmax(np.abs(axes), axis=1)] < 0, -1.0, 1.0)[:, None]
@@ -99,7 +99,7 @@ def _turn_level(places: FloatArray) -> FloatArray:
 
 
 def _push_apart(places: FloatArray) -> FloatArray:
-    """Push nodes apart that would cover one another."""
+    """Push nodes of a layout apart that would cover one another."""
     places, room = places.copy(), min(0.075, 0.9 / np.sqrt(len(places)))
     for _ in range(60):
         one, other = cKDTree(places).query_pairs(room, output_type="ndarray").T

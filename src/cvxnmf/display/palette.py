@@ -29,13 +29,13 @@ def css_colour(cluster: int) -> str:
 
 
 def css_variables() -> str:
-    """Return the variables of the page, ``--c0`` to ``--c11``."""
+    """Return the page's CSS variables of the palette, ``--c0`` to ``--c11``."""
     pairs = zip(LIGHT, DARK, strict=True)
     return ":root{" + "".join(f"--c{place}:light-dark({light},{dark});" for place, (light, dark) in enumerate(pairs)) + "}"
 
 
 def marker(cluster: int) -> str:
-    """Return matplotlib's name of the mark of a cluster."""
+    """Return matplotlib's name of the mark that the palette has for a cluster."""
     return MARKERS[cluster % len(MARKERS)]
 
 

@@ -64,7 +64,7 @@ def figure1(A: MatrixLike, order: ArrayLike, labels: ArrayLike | None = None) ->
 
 
 def _positions(order: Any, n: int) -> NDArray[np.intp]:
-    """Return where each node stands in an order of all of them."""
+    """Return where each node of a plotted matrix stands in an order of all of them."""
     given = np.asarray(order)
     if given.shape != (n,) or not np.array_equal(np.sort(given), np.arange(n)):
         validation.refuse(f"order must name each of the {n} nodes once.")
@@ -72,7 +72,7 @@ def _positions(order: Any, n: int) -> NDArray[np.intp]:
 
 
 def _draw_matrix(axes: Axes, rows: NDArray[np.intp], columns: NDArray[np.intp], n: int) -> None:
-    """Draw the edges as dark cells on white."""
+    """Plot the edges of an adjacency matrix as dark cells on white."""
     size = min(n, CELLS)
     counts = grid_counts(rows, columns, n, size)
     axes.imshow(np.sqrt(counts / max(int(counts.max(initial=0)), 1)), cmap="Greys", interpolation="nearest", extent=(0, n, n, 0))
@@ -83,7 +83,7 @@ def _draw_matrix(axes: Axes, rows: NDArray[np.intp], columns: NDArray[np.intp], 
 
 
 def _draw_borders(axes: Axes, labels: NDArray[Any]) -> None:
-    """Draw lines where one cluster ends and the next begins."""
+    """Draw lines in a plotted matrix where one cluster ends and the next begins."""
     for place in (np.flatnonzero(labels[1:] != labels[:-1]) + 1).tolist():
         axes.axhline(place, color=palette.colour(6), linewidth=0.8)
         axes.axvline(place, color=palette.colour(6), linewidth=0.8)
@@ -275,7 +275,7 @@ def ranks(choice: RankChoice) -> Figure:
 
 
 def component_images(result: Factorization, shape: Any, factor: str | None = None) -> NDArray[np.float64]:
-    """Return the components as images, one after the other."""
+    """Return the components of a factorisation as images for a plot, one after the other."""
     if not isinstance(shape, tuple | list) or len(shape) != 2:
         validation.refuse(f"shape must be a pair (height, width) of an image, not {shape!r}.")
     height, width = (validation.integer("shape", side, minimum=1) for side in shape)
@@ -292,12 +292,12 @@ def component_images(result: Factorization, shape: Any, factor: str | None = Non
 
 
 def _write_names(axes: Axes, partition: Partition, spots: NDArray[np.float64]) -> None:
-    """Write the names below the nodes; dollar signs are no formulas here."""
+    """Write the names below the nodes of a plotted graph; dollar signs are no formulas here."""
     look: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7, "color": palette.INK, "parse_math": False}
     for name, (x, y) in zip(partition.nodes, spots.tolist(), strict=True):
         axes.annotate(str(name)[:24], (x, y), (0, -6), textcoords="offset points", **look)
 
 
 def _title(axes: Axes, text: str) -> None:
-    """Write a title above the left end of the axes."""
+    """Write a title above the left end of a plot's axes."""
     axes.set_title(text, loc="left", fontsize=10, color=palette.INK)

@@ -15,7 +15,7 @@ from cvxnmf.typing import MatrixLike
 
 
 class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """What estimators with the parameters `affinity`, `gamma` and perhaps `n_neighbors` share."""
+    """An estimator of clusters with the parameters `affinity`, `gamma` and perhaps `n_neighbors`."""
 
     _affinities: ClassVar[tuple[str, ...]]
     affinity: str
@@ -23,7 +23,7 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_neighbors: int
 
     def fit(self, X: MatrixLike, y: object = None) -> Self:
-        """Find the clusters.
+        """Find the clusters of affinities, given or computed from features.
 
         Parameters
         ----------
@@ -48,10 +48,10 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _fit_affinities(self, A: Any) -> None:
-        """Find the clusters of nonnegative affinities of the type of the data."""
+        """Find the clusters of nonnegative affinities, which have the type of the data."""
 
     def _rbf(self, X: Any) -> Any:
-        """``exp(-gamma |x_i - x_j|²)`` of features, symmetric to the last bit; gamma None is one over their number."""
+        """Affinities of features ``exp(-gamma |x_i - x_j|²)``, symmetric to the last bit; gamma None is 1 over their number."""
         from sklearn.metrics.pairwise import rbf_kernel  # type: ignore[import-untyped]
 
         width = None if self.gamma is None else validation.number("gamma", self.gamma, minimum=0.0)
@@ -62,7 +62,7 @@ class AffinityEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return (K + K.T) / 2
 
     def _nearest_neighbours(self, X: Any) -> Any:
-        """The adjacency matrix that is 1 where one of two nodes is among the nearest of the other."""
+        """Affinities of nearest neighbours: 1 where one of two nodes is among the nearest of the other."""
         from sklearn.neighbors import kneighbors_graph  # type: ignore[import-untyped]
 
         count = min(validation.integer("n_neighbors", self.n_neighbors, minimum=1), X.shape[0] - 1)

@@ -11,15 +11,15 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this version of scikit-learn has no callbacks."""
+        """An empty base class of estimators: this version of scikit-learn has no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method unchanged."""
+        """Return the fit method of an estimator unchanged: this version of scikit-learn has no callbacks."""
         return method
 
 
 class FitTasks:
-    """The fit of an estimator and its iterations as tasks, if anybody listens."""
+    """The fit of an estimator and its iterations as tasks that scikit-learn's callbacks are told of, if there are any."""
 
     def __init__(self, estimator: Any, X: Any, sample_weight: Any = None) -> None:
         self.estimator, self.context = estimator, None
@@ -31,17 +31,17 @@ class FitTasks:
 
     @property
     def listener(self) -> Any:
-        """A callback for the solver that tells of every iteration; None if nobody listens."""
+        """A callback for the solver that tells scikit-learn's callbacks of every iteration; None if nobody listens."""
         return None if self.context is None else lambda iterate: self.iteration()
 
     def iteration(self, fitted: Any = None) -> bool:
-        """Tell of an iteration, with the fitted attributes where they are known; return whether a callback asks to stop."""
+        """Tell scikit-learn's callbacks of an iteration, with fitted attributes where known; return whether one asks to stop."""
         if self.context is None:
             return False
         task = self.context.subcontext(task_name="iteration").call_on_fit_task_begin(**self.told)
         return bool(task.call_on_fit_task_end(**self.told, reconstruction_attributes=fitted))
 
     def end(self) -> None:
-        """Tell that the estimator is fitted."""
+        """Tell scikit-learn's callbacks that the estimator is fitted."""
         if self.context is not None:
             self.context.call_on_fit_task_end(**self.told, reconstruction_attributes=dict)

@@ -27,7 +27,7 @@ LAST_STEPS = 10
 
 
 def loss_name(beta_loss: Any) -> str:
-    """Our name of scikit-learn's loss."""
+    """Our name of the loss that scikit-learn calls `beta_loss`."""
     number = BETA_LOSSES.get(beta_loss) if isinstance(beta_loss, str) else beta_loss
     if not isinstance(number, int | float | np.number) or isinstance(number, bool) or not np.isfinite(number):
         listed = ", ".join(map(repr, BETA_LOSSES))
@@ -36,14 +36,14 @@ def loss_name(beta_loss: Any) -> str:
 
 
 def require_nonnegative(X: Any, name: str) -> None:
-    """Refuse negative entries, missing ones aside."""
+    """Refuse data of an estimator with negative entries, missing ones aside."""
     lowest = np.nanmin(X.data if sp.issparse(X) else X, initial=0.0)
     if lowest < 0:
         validation.refuse(f"Negative values in data passed to {name}, down to {lowest:g}; only nonnegative ones can be factored.")
 
 
 def require_positive(X: Any, beta_loss: Any) -> None:
-    """Refuse zeros where the loss needs positive data."""
+    """Refuse zeros in an estimator's data where `beta_loss` needs positive ones."""
     entries = X.data if sp.issparse(X) else X
     if find_loss(loss_name(beta_loss)).needs_positive_data and np.prod(X.shape) > np.count_nonzero(entries):
         validation.refuse(
@@ -53,7 +53,7 @@ def require_positive(X: Any, beta_loss: Any) -> None:
 
 
 def check_start(factor: Any, shape: tuple[Any, ...], name: str) -> None:
-    """Refuse a custom start that does not fit, in the words that scikit-learn's begin with."""
+    """Refuse an estimator's custom start that does not fit, in the words that scikit-learn's begin with."""
     found, whom = np.shape(factor), f"passed to NMF (input {name})"
     if len(found) != 2:
         validation.refuse(f"Array {whom} has {len(found)} dimensions; give a matrix of shape {shape}.")
@@ -68,7 +68,7 @@ def check_start(factor: Any, shape: tuple[Any, ...], name: str) -> None:
 
 
 def zero_certificate(k: int, loss: str) -> Certificate:
-    """The certificate of data that are all zero: the loss is 0."""
+    """The certificate of an estimator whose data are all zero: the loss is 0."""
     return Certificate.of_proof(0.0, "zero", Proof(0.0, True, 0.0), RankStatement(loss, k, False))
 
 
@@ -78,7 +78,7 @@ def progress_reporter(estimator: Any, listener: Any = None) -> AbstractContextMa
 
 
 class ProvedLater:
-    """An estimator whose `certificate_` is proved when it is first looked at, or pickled, from the data as they were."""
+    """An estimator whose `certificate_` is proved when first looked at, or pickled, from the data as they were."""
 
     _proof: Any  # the certificate, or what proves it
 
@@ -103,19 +103,19 @@ class ProvedLater:
     def _prove_later(
         self, data: Any, k: int, value: float, loss: str, symmetric: bool, effort: int | None, in_memory: bool = True
     ) -> None:
-        """Remember what the certificate shall be about; data in row chunks are closed afterwards, and proved at once."""
+        """Remember what the estimator's certificate shall be about; data in row chunks are proved at once, and then closed."""
         prove = functools.partial(rank_certificate, data, k, value, loss, symmetric, effort)
         later = in_memory and self.certificate != "now"  # type: ignore[attr-defined]
         self._proof = ProofLater(data, prove) if later else prove()
 
 
 def reconstruction_error(value: float, loss: str) -> float:
-    """What scikit-learn calls the reconstruction error: the root of twice its own objective, which halves the squared error."""
+    """The reconstruction error in scikit-learn's convention: the root of twice its objective, which halves the squared error."""
     return float(np.sqrt(2.0 / find_loss(loss).unit * max(0.0, value)))
 
 
 def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stacklevel: int = 3) -> None:
-    """Warn if the last steps were still worth more than the tolerance of the first value, scikit-learn's measure."""
+    """Warn, by scikit-learn's measure, if the last steps were still worth more than the tolerance of the first value."""
     values = [iterate.value for iterate in result.history]
     falling = len(values) < 2 or values[-min(len(values), LAST_STEPS + 1)] - values[-1] > tol * values[0]
     if result.status is Status.MAX_ITER and tol > 0 and falling:
@@ -123,5 +123,5 @@ def warn_if_unfinished(result: Factorization, max_iter: int, tol: float, stackle
 
 
 def convergence_message(max_iter: int) -> str:
-    """The warning that there were too few iterations, in scikit-learn's words."""
+    """The warning that an estimator had too few iterations, in scikit-learn's words."""
     return f"Maximum number of iterations {max_iter} reached. Increase it to improve convergence."

@@ -92,7 +92,7 @@ def non_negative_factorization(
 
 
 def _components(H: Any, n_components: Any) -> Any:
-    """Check a given H."""
+    """Check the components H that the function form of NMF is given with ``update_H=False``."""
     if H is None:
         validation.refuse("update_H=False needs H, the components that W is found for.")
     H = np.asarray(H)

@@ -98,7 +98,7 @@ class GraphPartitioner(AffinityEstimator):
 
     @property
     def memberships_(self) -> FloatArray:
-        """Shares of each node in the clusters."""
+        """Shares of each node of the graph in the clusters."""
         return self.partition_.memberships
 
     @property
@@ -108,5 +108,5 @@ class GraphPartitioner(AffinityEstimator):
 
     @property
     def n_iter_(self) -> int:
-        """Steps taken for the certificate."""
+        """Steps taken for the certificate of the graph's clusters."""
         return max(1, self.partition_.solution.n_iter)

@@ -214,7 +214,7 @@ class MiniBatchNMF(NMF):
         return self
 
     def _fit(self, X: Any, W: Any, H: Any, sample_weight: Any) -> Any:
-        """Pass over the rows in batches until little changes, and return the codes."""
+        """Pass over the rows in batches until the components hardly change, and return the codes."""
         self._forget()
         X = self._data_in_memory(X, reset=True)
         weights, plan = sample_weights(sample_weight, X.shape[0]), make_plan(self, X.shape, W, H, in_memory=True)
@@ -233,7 +233,7 @@ class MiniBatchNMF(NMF):
         return codes
 
     def _pass_over(self, X: Any, codes: Any, weights: Any, tasks: FitTasks, show: Any) -> Any:
-        """Go over the batches until little changes, and return the last codes of each."""
+        """Go over the mini-batches until little changes, and return the last codes of each."""
         m = X.shape[0]
         size = min(validation.integer("batch_size", self.batch_size, minimum=1), m)
         keep, progress, per_pass = self._forget_share(size / m), _Improvement(size, m, self.max_no_improvement), -(-m // size)
@@ -257,19 +257,19 @@ class MiniBatchNMF(NMF):
         return codes
 
     def _forget(self) -> None:
-        """Discard the stream of an earlier fit."""
+        """Discard the stream of mini-batches of an earlier fit."""
         for name in ("_stream", "n_steps_"):
             self.__dict__.pop(name, None)
 
     def _forget_share(self, passes: float) -> float:
-        """The weight of earlier batches after so many passes over the rows: a power of the forget factor."""
+        """The weight of earlier mini-batches after so many passes over the rows: a power of the forget factor."""
         factor = validation.number("forget_factor", self.forget_factor, minimum=0.0)
         if factor > 1.0:
             validation.refuse(f"forget_factor must be from 0 to 1, not {self.forget_factor!r}.")
         return float(factor**passes)
 
     def _begin(self, X: Any, plan: Plan, W: Any, H: Any) -> Any:
-        """Start from all rows or from the first batch, and return the codes of the start."""
+        """Start mini-batches from all rows or from the first batch, and return the codes of the start."""
         loss, k = find_loss(plan.loss), plan.n_components or X.shape[1]
         start = self._start(plan, FittedRows(X, plan.loss), W, H)
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if isinstance(start, str) and start == "random" else 0
@@ -282,12 +282,12 @@ class MiniBatchNMF(NMF):
         return loss.lift_zeros(U)
 
     def _publish(self, dtype: Any, n_steps: int, n_iter: int) -> None:
-        """Set the fitted attributes."""
+        """Set the fitted attributes of MiniBatchNMF from the stream."""
         self.components_ = self._stream.V.T.astype(dtype)
         self.n_components_, self.n_steps_, self.n_iter_ = len(self.components_), n_steps, n_iter
 
     def _data_in_memory(self, X: Any, reset: bool) -> Any:
-        """Check X as scikit-learn does, and that the loss can be computed."""
+        """Check a mini-batch X as scikit-learn does, and that the loss can be computed."""
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         require_nonnegative(X, f"{type(self).__name__} (input X)")
         require_positive(X, self.beta_loss)
@@ -300,7 +300,7 @@ class MiniBatchNMF(NMF):
 
 
 class _Improvement:
-    """Whether the objective per row, smoothed over about a pass, still falls."""
+    """Stopping rule of mini-batches: whether the objective per row, smoothed over about a pass, still falls."""
 
     def __init__(self, batch_size: int, n_samples: int, patience: Any) -> None:
         self.weight = min(1.0, batch_size / (n_samples + 1))
@@ -309,7 +309,7 @@ class _Improvement:
         self.least, self.in_vain = np.inf, 0
 
     def has_ended(self, cost: float) -> bool:
-        """Take in the objective of a batch, and return whether the smoothed one has stopped falling."""
+        """Take in the objective of a mini-batch, and return whether the smoothed one has stopped falling."""
         self.smoothed = cost if self.smoothed is None else (1.0 - self.weight) * self.smoothed + self.weight * cost
         self.in_vain = 0 if self.smoothed < self.least else self.in_vain + 1
         self.least = min(self.least, self.smoothed)

@@ -208,7 +208,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return self._fit(X, W, H, sample_weight)
 
     def _fit(self, X: Any, W: Any, H: Any, sample_weight: Any) -> Any:
-        """Find the components and return the codes."""
+        """Find the components of the NMF estimator and return the codes."""
         validation.choice("certificate", self.certificate, ("later", "now"))
         with self._open_data(X, True, W, H, sample_weight) as (data, plan, weights):
             if plan.start != "custom" and not (W is None and H is None):
@@ -223,7 +223,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return codes
 
     def _fit_rows(self, data: Any, rows: FittedRows, plan: Plan, W: Any, H: Any, tasks: FitTasks) -> Any:
-        """Fit the components to rows, and find the codes of the data."""
+        """Fit the components of the NMF estimator to rows, and find the codes of the data."""
         with progress_reporter(self, tasks.listener) as callback:
             result = self._factors(rows, plan, W, H, callback)
         k, (U, V) = plan.n_components or result.n_components, (result.U, result.V)
@@ -246,7 +246,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return np.zeros((data.shape[0], k), data.dtype)
 
     def _fix_components(self, X: Any, H: Any) -> Self:
-        """Take components as they are, for `transform`; X tells the number and the names of features."""
+        """Take H as the components of the NMF estimator, for `transform`; X tells the number and the names of features."""
         self._data_in_memory(X, reset=True)
         if H.shape[1] != self.n_features_in_:
             validation.refuse(f"H has {H.shape[1]} columns, but X has {self.n_features_in_} features; give one for each.")
@@ -317,7 +317,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
 
     @contextmanager
     def _open_data(self, X: Any, reset: bool, W: Any = None, H: Any = None, sample_weight: Any = None) -> Iterator[Any]:
-        """X, checked as scikit-learn wants it or opened in row chunks, a plan for data of its shape, and weights of samples."""
+        """X of the NMF estimator, checked or opened in row chunks, a plan for data of this shape, and weights of samples."""
         in_memory = not chunked.needs_chunks(X, self.memory_limit)
         X = self._data_in_memory(X, reset) if in_memory else validate_data(self, X, reset=reset, skip_check_array=True)
         m, n = X.shape if in_memory else chunked.matrix_shape(X)
@@ -333,11 +333,11 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
             yield data, plan, weights
 
     def _encode(self, X: Any, components: Any, plan: Plan, start: Any = None) -> Any:
-        """The best codes of the rows of X, from a start if there is one."""
+        """The best codes of the rows of X for the components of the NMF estimator, from a start if there is one."""
         return encode(X, components, plan.loss, plan.l1[0], plan.l2[0], start)
 
     def _data_in_memory(self, X: Any, reset: bool) -> Any:
-        """X as scikit-learn wants it checked; sparse data with missing entries become dense."""
+        """X of the NMF estimator as scikit-learn wants it checked; sparse data with missing entries become dense."""
         X = validate_data(
             self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
         )
@@ -347,7 +347,7 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return X.toarray() if sp.issparse(X) and np.isnan(X.data).any() else X
 
     def _factors(self, rows: FittedRows, plan: Plan, W: Any, H: Any, callback: Any) -> Factorization:
-        """Factors from the engine that the plan asks for."""
+        """Factors for the NMF estimator from `factorize` or a classical descent, as the plan asks for."""
         data, options = rows.data, {"tol": self.tol, "max_iter": self.max_iter, "callback": callback, "weights": rows.weights}
         k = None if plan.n_components is None else min(plan.n_components, max(data.shape))
         if plan.start != "convex" or min(data.shape) == 1:  # one row or column is a matter of scale
@@ -358,27 +358,27 @@ class NMF(ProvedLater, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return self._descend(data, found.n_components, plan, (found.U, found.V), options)
 
     def _descend(self, data: Any, k: int, plan: Plan, start: Any, options: dict[str, Any]) -> Factorization:
-        """Factors that a classical method finds from a start."""
+        """Factors for the NMF estimator that a classical method finds from a start."""
         random = isinstance(start, str) and start == "random"
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if random else 0
         return classical_nmf(data, k, METHODS[self.solver], plan.loss, start, l1=plan.l1, l2=plan.l2, rng=rng, **options)
 
     def _start(self, plan: Plan, rows: FittedRows, W: Any, H: Any) -> Any:
-        """The name of a start, or the user's W and H as U and V."""
+        """The start of the NMF estimator: a name, or the user's W and H as U and V."""
         if plan.start != "custom":
             return "nndsvd" if plan.start == "convex" else plan.start
         if W is None or H is None:
             validation.refuse("init='custom' needs both W and H; pass them to fit or fit_transform.")
         check_start(H, (plan.n_components, rows.data.shape[1]), "H")
         check_start(W, (rows.n_samples, plan.n_components), "W")
-        return rows.scaled(np.asarray(W, dtype=np.float64)), np.asarray(H, dtype=np.float64).T
+        return rows.fitted_codes(np.asarray(W, dtype=np.float64)), np.asarray(H, dtype=np.float64).T
 
 
 def _any_positive(X: Any) -> bool:
-    """Whether any entry is above 0; missing ones are not."""
+    """Whether any entry of the estimator's data is above 0; missing ones are not."""
     return bool((X.data if sp.issparse(X) else X).max(initial=0.0, where=~np.isnan(X.data if sp.issparse(X) else X)) > 0)
 
 
 def _dtype(data: Any) -> Any:
-    """The precision of the data, which components and codes share."""
+    """The precision of the estimator's data, which components and codes share."""
     return data.dtype if hasattr(data, "dtype") else np.float32 if data.single else np.float64

@@ -19,7 +19,7 @@ EFFORTS = {"auto": None, "cd": 0, "mu": 0}
 
 
 class Plan(NamedTuple):
-    """Constructor parameters in the convention of this package: ``loss + l1 sum + l2 ||.||²``, pairs for W and H.
+    """The plan of a fit, an estimator's parameters in our own convention: ``loss + l1 sum + l2 ||.||²``, pairs for W and H.
 
     The number of components is None where the convex problem shall tell it.
     """
@@ -33,12 +33,12 @@ class Plan(NamedTuple):
 
     @property
     def penalised(self) -> bool:
-        """Whether any penalty is positive."""
+        """Whether any penalty of the estimator's plan is positive."""
         return any(self.l1 + self.l2)
 
 
 def make_plan(model: Any, shape: tuple[float, int], W: Any, H: Any, in_memory: bool) -> Plan:
-    """Check the parameters and translate them; twice scikit-learn's objective for the squared error, itself for KL."""
+    """Check an estimator's parameters and translate them; twice scikit-learn's objective for squared error, itself for KL."""
     n_samples, n_features = shape
     solver = validation.choice("solver", model.solver, METHODS)
     loss = loss_name(model.beta_loss)
@@ -59,7 +59,7 @@ def make_plan(model: Any, shape: tuple[float, int], W: Any, H: Any, in_memory: b
 
 
 def _number_of_components(given: Any, n_features: int, start: str, solver: str, columns: Any) -> int | None:
-    """How many components to fit, None if the convex problem shall tell; `columns` are those of a custom start."""
+    """How many components the plan shall fit, None if the convex problem tells; `columns` are those of a custom start."""
     if given is None:
         return n_features
     if not isinstance(given, str):

@@ -22,7 +22,7 @@ from cvxnmf.nmf.weights import row_scales
 
 
 class FittedRows(NamedTuple):
-    """What components are fitted to: the rows that are kept, their scales, and weights where scaling cannot stand for them."""
+    """Rows of samples that components are fitted to: kept rows, their scales, and weights where scaling cannot replace them."""
 
     data: Any
     loss: str
@@ -32,21 +32,21 @@ class FittedRows(NamedTuple):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, those of weight 0 included."""
+        """Number of samples of an estimator's rows, those of weight 0 included."""
         return int(self.data.shape[0]) if self.plain else len(self.kept)
 
-    def scaled(self, W: Any) -> Any:
-        """Codes of the fitted rows from codes of all rows: those of weight 0 are left out, the others scaled."""
+    def fitted_codes(self, W: Any) -> Any:
+        """Codes of the fitted rows from codes of all rows: rows of weight 0 are left out, the others scaled."""
         return np.asarray(W) if self.plain else np.asarray(W)[self.kept] * self.scales
 
     @property
     def plain(self) -> bool:
-        """Whether all rows are kept, unscaled."""
+        """Whether all rows of the samples are kept, unscaled."""
         return isinstance(self.kept, slice)
 
     def value(self, codes: Any, components: Any) -> float:
-        """The loss, weighted if there are weights, of codes of all rows."""
-        U, V = (side.astype(np.float64, copy=False) for side in (self.scaled(codes), components.T))
+        """The loss of codes of all rows, by weights of samples if there are any."""
+        U, V = (side.astype(np.float64, copy=False) for side in (self.fitted_codes(codes), components.T))
         if self.weights is None:
             return factor_loss(self.data, U, V, self.loss)
         A = np.asarray(self.data, dtype=np.float64)
@@ -54,7 +54,7 @@ class FittedRows(NamedTuple):
 
 
 def sample_weights(given: Any, n_samples: int) -> FloatArray | None:
-    """Weights of samples from whatever a user gives: a number for each, or one for all."""
+    """Weights of samples as an estimator is given them: a number for each row, or one for all."""
     if given is None:
         return None
     try:
@@ -74,7 +74,7 @@ def sample_weights(given: Any, n_samples: int) -> FloatArray | None:
 
 
 def fitted_rows(data: Any, plan: Plan, weights: FloatArray | None) -> FittedRows:
-    """The rows of positive weight, scaled so that their plain loss is the weighted loss of the data."""
+    """The rows of samples of positive weight, scaled so that their plain loss is the weighted loss of the data."""
     if weights is None:
         return FittedRows(data, plan.loss)
     if not plan.in_memory:

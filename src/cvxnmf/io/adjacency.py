@@ -15,7 +15,7 @@ from cvxnmf.linalg.symmetry import mirror_upper
 
 
 class GraphFile(NamedTuple):
-    """What a file says about a graph.
+    """A graph from a file: nodes, adjacency matrix, and notes on the reading.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class GraphFile(NamedTuple):
 
 
 def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weights: FloatArray | None) -> tuple[Any, list[str]]:
-    """The symmetric adjacency matrix of undirected edges, and notes.
+    """The symmetric adjacency matrix of undirected edges from a file, and notes.
 
     Without weights, repeated edges and both directions of one count once. With weights they add up, unless the edges stand
     in both directions throughout, with equal weights: then each counts once. A self-loop has its weight on the diagonal.
@@ -64,7 +64,7 @@ def adjacency(n: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weight
 
 
 def graph_of_matrix(source: Source, matrix: MatrixFile, weights: bool) -> GraphFile:
-    """A matrix as the adjacency matrix of a graph."""
+    """The graph of a file whose matrix is read as the adjacency matrix."""
     A = matrix.A
     if A.shape[0] != A.shape[1]:
         source.refuse(f"holds a matrix of {A.shape[0]} by {A.shape[1]}; the adjacency matrix of a graph is square.")
@@ -77,6 +77,6 @@ def graph_of_matrix(source: Source, matrix: MatrixFile, weights: bool) -> GraphF
 
 
 def _say_repeated(number: int, of: int, noun: str) -> str:
-    """How many edges are given more than once."""
+    """A note on how many edges of a file are given more than once."""
     verbs = "is repeated or stands" if number == 1 else "are repeated or stand"
     return f"{number} of {of} {noun} {verbs} in both directions"

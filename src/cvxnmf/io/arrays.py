@@ -31,7 +31,7 @@ HEADERS: dict[tuple[int, int], Any] = {
 
 
 def _check_header(source: Source, stream: BinaryIO, available: int) -> None:
-    """Refuse an array of objects, and one whose header announces more than the bytes that there are."""
+    """Refuse an npy array of objects, and one whose header announces more than the bytes that there are."""
     shape, _, dtype = HEADERS[np.lib.format.read_magic(stream)](stream)
     if dtype.hasobject:
         source.refuse(OBJECTS)
@@ -40,7 +40,7 @@ def _check_header(source: Source, stream: BinaryIO, available: int) -> None:
 
 
 def read_npy(source: Source) -> Any:
-    """Read an array; pickled objects are refused, since reading them could run code."""
+    """Read an array from an npy file; pickled objects are refused, since reading them could run code."""
     with source.parsed_as(NPY):
         _check_header(source, io.BytesIO(source.data), len(source.data))
         return np.load(io.BytesIO(source.data), allow_pickle=False)
@@ -78,14 +78,14 @@ def map_matrix(path: str | os.PathLike[str], format: str | None = None) -> Matri
 
 
 def require_matrix(source: Source, A: Any) -> Any:
-    """Return A, or refuse it unless it is a matrix with at least one entry."""
+    """Return an array from a file, or refuse it unless it is a matrix with at least one entry."""
     if A.ndim != 2 or 0 in A.shape:
         source.refuse(f"holds an array of shape {A.shape}; a matrix of at least one row and one column is needed.")
     return A
 
 
 def read_members(source: Source) -> dict[str, Any]:
-    """All arrays of an npz file by name."""
+    """Read all arrays of an npz file by name."""
     with source.parsed_as(NPZ), np.load(io.BytesIO(source.data), allow_pickle=False) as file:
         if not isinstance(file, np.lib.npyio.NpzFile):
             source.refuse(f"is not {NPZ}, although its name says so; rename it.")

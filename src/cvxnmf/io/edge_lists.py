@@ -34,14 +34,14 @@ Numbers = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """How the lines of an edge list are to be read: the separator of their cells, and what the columns are."""
+    """How the lines of an edge list are to be read: the separator of their cells, and the meaning of the columns."""
 
     separator: str
     columns: EdgeColumns
 
 
 class Edges(NamedTuple):
-    """Names of the nodes, the ends of each edge as places among them, shape (m, 2), and weights if there are any."""
+    """Edges from an edge list: names of nodes, the ends of each edge as places among them, shape (m, 2), and weights if any."""
 
     nodes: tuple[str, ...]
     ends: Numbers
@@ -109,7 +109,7 @@ def _without_dictionary(line: str) -> str:
 
 
 def _layout(source: Source, piece: Piece, separator: str | None, header: bool | None, weights: bool) -> Layout:
-    """Look at the first lines to see how the file is to be read."""
+    """Look at the first lines of an edge list to see how the file is to be read."""
     cut = separator or find_separator(piece.lines)
     rows = [[cell.strip(BLANKS) for cell in row] for row in separated.rows_of(source, piece, cut)]
     columns = find_columns(rows, header, weights)
@@ -119,7 +119,7 @@ def _layout(source: Source, piece: Piece, separator: str | None, header: bool | 
 
 
 def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: int) -> Edges | None:
-    """Parse a large and regular list without looking at single lines; None if a line is in any way out of the ordinary."""
+    """Parse a large and regular edge list without looking at single lines; None if a line is out of the ordinary."""
     if len(source.data) < large or layout.columns.width < 2:
         return None
     lines = separated.lines_from(source, first_line)
@@ -134,7 +134,7 @@ def _parse_as_a_whole(source: Source, layout: Layout, first_line: int, large: in
 
 
 def _edges_of_table(table: NDArray[Any], layout: Layout) -> Edges | None:
-    """The edges of a parsed list; None if a name or a weight is out of the ordinary."""
+    """The edges of a parsed edge list; None if a name or a weight is out of the ordinary."""
     names = np.column_stack((table[str(layout.columns.tail)], table[str(layout.columns.head)]))
     weights = None if layout.columns.weight is None else table[str(layout.columns.weight)]
     nodes, ends = _number_nodes(names)
@@ -144,7 +144,7 @@ def _edges_of_table(table: NDArray[Any], layout: Layout) -> Edges | None:
 
 
 def _has_leading_zero(lines: bytes) -> bool:
-    """Whether an integer in the text begins with a zero: as the name of a node, 07 is not 7."""
+    """Whether an integer in an edge list begins with a zero: as the name of a node, 07 is not 7."""
     letters = np.frombuffer(b"\n" + lines + b"\n", dtype=np.uint8)
     digit = letters - np.uint8(ord("0")) < 10
     begins = ~digit[:-2] & (letters[:-2] != ord("."))
@@ -152,7 +152,7 @@ def _has_leading_zero(lines: bytes) -> bool:
 
 
 def _number_nodes(names: NDArray[Any]) -> tuple[tuple[str, ...], Numbers]:
-    """The distinct names, by number if they are whole numbers, else by first occurrence; and the place of every name."""
+    """The distinct node names of an edge list, in numerical order or by first occurrence, and the place of every name."""
     if names.dtype == object:
         try:
             from pandas import factorize
@@ -185,7 +185,7 @@ def _sort_numbered(nodes: tuple[str, ...], ends: Numbers) -> tuple[tuple[str, ..
 
 
 class _LineReader:
-    """Edges read line by line, so that a mistake is reported with its line."""
+    """Edges of a list read line by line, so that a mistake is reported with its line."""
 
     def __init__(self, source: Source, layout: Layout, notes: list[str]) -> None:
         self.source, self.layout, self.notes = source, layout, notes
@@ -194,7 +194,7 @@ class _LineReader:
         self.weights: list[FloatArray] | None = None if layout.columns.weight is None else []
 
     def take(self, piece: Piece) -> None:
-        """Read the edges of some lines."""
+        """Read the edges of some lines of an edge list."""
         if not piece.lines:
             return
         rows, layout = separated.rows_of(self.source, piece, self.layout.separator), self.layout
@@ -224,7 +224,7 @@ class _LineReader:
         weights.append(values)
 
     def _ignore_weights(self, number: int, text: str) -> None:
-        """Ignore a column that is not one of weights, or refuse it where a header calls it so."""
+        """Ignore a column of an edge list that is not one of weights, or refuse it where a header calls it so."""
         if self.layout.columns.weighted:
             advice = "mend it, or say --weights ignore"
             self.source.refuse(f"expected a number in the column of weights, found {quote(text)}; {advice}.", number)
@@ -240,7 +240,7 @@ class _LineReader:
         self.source.refuse(f"expected {wanted} columns as in the lines above, found {len(rows[index])}: {quote(found)}.", number)
 
     def edges(self) -> Edges:
-        """Return all edges that were read."""
+        """Return all edges that were read from the lines of an edge list."""
         weights = None if self.weights is None else np.concatenate(self.weights)
         nodes, ends = _sort_numbered(tuple(self.numbering), np.concatenate(self.ends).reshape(-1, 2))
         return Edges(nodes, ends, weights)

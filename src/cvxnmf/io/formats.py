@@ -49,7 +49,7 @@ XML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:\?xml|graphml|!)")
 
 
 def recognise_format(source: Source, text_format: str, asked: str | None = None) -> str:
-    """The format of a source: the one asked for, else that of its content, else that of its name, else `text_format`."""
+    """The format of a file: the one asked for, else that of its content, else that of its name, else `text_format`."""
     named = asked or _by_content(source) or ENDINGS.get(source.ending, text_format)
     beginning = BEGINNINGS.get(named)
     if beginning and source.data and not source.data.startswith(beginning):

@@ -21,7 +21,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
 class Header(NamedTuple):
-    """What the first line and the line of sizes say; `line` is the number of the latter."""
+    """The first line of a Matrix Market file and its line of sizes; `line` is the number of the latter."""
 
     coordinate: bool
     pattern: bool
@@ -59,7 +59,7 @@ def _header(source: Source, first: str, lines: list[str]) -> Header:
 
 
 def _entries(source: Source, header: Header, lines: list[str]) -> FloatArray:
-    """The numbers of the body, one row for each entry."""
+    """The numbers of the body of a Matrix Market file, one row for each entry."""
     rows, columns = header.sizes[:2]
     width = (2 if header.pattern else 3) if header.coordinate else 1
     diagonal = {"general": rows * columns, "symmetric": rows * (rows + 1) // 2, "skew-symmetric": rows * (rows - 1) // 2}
@@ -91,7 +91,7 @@ def _sparse(source: Source, header: Header, entries: FloatArray) -> Any:
 
 
 def _dense(header: Header, values: FloatArray) -> FloatArray:
-    """Entries column by column; of a symmetric matrix, the lower triangle."""
+    """Entries of a Matrix Market array, column by column; of a symmetric matrix, the lower triangle."""
     rows, columns = header.sizes
     if header.symmetry == "general":
         return np.ascontiguousarray(values.reshape(columns, rows).T)

@@ -41,7 +41,7 @@ def read_gml(source: Source, weights: bool = True) -> GraphFile:
 
 
 def _refuse_gml(source: Source, words: str) -> NoReturn:
-    """Say in which line networkx stopped, and what may have happened there."""
+    """Refuse a GML file, saying in which line networkx stopped, and what may have happened there."""
     found = re.search(r"(.*) at \((\d+), \d+\)\Z", " ".join(words.split()))
     if not found:
         source.refuse(f"cannot be read as a GML file: {' '.join(words.split())[:200].rstrip('.')}.")
@@ -98,14 +98,14 @@ def read_json(source: Source, weights: bool = True) -> GraphFile:
 
 
 def _identity(node: Any, place: int) -> Any:
-    """What a node of a JSON file is called: its id, else its key, name or label, else its number."""
+    """The name of a node in node-link JSON: its id, else its key, name or label, else its number."""
     if not isinstance(node, dict):
         return node
     return next((node[key] for key in ("id", "key", "name", "label") if key in node), place)
 
 
 def _end(names: dict[str, int], end: Any) -> str:
-    """The node at the end of a link: by its id, else by its number, as old versions of d3 write it."""
+    """The node at the end of a link in node-link JSON: by its id, else by its number, as old versions of d3 write it."""
     found = str(_identity(end, 0))
     if found in names:
         return found
@@ -123,14 +123,14 @@ def _networkx() -> Any:
 
 
 def _graph(source: Source, graph: Any, weights: bool, notes: list[str]) -> GraphFile:
-    """A graph of networkx as nodes and adjacency matrix."""
+    """A networkx graph read from a file as nodes and adjacency matrix."""
     if graph.number_of_nodes() == 0:
         source.refuse("holds no nodes; give a graph with at least one edge.")
     return _adjacency(source, list(graph.nodes), list(graph.edges(data=True)), graph.is_directed(), weights, notes)
 
 
 def _adjacency(source: Source, nodes: list[Any], edges: list[Edge], directed: bool, weights: bool, notes: list[str]) -> GraphFile:
-    """The nodes and the adjacency matrix of edges with their attributes; directed or not."""
+    """The nodes and the adjacency matrix of a network file's edges with attributes; directed or not."""
     place = {node: index for index, node in enumerate(nodes)}
     tails = np.array([place[tail] for tail, _, _ in edges], dtype=np.int64)
     heads = np.array([place[head] for _, head, _ in edges], dtype=np.int64)
@@ -148,7 +148,7 @@ def _adjacency(source: Source, nodes: list[Any], edges: list[Edge], directed: bo
 
 
 def _weights(source: Source, edges: list[Edge], name: str) -> Iterator[float]:
-    """The weights of the edges; 1 where the attribute is missing, as networkx has it."""
+    """The weights of a network file's edges; 1 where the attribute is missing, as networkx has it."""
     for tail, head, data in edges:
         weight = data.get(name, 1.0)
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < np.inf:

@@ -102,7 +102,7 @@ def read_matrix(
 
 
 class LabelsFile(NamedTuple):
-    """The cluster of every node, and notes on what was decided."""
+    """The cluster of every node read from a file, and notes on the reading."""
 
     labels: list[str]
     notes: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> LabelsFil
 
 
 def _clusters_from_json(source: Source, text: str) -> dict[str, str]:
-    """Clusters by the names of the nodes, as ``--output labels.json`` writes them or as a plain object."""
+    """Read clusters by the names of the nodes from JSON, as ``--output labels.json`` writes them or a plain object."""
     try:
         facts = json.loads(text)
         return {str(node): str(cluster) for node, cluster in facts.get("labels", facts).items()}
@@ -148,7 +148,7 @@ def _clusters_from_json(source: Source, text: str) -> dict[str, str]:
 
 
 def _in_order(source: Source, clusters: dict[str, str], nodes: Sequence[str]) -> list[str]:
-    """The clusters in the order of the nodes; a node without one is refused, and clusters of strangers are warned of."""
+    """Clusters read from a file in the order of the nodes; a node without one is refused, unknown names are warned of."""
     missing = next((str(node) for node in nodes if str(node) not in clusters), None)
     if missing is not None:
         source.refuse(f"has no cluster for the node {missing!r}; it needs a line for every node of the graph.")
@@ -181,7 +181,7 @@ def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
 
 
 def _matrix(source: Source, kind: str, separator: str | None, header: bool | None) -> MatrixFile:
-    """A matrix with at least one entry."""
+    """Read a matrix with at least one entry from a file of a known format."""
     if kind == "table":
         return tables.read_table(source, separator, header)
     if not source.data:
@@ -193,7 +193,7 @@ def _matrix(source: Source, kind: str, separator: str | None, header: bool | Non
 
 
 def _square_table(source: Source, separator: str | None, header: bool | None) -> MatrixFile | None:
-    """The table in a text whose lines are as many as its columns, give or take a header; else None."""
+    """The table read from a text whose lines are as many as its columns, give or take a header; else None."""
     pieces = data_pieces(source)
     first = next(pieces, None)
     if first is None or len(first.lines) < LEAST_SQUARE:

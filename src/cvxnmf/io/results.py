@@ -109,7 +109,7 @@ def load(path: str | PathLike[str]) -> Any:
 
 
 def load_source(source: Source) -> Any:
-    """Read a result from the content of a file."""
+    """Load a result from the content of a file."""
     try:
         arrays = read_members(source)
         parts = Parts(json.loads(bytes(arrays.pop("meta")).decode()), arrays)
@@ -129,7 +129,7 @@ def _put_certificate(parts: Parts, certificate: Certificate) -> None:
 
 
 def _certificate(parts: Parts) -> Certificate:
-    """The certificate, if its digest shows that it is the one that was kept."""
+    """The certificate in a saved result, if its digest shows that it was not altered."""
     witness = {name.removeprefix("witness."): array for name, array in parts.arrays.items() if name.startswith("witness.")}
     facts = parts.facts["certificate"]
     certificate = Certificate.from_facts(facts | {"digest": ""}, witness)
@@ -144,7 +144,7 @@ def _put_outcome(parts: Parts, result: Solution | Factorization) -> None:
 
 
 def _outcome(parts: Parts) -> dict[str, Any]:
-    """Status, history and certificate, which a Solution and a Factorization share."""
+    """Status, history and certificate that a saved Solution and a saved Factorization share."""
     lines = parts.facts["history"]
     require(isinstance(lines, list), "its history is malformed")
     history = tuple(Iterate(**{name: kind(line[name]) for name, kind in ITERATE_TYPES.items() if name in line}) for line in lines)
@@ -248,7 +248,7 @@ def _least_loss(U: FloatArray, V: FloatArray, certificate: Certificate) -> float
 
 
 def _level(parts: Parts, certificate: Certificate) -> Level:
-    """A level of a factorisation; its certificate is that of the whole if it has none of its own."""
+    """A level of a saved factorisation; its certificate is that of the whole if it has none of its own."""
     own = _certificate(parts) if "certificate" in parts.facts else certificate
     return Level(int(parts.facts["size"]), str(parts.facts["words"]), own)
 
@@ -265,7 +265,7 @@ def _read_cp_factor(parts: Parts) -> CPFactor:
 
 
 def _write_partition(result: Partition) -> Parts:
-    """The parts of a partition; its solution, and its factors if they were computed, under names of their own."""
+    """The parts of a partition to be saved; its solution, and its factors if computed, under names of their own."""
     facts = {"nodes": names_as_json(result.nodes)} | {name: getattr(result, name) for name in PARTITION_NUMBERS}
     arrays = {name: getattr(result, name) for name in PARTITION_ARRAYS}
     arrays |= {f"A.{name}": getattr(result.A, name) for name in ("data", "indices", "indptr")}
@@ -282,7 +282,7 @@ def _write_partition(result: Partition) -> Parts:
 
 
 def _write_label_proof(result: Partition) -> Parts:
-    """The objective of the labels, and what is proved of them so far."""
+    """The parts of a partition to be saved about its labels: their objective, and what is proved so far."""
     parts = Parts({"statement": dict(result.label_statement), "several_optimal": result.several_optimal}, {})
     if result.label_certificate_at_hand is not None:
         _put_certificate(parts, result.label_certificate_at_hand)
@@ -329,7 +329,7 @@ def _read_partition(parts: Parts) -> Partition:
 
 
 def _measures(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
-    """The qualities that a file states, if they are those of the labels."""
+    """The qualities that a saved partition states, if they are those of the labels."""
     true = (quality.performance(A, labels), quality.performance(A, labels, diagonal=False), quality.modularity(A, labels))
     stated = {name: parts.number(name) for name in MEASURES}
     for (name, value), found in zip(stated.items(), true, strict=True):
@@ -338,7 +338,7 @@ def _measures(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
 
 
 def _read_alternatives(parts: Parts, n: int) -> tuple[tuple[int, float], ...]:
-    """Numbers of clusters with their description lengths; files of earlier versions keep none."""
+    """Numbers of clusters with description lengths in a saved partition; files of earlier versions keep none."""
     if "alternatives" not in parts.arrays:
         return ()
     pairs = parts.floats("alternatives", 2)
@@ -348,14 +348,14 @@ def _read_alternatives(parts: Parts, n: int) -> tuple[tuple[int, float], ...]:
 
 
 def _read_code(parts: Parts) -> Code:
-    """The measurements that description lengths rest on."""
+    """The measurements in a saved partition that description lengths rest on."""
     even = parts.facts["even"]
     require(isinstance(even, bool), "even is malformed")
     return Code(parts.number("dispersion", 1e-12, 1e12), even)
 
 
 def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[str, Any]:
-    """The objective of the labels and what is proved of them; files of earlier versions keep neither."""
+    """The objective and proof of the labels in a saved partition; files of earlier versions keep neither."""
     statement: Any = (
         parse_statement(parts.facts["statement"]) if "statement" in parts.facts else LabelStatement("modularity", 1.0)
     )
@@ -379,7 +379,7 @@ def _read_label_proof(parts: Parts, A: Any, labels: NDArray[np.intp]) -> dict[st
 
 
 def _adjacency_matrix(parts: Parts) -> Any:
-    """The adjacency matrix; nothing is looked up in it before its indices are known to lie inside."""
+    """The adjacency matrix in a saved partition; no entry is looked up before all indices are known to lie inside."""
     shape, largest = parts.integers("A.shape", 1, np.iinfo(np.int64).max, 2), np.iinfo(np.int64).max
     indices, indptr = parts.integers("A.indices", 0, int(shape[1])), parts.integers("A.indptr", 0, largest)
     A = csr_array((parts.floats("A.data", 1), indices, indptr), shape=tuple(shape.tolist()))

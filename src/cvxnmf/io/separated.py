@@ -25,14 +25,14 @@ OTHER_BLANK = re.compile(r"[^\S\x00-\x7f]").search
 
 
 class Piece(NamedTuple):
-    """Some data lines of a file: their numbers and texts."""
+    """Some data lines of a text in columns: their numbers and texts."""
 
     numbers: Sequence[int]
     lines: list[str]
 
 
 def text_of_parquet(source: Source) -> Source:
-    """The table of a parquet file as text between commas, with a header and, where its rows have names, a column of these."""
+    """The table of a parquet file as text between commas, with a header and, where its rows have names, a column for them."""
     try:
         import pandas
         import pyarrow.parquet
@@ -48,7 +48,7 @@ def text_of_parquet(source: Source) -> Source:
 
 
 def data_pieces(source: Source, comments: list[int] | None = None) -> Iterator[Piece]:
-    """The data lines of a source, some thousands at a time; the numbers of comments between or after them go to `comments`."""
+    """The data lines of a text in columns, some thousands at a time; numbers of comments after the first go to `comments`."""
     begun = False
     for first, lines in source.pieces():
         skipped = [SKIPPED(line) is not None for line in lines]
@@ -62,13 +62,13 @@ def data_pieces(source: Source, comments: list[int] | None = None) -> Iterator[P
 
 
 def first_piece(source: Source, pieces: Iterator[Piece], wanted: str) -> Piece:
-    """The first data lines; a source without any is refused, saying what is wanted."""
+    """The first data lines of a text in columns; a source without any is refused, saying what is wanted."""
     first = next(pieces, None)
     return first or source.refuse(f"has no data, only comments or empty lines; give {wanted}.")
 
 
 def rows_of(source: Source, piece: Piece, separator: str) -> list[list[str]]:
-    """The cells of a piece, one row for each line, or a sentence about the line whose quotes do not match."""
+    """The cells of some lines of text in columns, a row for each, or a sentence about the line whose quotes do not match."""
     try:
         rows = split_lines(piece.lines, separator)
     except csv.Error:
@@ -89,7 +89,7 @@ def lines_from(source: Source, first_line: int) -> bytes:
 
 
 def parse_regular(lines: bytes, separator: str, dtype: Any) -> NDArray[Any] | None:
-    """Parse lines of UTF-8 as a whole by :func:`numpy.loadtxt`, a record for each; None if any of them needs a closer look.
+    """Parse lines of UTF-8 in columns by :func:`numpy.loadtxt`, a record for each; None if any line needs a closer look.
 
     The structured `dtype` has a field, or an entry of a field, for each column; ``object`` is text, with the blanks around it.
     """
@@ -105,6 +105,6 @@ def parse_regular(lines: bytes, separator: str, dtype: Any) -> NDArray[Any] | No
 
 
 def quote(text: str, length: int = 40) -> str:
-    """A cell or line as a sentence quotes it."""
+    """A cell or line of a text as an error sentence quotes it."""
     flat = text.strip()
     return repr(flat if len(flat) <= length else f"{flat[: length - 3]}...")

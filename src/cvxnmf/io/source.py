@@ -28,12 +28,12 @@ MATLAB = "is a MATLAB file; read it with scipy.io.loadmat (version 7.3 with h5py
 
 
 class FileError(ValueError):
-    """A file that cannot be read, in one sentence."""
+    """An error about a file that cannot be read or written, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The unpacked content of a file.
+    """The unpacked content of a source file, its name and ending.
 
     Attributes
     ----------
@@ -50,11 +50,11 @@ class Source:
     ending: str
 
     def refuse(self, what: str, line: int | None = None) -> NoReturn:
-        """Raise a FileError that names the file and the line."""
+        """Raise a FileError that names the source file and the line."""
         raise FileError(f"{self.name}, line {line}: {what}" if line else f"{self.name} {what}")
 
     def pieces(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the lines, some thousands at a time, and the number of the first; a byte order mark is left out."""
+        """Yield the lines of a source file, some thousands at a time, and the number of the first; without a byte order mark."""
         self.must_be_text()
         stream, first = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline=None), 1
         while lines := list(itertools.islice(stream, PIECE)):
@@ -62,12 +62,12 @@ class Source:
             first += len(lines)
 
     def text(self) -> str:
-        """The whole content as text."""
+        """The whole content of a source file as text."""
         self.must_be_text()
         return self.data.decode("utf-8-sig")
 
     def must_be_text(self) -> None:
-        """Refuse what is empty, binary or not UTF-8."""
+        """Refuse a source file that is empty, binary or not UTF-8."""
         if not self.data.strip():
             self.refuse("is empty; give a file with data in it.")
         if b"\0" in self.data and (self.ending == ".mat" or self.data.startswith(b"MATLAB")):
@@ -91,7 +91,7 @@ class Source:
 
     @contextmanager
     def parsed_as(self, kind: str) -> Iterator[None]:
-        """Turn whatever a parser raises on a broken file into one sentence."""
+        """Turn any exception of a parser on a broken source file into one sentence."""
         try:
             yield
         except (FileError, MemoryError, ImportError):
@@ -103,12 +103,12 @@ class Source:
 
 
 def expansion_limit(size: int, modest: int = MODEST) -> int:
-    """Bytes of memory that the content of a file of this size may take."""
+    """Bytes of memory that the content of a source file of a given size may take."""
     return max(modest, EXPANSION * size)
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
-    """Read a file, or standard input for ``-``, and unpack it."""
+    """Read a source file, or standard input for ``-``, and unpack it."""
     shown = os.fspath(path)
     if shown == "-":
         return unpack("standard input", _standard_input(), "")
@@ -119,7 +119,7 @@ def read_source(path: str | os.PathLike[str]) -> Source:
 
 @contextmanager
 def open_file(shown: str) -> Iterator[BinaryIO]:
-    """Open a file to read its bytes, or say in one sentence why it cannot be."""
+    """Open a source file to read its bytes, or say in one sentence why that fails."""
     try:
         if os.path.isdir(shown):
             raise FileError(f"{shown} is a folder; give a file.")
@@ -134,7 +134,7 @@ def open_file(shown: str) -> Iterator[BinaryIO]:
 
 
 def unpack(name: str, data: bytes, endings: str, modest: int = MODEST) -> Source:
-    """A source from bytes; what is packed with gzip is unpacked."""
+    """A source from the bytes of a file, unpacked if they are packed with gzip."""
     ending = PurePath(f"x{endings.removesuffix('.gz')}").suffix
     if ending in (".xlsx", ".xls", ".ods"):
         raise FileError(f"{name} is a spreadsheet; save the sheet as CSV, and give that file.")
@@ -167,12 +167,12 @@ def _standard_input() -> bytes:
 
 
 def _largest() -> float:
-    """Bytes that may be read at once on this machine."""
+    """Bytes of a source file that may be read at once on this machine."""
     return validation.physical_memory() / 4
 
 
 def _read_all(stream: BinaryIO | gzip.GzipFile, name: str, limit: float) -> bytes:
-    """Read the whole stream, or refuse one that could fill the memory."""
+    """Read the whole stream of a source file, or refuse one that could fill the memory."""
     parts, size = [], 0
     while part := stream.read(CHUNK):
         parts.append(part)

@@ -19,7 +19,7 @@ MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}
 
 
 class MatrixFile(NamedTuple):
-    """A matrix from a file, its names where the file has them, and what there is to say about the reading."""
+    """A matrix from a file, its names where the file has them, and notes on the reading."""
 
     A: Any
     rows: tuple[str, ...] | None = None
@@ -32,14 +32,14 @@ class MatrixFile(NamedTuple):
 
 
 def _unique(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The names; if some are alike, all with their numbers."""
+    """The row or column names of a table; if some are alike, all with their numbers."""
     if names is None or len(set(names)) == len(names):
         return names
     return tuple(f"{name} ({number})" for number, name in enumerate(names))
 
 
 class Layout(NamedTuple):
-    """How the lines of a table are to be read: its separator, cells on a line, and whether the first cell is a name."""
+    """How the lines of a table are to be read: the separator, cells on a line, and whether the first cell is a name."""
 
     separator: str
     width: int
@@ -81,7 +81,7 @@ def _find_separator(lines: Sequence[str]) -> str:
 
 
 def _is_header(heading: Sequence[str], separator: str) -> bool:
-    """Whether a row holds words only, or begins with an empty corner."""
+    """Whether the first row of a table is a header: it holds words only, or begins with an empty corner."""
     words = [not _is_cell(cell, separator) for cell in heading]
     return words[0] if len(words) == 1 else heading[0] == "" or all(words)
 
@@ -92,7 +92,7 @@ def _is_cell(text: str, separator: str) -> bool:
 
 
 def _plain(text: str, separator: str) -> str:
-    """A cell without blanks; between semicolons a decimal comma is a point."""
+    """A cell of a table without blanks; between semicolons a decimal comma is a point."""
     return text.strip(BLANKS).replace(",", ".") if separator == ";" else text.strip(BLANKS)
 
 
@@ -109,7 +109,7 @@ def _parse_as_a_whole(source: Source, layout: Layout, first_line: int) -> tuple[
 
 
 def _parse_lines(source: Source, layout: Layout, pieces: Iterable[Piece]) -> tuple[FloatArray, list[str]]:
-    """Numbers and names line by line, so that a mistake is reported with its line and column."""
+    """Numbers and names of a table line by line, so that a mistake is reported with its line and column."""
     names: list[str] = []
     blocks: list[FloatArray] = []
     for piece in pieces:
@@ -121,7 +121,7 @@ def _parse_lines(source: Source, layout: Layout, pieces: Iterable[Piece]) -> tup
 
 
 def _numbers(source: Source, layout: Layout, number: int, row: list[str]) -> list[float]:
-    """The cells of a line as numbers, NaN where one is missing."""
+    """The cells of a table's line as numbers, NaN where one is missing."""
     if len(row) != layout.width:
         source.refuse(f"expected {layout.width} columns, found {len(row)}.", number)
     found = []

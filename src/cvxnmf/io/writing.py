@@ -26,7 +26,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
 def check_writable(path: str, endings: Sequence[str] = ()) -> None:
-    """Refuse a path that cannot be written, before any long work."""
+    """Refuse a path to which nothing can be written, before any long work."""
     target = Path(path)
     if endings and target.suffix.lower() not in endings:
         raise FileError(f"{path} must end in {' or '.join(endings)}, so that its format is known.")
@@ -55,7 +55,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def write_partition(partition: Partition, path: str) -> None:
-    """Write the cluster of every node and, unless the graph is in blocks, its membership there.
+    """Write a partition to a file: the cluster of every node and, unless the graph is in blocks, its membership there.
 
     The ending of the path tells the form: a table (.csv, .tsv, .txt; - for standard output), JSON, or what `save` writes (.npz).
     """
@@ -71,7 +71,7 @@ def write_partition(partition: Partition, path: str) -> None:
 
 
 def _partition_rows(partition: Partition) -> Iterator[tuple[Any, ...]]:
-    """A heading, and a row for each node: its name, its cluster and, unless the graph is in blocks, its membership."""
+    """Rows of a partition's file: a heading, then each node's name, cluster and, unless in blocks, membership."""
     nodes, labels = map(str, partition.nodes), partition.labels
     if partition.in_blocks:
         return itertools.chain([("node", "cluster")], zip(nodes, map(int, labels), strict=True))  # one by one: they may be many
@@ -80,7 +80,7 @@ def _partition_rows(partition: Partition) -> Iterator[tuple[Any, ...]]:
 
 
 def labels_as_json(partition: Partition) -> dict[str, Any]:
-    """Labels and, unless the graph is in blocks, memberships by the names of the nodes."""
+    """Labels and, unless the graph is in blocks, memberships by the names of the nodes, to be written as JSON."""
     nodes = list(map(str, partition.nodes))
     facts = {"n_clusters": partition.n_clusters, "labels": dict(zip(nodes, partition.labels.tolist(), strict=True))}
     if partition.in_blocks:
@@ -116,13 +116,13 @@ def write_factors(result: Factorization, path: str) -> list[str]:
 
 
 def _factor_lines(factor: Any, names: Sequence[Any] | None) -> list[list[str]]:
-    """The lines of a factor as text, with their names in front if there are any."""
+    """The lines of a factor as text to be written, with their names in front if there are any."""
     lines = [list(map(repr, row)) for row in factor.tolist()]
     return lines if names is None else [[str(name), *line] for name, line in zip(names, lines, strict=True)]
 
 
 def write_with(write: Callable[[str], Any], path: str) -> None:
-    """Let a function write a file that takes its place when it is complete."""
+    """Let a function write a file, which takes its place only when it is complete."""
     with whole_file(path) as name:
         write(name)
 

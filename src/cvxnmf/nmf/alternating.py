@@ -29,20 +29,20 @@ class Objective:
 
     @cached_property
     def scale(self) -> float:
-        """Size of the observed data."""
+        """Size of the observed data, in the units of the loss of the descent."""
         return self.loss.scale(self.data)
 
     @property
     def scale_free(self) -> bool:
-        """Whether only the product of the factors counts, and they are at hand."""
+        """Whether the objective sees only the product UV', so that columns may be rescaled, and both factors are in memory."""
         return self.data.in_memory and not self.penalty.any
 
     def evaluate(self, U: FactorRows, V: FloatArray) -> float:
-        """The objective, computed entry by entry where affordable."""
+        """The objective of both factors, loss and penalties, computed entry by entry where affordable."""
         return self.data.loss_value(self.loss, U, V) + U.penalty + self.penalty.value(V, 1) + self.penalty.volume.value(V)
 
     def value(self, in_V: VObjective, U: FactorRows, V: FloatArray) -> float:
-        """The objective from its form in V at hand, entry by entry only where that would cancel."""
+        """The objective of a step from its form in V at hand, entry by entry only where that would cancel."""
         value = in_V.value(V) - self.data.filled_loss(self.loss, U, V)
         if value - self.penalty.value(V, 1) < CANCELLING * max(self.scale, abs(in_V.constant)):
             return self.evaluate(U, V)
@@ -50,7 +50,7 @@ class Objective:
 
 
 class Alternating:
-    """U by its rule, then V by its rule; extrapolated if the method asks for it."""
+    """The step of an alternating method: U by its rule, then V by its rule, extrapolated if the method asks for it."""
 
     symmetric = False
 
@@ -64,11 +64,11 @@ class Alternating:
         self._restart()
 
     def _restart(self) -> None:
-        """Start anew from the point: nothing is extrapolated."""
+        """Restart the extrapolation of alternating updates from the current V."""
         self.last_V, self.next_V = self.V, self.V
 
     def step(self) -> None:
-        """One update of both factors; where extrapolation made the value rise, a plain one instead."""
+        """One alternating update of both factors; where extrapolation made the value rise, a plain one instead."""
         self.steps += 1
         ahead = self.extrapolation if self.extrapolation is not None and self.steps > self.extrapolation.wait else None
         if ahead is not None and self.steps == ahead.wait + 1 and self.decreases[0] > 0.0:
@@ -90,12 +90,12 @@ class Alternating:
             self._balance()
 
     def solve_exactly(self) -> None:
-        """Go on with the exact rules, where there are any."""
+        """Go on with the exact rules of the alternating method, where there are any."""
         if self.rules.exact is not None:
             self.rules = self.rules._replace(later=self.rules.exact)
 
     def _balance(self) -> None:
-        """Bring columns to the same size where bold steps let one side grow and the other shrink."""
+        """Bring columns of U and V to the same size where bold alternating steps let one side grow and the other shrink."""
         U = self.objective.data.collect(self.U)
         u, v = U.max(axis=0), self.V.max(axis=0)
         if ((u > UNBALANCED * v) | (v > UNBALANCED * u)).any():
@@ -104,7 +104,7 @@ class Alternating:
             self._restart()
 
     def _update(self, rules: tuple[Rule[Any], Rule[Any]], ahead: Extrapolation | None) -> tuple[FactorRows, FloatArray, float]:
-        """The next point and its value, for Kullback-Leibler in row chunks the one before V is updated."""
+        """Factors after one alternating update, and the value; for Kullback-Leibler in row chunks the one before V is updated."""
         objective = self.objective
         U, in_V = objective.data.update_rows(rules[0], objective.loss, objective.penalty, self.U, self.next_V, ahead)
         V = rules[1].update(in_V, self.next_V)
@@ -114,7 +114,7 @@ class Alternating:
 
 
 class Symmetric:
-    """U = V, updated by a symmetric rule; a rule that lets the value rise is asked for a smaller step."""
+    """The step for symmetric data, U = V by a symmetric rule; a rule that lets the value rise is asked for a smaller step."""
 
     symmetric = True
 
@@ -128,7 +128,7 @@ class Symmetric:
         self.share = 0.5
 
     def step(self) -> None:
-        """One update; after a rise a smaller one, unless the rule knows no smaller one."""
+        """One update of the symmetric factor; after a rise a smaller one, unless the rule knows no smaller one."""
         self.data.impute(self.V, self.V)
         U, V, value = self._update()
         while value > self.value and self.share > SMALLEST_SHARE:
@@ -139,7 +139,7 @@ class Symmetric:
         self.U, self.V, self.value = U, V, value
 
     def _update(self) -> tuple[FactorRows, FloatArray, float]:
-        """What the rule makes of the factor, and the value there."""
+        """The factor of symmetric data after its rule, and the value there."""
         objective, V = self.objective, self.rule(self.terms, self.V, self.share)
         U = self.data.hold(V, objective.penalty)
         return U, V, objective.value(self.data.column_objective(objective.loss, objective.penalty, V), U, V)

@@ -39,25 +39,25 @@ class BetaObjective:
         self.varying: tuple[FloatArray, float] | None = None  # what the model changes, at the last X, where it came for free
 
     def value(self, X: FloatArray) -> float:
-        """The objective."""
+        """The beta divergence of ``XV'`` with the penalties on X."""
         if self.varying is None or self.varying[0] is not X:
             self._parts(X)
         assert self.varying is not None
         return self.constant + self.loss.unit * self.varying[1] + penalty_value(X, self.l1, self.l2)
 
     def gradient(self, X: FloatArray) -> FloatArray:
-        """``unit (w E^(beta-2) (E - A)) V`` and the penalties'."""
+        """The gradient of a beta divergence in X, ``unit (w E^(beta-2) (E - A)) V``, and of the penalties."""
         negative, positive = self.gradient_parts(X)
         return positive - negative
 
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``(w A E^(beta-2)) V`` and ``(w E^(beta-1)) V`` with the penalties."""
+        """The parts of the gradient of a beta divergence, ``(w A E^(beta-2)) V`` and ``(w E^(beta-1)) V`` with the penalties."""
         negative, positive = self._parts(X)
         positive += self.l1 + 2.0 * self.l2 * X if self.l2 else self.l1
         return negative, positive
 
     def _parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both parts of the slope of the divergence, its value on the way."""
+        """Both parts of the slope of the beta divergence in X, which also yields the value."""
         negative, positive = np.empty_like(X), np.empty_like(X)
 
         def work(rows: slice, A: FloatArray, weights: FloatArray) -> float:
@@ -74,7 +74,7 @@ class BetaObjective:
         return negative, positive
 
     def over_blocks(self, work: Any) -> float:
-        """The sum of ``work(rows, A, weights)`` over blocks of rows, dense, many of them in threads."""
+        """The sum of ``work(rows, A, weights)`` over dense blocks of rows of the beta divergence, many of them in threads."""
 
         def lane(first_and_last: tuple[int, int]) -> float:
             first, last = first_and_last
@@ -88,7 +88,7 @@ class BetaObjective:
 
 
 class BetaDivergence(NMFLoss):
-    """``unit sum d(A, UV')`` for any real beta."""
+    """The loss ``unit sum d(A, UV')`` with d the beta divergence, for any real beta."""
 
     kind, in_chunks, one_pass = "beta", False, False
     compress_below, budget = 0.0, 1 << 17
@@ -99,27 +99,27 @@ class BetaDivergence(NMFLoss):
         self.exponent = 1.0 / (2.0 - beta) if beta < 1.0 else 1.0 / (beta - 1.0) if beta > 2.0 else 1.0
 
     def dear_powers(self, E: FloatArray) -> FloatArray:
-        """``E^(beta - 2)`` where it takes a logarithm and an exponential, nothing where it does not."""
+        """The powers ``E^(beta - 2)`` of the model where they take a logarithm and an exponential, else an empty array."""
         return EVEN if self.beta in CHEAP else np.exp((self.beta - 2.0) * np.log(E))
 
     def scale(self, data: Totals) -> float:
-        """``sum A^beta``, the number of entries for Itakura-Saito."""
+        """The scale ``sum A^beta`` of a beta divergence, the number of entries for Itakura-Saito."""
         return self.unit * data.observed_sum(self._powers)
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
-        """The divergence without the terms in which the model appears."""
-        return self.unit * (data.observed_sum(self._fixed) + (float(self._fixed(filled).sum()) if len(filled) else 0.0))
+        """The terms of a beta divergence in which the model does not appear, over observed and filled entries."""
+        return self.unit * (data.observed_sum(self._constant) + (float(self._constant(filled).sum()) if len(filled) else 0.0))
 
     def constant_of(self, A: Storage) -> float:
-        """The same; zeros that are not stored add nothing."""
-        return self.unit * float(self._fixed(A.entries).sum())
+        """The terms of a beta divergence without the model, over rows; zeros that are not stored add nothing."""
+        return self.unit * float(self._constant(A.entries).sum())
 
     def _powers(self, a: FloatArray) -> FloatArray:
-        """``a^beta``."""
+        """The powers ``a^beta`` of the data in a beta divergence."""
         return np.asarray(a**self.beta)
 
-    def _fixed(self, a: FloatArray) -> FloatArray:
-        """The part of the divergence of each entry that the model cannot change."""
+    def _constant(self, a: FloatArray) -> FloatArray:
+        """The part of the beta divergence of each entry that the model cannot change."""
         if self.beta == 0.0:
             return np.asarray(-np.log(a) - 1.0)
         if self.beta == 1.0:
@@ -129,19 +129,19 @@ class BetaDivergence(NMFLoss):
     def objective(
         self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
     ) -> BetaObjective:
-        """From the data themselves."""
+        """The beta divergence as an objective in one factor, evaluated from the data themselves."""
         return BetaObjective(self, A, V, l1, l2, constant)
 
     def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """Data in row chunks are refused before."""
+        """Never called: beta divergences refuse data in row chunks before."""
         raise NotImplementedError
 
     def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> VObjective:
-        """Data in row chunks are refused before."""
+        """Never called: beta divergences have no objective from the sums of row chunks, which are refused before."""
         raise NotImplementedError
 
     def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
-        """``d(a, e)``, by its series in ``a/e - 1`` where a and e are close and the formula would cancel."""
+        """The beta divergence ``d(a, e)``, by its series in ``a/e - 1`` where a and e are close and the formula would cancel."""
         e = np.maximum(e, SMALLEST_MODEL)
         x = a / e - 1.0  # d(a, e) = e^beta d(a/e, 1), and log(1 + x) is accurate
         with np.errstate(divide="ignore"):  # where a = 0
@@ -158,15 +158,15 @@ class BetaDivergence(NMFLoss):
         return np.asarray(self.unit * e**beta * np.where(np.abs(x) < 1e-3, series, parts))
 
     def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
-        """Sparse data are filled block by block."""
+        """Never called: for a beta divergence sparse data are filled block by block."""
         raise NotImplementedError
 
     def lift_zeros(self, X: FloatArray) -> FloatArray:
-        """Off zero."""
+        """A factor whose zeros are lifted to a negligible entry, so that the beta divergence is finite."""
         return np.asarray(np.maximum(X, NEGLIGIBLE_ENTRY * X.max()))
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
-        """The loss over the observed entries; NaN marks missing ones."""
+        """The beta divergence of ``UV'`` over the observed entries; NaN marks missing ones."""
         total = 0.0
         for rows in row_chunks(*A.shape, self.budget):
             parts = self.entrywise(A.dense_rows(rows), U[rows] @ V.T)

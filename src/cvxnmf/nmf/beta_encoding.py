@@ -30,7 +30,7 @@ class BetaRows(NamedTuple):
     beta: float
 
     def block(self, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Some rows and their weights, 0 for missing entries."""
+        """A block of rows for the encoder of beta divergences, dense, and its weights, 0 for missing entries."""
         x = np.asarray(self.X[rows].toarray() if sp.issparse(self.X) else self.X[rows], dtype=np.float64)
         weights = np.ones_like(x) if self.weights is None else np.broadcast_to(self.weights[rows], x.shape)
         missing = np.isnan(x)
@@ -38,7 +38,7 @@ class BetaRows(NamedTuple):
 
 
 def beta_codes(data: BetaRows, l1: float, l2: float, start: FloatArray | None) -> FloatArray:
-    """Codes W >= 0 that minimise ``sum weights d(X, WH) + l1 sum(W) + l2 ||W||²``, each row on its own.
+    """Codes W >= 0 of a beta divergence that minimise ``sum weights d(X, WH) + l1 sum(W) + l2 ||W||²``, each row on its own.
 
     Components are scaled to the mean one and rows to the same by their weighted mean, by which codes sum to about one.
     """
@@ -84,25 +84,25 @@ class _ScaledRows(NamedTuple):
         return 1e-11 if 1.0 <= self.beta <= 2.0 else 1e-7
 
     def of(self, rows: Any) -> _ScaledRows:
-        """Some of the rows."""
+        """The scaled encoding problems of some of the rows under a beta divergence."""
         return _ScaledRows(self.x[rows], self.weights[rows], self.G, self.linear[rows], self.square[rows], self.beta)
 
     def even_codes(self) -> FloatArray:
-        """Equal codes."""
+        """Equal codes to start the encoding under a beta divergence."""
         return np.full((len(self.x), self.G.shape[1]), 1.0 / self.G.shape[1])
 
     def model(self, w: FloatArray) -> FloatArray:
-        """``Gw``, off zero."""
+        """The model ``Gw`` of codes under a beta divergence, kept off zero."""
         return np.maximum(w @ self.G.T, SMALLEST_MODEL)
 
     def value(self, w: FloatArray) -> FloatArray:
-        """The objective of each row, without what codes cannot change."""
+        """The beta divergence of the codes of each row with penalties, without what codes cannot change."""
         e = self.model(w)
         parts = row_values(self.x, self.weights, BetaDivergence("", self.beta).dear_powers(e), e, self.beta)
         return np.asarray(parts + ((self.linear + self.square * w) * w).sum(axis=1))
 
     def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient, and the Hessian of rows where it is positive definite, else its mean for data like the model."""
+        """Gradient of codes under a beta divergence, and the Hessian where it is positive definite, else its mean."""
         e = self.model(w)
         p = self.weights * e ** (self.beta - 2.0)
         slope = (p * (e - self.x)) @ self.G + self.linear + 2.0 * self.square * w
@@ -118,7 +118,7 @@ class _ScaledRows(NamedTuple):
         return np.asarray(slope), curvature + (2.0 * self.square)[:, :, None] * np.eye(w.shape[1])
 
     def multiply(self, w: FloatArray) -> FloatArray:
-        """The monotone multiplicative step."""
+        """The monotone multiplicative step of codes under a beta divergence."""
         e = self.model(w)
         p = self.weights * e ** (self.beta - 2.0)
         positive = (p * e) @ self.G + self.linear + 2.0 * self.square * w

@@ -47,7 +47,7 @@ def model_powers(e: Any, inverse: Any, p: Any, beta: float, size: int) -> None:
 
 @inlined
 def row_value(a: Any, e: Any, p: Any, weights: Any, weighted: bool, beta: float, logs: Any, size: int) -> float:
-    """The divergence of a row without what the model cannot change; p are the powers, times the weights if there are any."""
+    """The beta divergence of a row without what the model cannot change; p are the powers, times the weights if any."""
     total = 0.0
     if beta == 0.0 or beta == 1.0:
         logarithms(e, e.view(np.int64), logs, size)
@@ -63,7 +63,7 @@ def row_value(a: Any, e: Any, p: Any, weights: Any, weighted: bool, beta: float,
 
 @inlined
 def weighted_powers(e: Any, powers: Any, i: int, w: Any, weighted: bool, inverse: Any, p: Any, beta: float, size: int) -> None:
-    """Overwrite p with ``w e^(beta - 2)`` of row i, from `powers` where these are not cheap."""
+    """Overwrite p with ``w e^(beta - 2)`` of row i, from `powers` of the model where these are not cheap."""
     if len(powers) > 0:
         for j in range(size):
             p[j] = powers[i, j]
@@ -76,7 +76,7 @@ def weighted_powers(e: Any, powers: Any, i: int, w: Any, weighted: bool, inverse
 
 @compiled
 def slope_parts(A: Any, weights: Any, powers: Any, E: Any, N: Any, beta: float) -> float:
-    """Overwrite N with ``w a e^(beta - 2)`` and the model E with ``w e^(beta - 1)``; return the value of the rows.
+    """Overwrite N with ``w a e^(beta - 2)`` and the model E with ``w e^(beta - 1)``; return the beta divergence of the rows.
 
     `powers` are ``e^(beta - 2)`` where they are not cheap, and empty otherwise.
     """
@@ -95,7 +95,7 @@ def slope_parts(A: Any, weights: Any, powers: Any, E: Any, N: Any, beta: float) 
 
 @compiled
 def row_values(A: Any, weights: Any, powers: Any, E: Any, beta: float) -> Any:
-    """The value of each row, weighted."""
+    """The weighted beta divergence of each row from the powers of its model, in a compiled loop."""
     m, n = A.shape
     p, inverse, logs, values = np.empty(n), np.empty(n), np.empty(n), np.empty(m)
     for i in range(m):
@@ -106,7 +106,7 @@ def row_values(A: Any, weights: Any, powers: Any, E: Any, beta: float) -> Any:
 
 @inlined
 def coordinate_point(x: float, N: float, P: float, q: float, s: float, beta: float, floor: float) -> float:
-    """Newton's step on ``P(x) / N(x) = 1``, P and N the positive and negative part of the slope, ``N' = -q`` and ``P' = s``.
+    """Newton's step of a coordinate on ``P(x) / N(x) = 1``, P and N the parts of the slope, ``N' = -q`` and ``P' = s``.
 
     The quotient is linear in x where one component is all there is. The step goes at least as far as the monotone
     multiplicative one, and changes an entry tenfold at most.
@@ -127,7 +127,7 @@ def coordinate_point(x: float, N: float, P: float, q: float, s: float, beta: flo
 def coordinate_sweep(
     A: Any, weights: Any, result: Any, H: Any, beta: float, l1: float, l2: float, floor: float, count: bool
 ) -> float:
-    """One pass over the coordinates of every row of the result, ``A ≈ X H``; if `count`, the value of the rows afterwards."""
+    """Compiled pass over the coordinates of every row of the result, ``A ≈ X H``, in a beta divergence; if `count`, its value."""
     m, n = A.shape
     k, weighted = result.shape[1], len(weights) > 0
     e, p, inverse, logs, total = np.empty(n), np.empty(n), np.empty(n), np.empty(n), 0.0

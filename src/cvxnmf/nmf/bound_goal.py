@@ -13,7 +13,7 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class Limits(NamedTuple):
-    """Sizes up to which dense matrices are formed, and decomposed."""
+    """Sizes up to which a bound may form dense matrices, and decompose them."""
 
     #: Rows or columns, whichever are fewer, of sparse data whose singular values are all computed if an effort is asked for.
     dense_side: int = 3000
@@ -27,13 +27,13 @@ class Limits(NamedTuple):
     fewest_unasked: int = 10
 
     def may_fill(self, A: Any, effort: int | None) -> bool:
-        """Whether sparse data may be made dense."""
+        """Whether sparse data may be made dense for a bound."""
         size = float(np.prod(A.shape, dtype=float))
         asked = bool(effort) and min(A.shape) <= self.dense_side and size <= self.dense_size
         return asked or size <= self.unasked_size
 
     def decompositions(self, shape: tuple[int, int], effort: int | None) -> int:
-        """The effort, or what pays where none is asked for."""
+        """How many decompositions a bound may take: the effort, or what pays where none is asked for."""
         if np.prod(shape, dtype=float) > self.dense_size:
             return 0
         if effort is not None:
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A bound with its proof."""
+    """A bound that was found, its kind, witness and proof."""
 
     kind: str
     witness: dict[str, FloatArray]
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """Data in memory, the statement, the value to be certified, and what may be spent on its bound."""
+    """What a bound is sought for: data in memory, the statement, the value to be certified, and the effort."""
 
     A: Any
     statement: RankStatement
@@ -71,26 +71,26 @@ class Goal(NamedTuple):
     limits: Limits
 
     @property
-    def scaled(self) -> Any:
-        """The data as the statement scales them."""
+    def scaled_data(self) -> Any:
+        """The data of the goal in the scaling of the statement that its bound is about."""
         return self.A if self.statement.scaling is None else degree_scaled(self.A)[0]
 
     @property
     def may_fill(self) -> bool:
-        """Whether dense arrays of the size of the data may be formed."""
+        """Whether a bound may form dense arrays of the size of the goal's data."""
         return not sp.issparse(self.A) or self.limits.may_fill(self.A, self.effort)
 
     def is_full_rank(self, A: Any) -> bool:
-        """Whether the rank reaches a side of the data, so that any matrix has it."""
+        """Whether the rank of the goal reaches a side of the data, so that any matrix has this rank and no bound is above 0."""
         return self.statement.n_components >= min(A.shape) and not self.statement.symmetric
 
-    def found(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
-        """The bound of a witness, or nothing if it proves none: an observed part that is all zero, for instance."""
-        return proved(self.A, self.statement, kind, witness)
+    def prove_bound(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+        """The bound that a witness proves for the goal, or nothing, as for an observed part that is all zero."""
+        return prove_witness(self.A, self.statement, kind, witness)
 
 
 class WeightedGoal(NamedTuple):
-    """The same for a loss with weights, of every row, as a column, or of every entry."""
+    """What a bound is sought for in a loss with weights, of every row, as a column, or of every entry."""
 
     A: Any
     statement: WeightedRankStatement
@@ -99,13 +99,13 @@ class WeightedGoal(NamedTuple):
     limits: Limits
     weights: FloatArray
 
-    def found(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
-        """The bound of a witness, which the weights join, or nothing if it proves none."""
-        return proved(self.A, self.statement, kind, witness | {"W": self.weights})
+    def prove_bound(self, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+        """The bound that a witness with the weights proves for the weighted goal, or nothing."""
+        return prove_witness(self.A, self.statement, kind, witness | {"W": self.weights})
 
 
-def proved(A: Any, statement: certificates.Statement, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
-    """The bound of a witness, if it proves one."""
+def prove_witness(A: Any, statement: certificates.Statement, kind: str, witness: dict[str, FloatArray]) -> list[Found]:
+    """The bound that a witness proves for a statement about the data, in a list, empty if the check refuses."""
     try:
         return [Found(kind, witness, statement.prove(A, kind, witness))]
     except certificates.CertificateError:
@@ -113,7 +113,7 @@ def proved(A: Any, statement: certificates.Statement, kind: str, witness: dict[s
 
 
 def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
-    """``A_ij / sqrt(d_i d_j)`` with the degrees d, and their roots, 1 for nodes without entries."""
+    """The data scaled by degrees for a bound, ``A_ij / sqrt(d_i d_j)``, and the roots of d, 1 for nodes without entries."""
     degrees = np.asarray(A.sum(axis=1)).ravel()
     roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
     inverse = sp.diags_array(1.0 / roots)
@@ -121,7 +121,7 @@ def degree_scaled(A: Any) -> tuple[Any, FloatArray]:
 
 
 def observed_part(A: Any, symmetric: bool) -> Part | None:
-    """All of the data, or a large part without missing entries: rows and columns with the most are dropped in turn."""
+    """The part of the data a bound is about: all, or without missing entries, rows and columns with most of them dropped."""
     dense = np.asarray(A.toarray() if sp.issparse(A) else A)
     missing = np.isnan(dense)
     if not missing.any():

@@ -66,18 +66,18 @@ def rank_certificate(
 def weighted_certificate(
     A: Any, k: int, value: float, loss: str, weights: FloatArray, effort: int | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Certificate:
-    """The same for a loss with weights, of every row, as a column, or of every entry."""
+    """The best certificate of the value of a rank-k factorisation in a loss with weights, of every row or of every entry."""
     if loss.removeprefix(WEIGHTED) not in FACTOR_LOSSES:
         return rank_certificate(A, k, value, loss, effort=effort)
     statement = WeightedRankStatement(loss, k, False, weights_digest(weights))
     goal = WeightedGoal(A, statement, value, effort, limits, weights)
     with np.errstate(all="ignore"):
-        (zero,) = goal.found("zero", {})
+        (zero,) = goal.prove_bound("zero", {})
         return _best_certificate(statement, value, zero, _found_by(weighted_bounds, goal))
 
 
 def _best_certificate(statement: Statement, value: float, zero: Found, candidates: Iterator[Found]) -> Certificate:
-    """The certificate of the best bound."""
+    """The certificate of the best of the candidate bounds for a rank."""
     best = zero
     for candidate in candidates:
         if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
@@ -86,7 +86,7 @@ def _best_certificate(statement: Statement, value: float, zero: Found, candidate
 
 
 def _contradicts(found: Found, value: float) -> bool:
-    """Whether a bound exceeds the value by more than rounding; it is then dropped, with a warning if there is no excuse."""
+    """Whether a rank bound exceeds the value by more than rounding; it is then dropped, with a warning if there is no excuse."""
     bound, scale = found.proof.bound, found.proof.scale
     if bound > value + INEXCUSABLE * scale:
         sentence = (
@@ -97,7 +97,7 @@ def _contradicts(found: Found, value: float) -> bool:
 
 
 def _found_by(seek: Callable[[Any], Iterator[Found]], goal: Goal | WeightedGoal) -> Iterator[Found]:
-    """What someone finds, up to a decomposition that fails: a proof that is not found leaves the factors as they are."""
+    """Bounds that one method finds for a rank, up to a decomposition that fails, which leaves the factors as they are."""
     with contextlib.suppress(np.linalg.LinAlgError):
         yield from seek(goal)
 
@@ -106,7 +106,7 @@ def _found_by(seek: Callable[[Any], Iterator[Found]], goal: Goal | WeightedGoal)
 def _zero_and_bounds(
     A: Any, statement: RankStatement, value: float, effort: int | None, limits: Limits
 ) -> tuple[Found, Iterator[Found]]:
-    """The bound 0, and better ones in turn."""
+    """The bound 0 for all factorisations of a rank, and an iterator over better ones."""
     goal = Goal(A, statement, value, effort, limits)
     found = itertools.chain.from_iterable(_found_by(seek, goal) for seek in BOUNDS.get(find_loss(statement.loss).kind, []))
     return Found("zero", {}, statement.prove(A, "zero", {})), found
@@ -116,14 +116,14 @@ def _zero_and_bounds(
 def _(
     A: ChunkedMatrix, statement: RankStatement, value: float, effort: int | None, limits: Limits
 ) -> tuple[Found, Iterator[Found]]:
-    """Of row chunks what the singular values tell, or a rule for the dual points of rows."""
+    """The bound 0 and better ones for a rank of data in row chunks, from singular values or a rule for dual points."""
     seek = CHUNKED_BOUNDS.get(statement.loss)
     found = iter(()) if seek is None or statement.n_components >= min(A.shape) else seek(A, statement, limits)
     return Found("zero", {}, certificates.Proof(0.0, True, find_loss(statement.loss).scale(ChunkedData(A)))), found
 
 
 def _chunked_tails(A: ChunkedMatrix, statement: RankStatement, limits: Limits) -> Iterator[Found]:
-    """The tail of the singular values, from the Gram matrix of either side, rigorous, or else from a few leading vectors."""
+    """The rank bound of row chunks: the tail of singular values from either Gram matrix, or from a few leading vectors."""
     k = statement.n_components
     with single_thread(min(A.shape)):
         if A.gram_fits and A.shape[0] >= A.shape[1]:
@@ -148,7 +148,7 @@ CHUNKED_BOUNDS = {"mse": _chunked_tails, "kl": streamed_divergence_bounds}
 
 
 def proved_message(message: str, certificate: Certificate) -> str:
-    """How a descent ended, and what the certificate leaves open of it."""
+    """The message of a factorisation: how its descent ended, and what the bound leaves open."""
     if certificate.relative_gap <= GLOBAL:
         return "No nonnegative factorisation of this rank is better, up to the certified gap."
     if not certificate.bound > 0:
@@ -159,13 +159,13 @@ def proved_message(message: str, certificate: Certificate) -> str:
 
 
 class ProofLater:
-    """What is proved of data when somebody asks: until then the data are kept, and a fingerprint that tells if they change."""
+    """A rank certificate that is proved when asked for: the data are kept, and a fingerprint that tells if they change."""
 
     def __init__(self, A: Any, prove: Callable[[], Certificate]) -> None:
         self.A, self.fingerprint, self.prove = A, fingerprint(A), prove
 
     def __call__(self) -> Certificate:
-        """The certificate."""
+        """The rank certificate, refused if the data have changed since they were factored."""
         if fingerprint(self.A) != self.fingerprint:
             raise certificates.CertificateError(
                 "The data were changed after they were factored, so that nothing can be proved about them any more; "

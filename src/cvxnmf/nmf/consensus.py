@@ -86,7 +86,7 @@ def consensus(
     known, n_starts = find_loss(loss), validation.integer("n_starts", n_starts, minimum=2)
     density = validation.number("density", density, minimum=0.0, strict=True)
     named = separate_names(A, row_names, column_names)
-    with _opened(named.A, n_components, known, memory_limit, client) as (raw, data, k, rng):
+    with _open_data(named.A, n_components, known, memory_limit, client) as (raw, data, k, rng):
         with single_thread(), np.errstate(all="ignore"):
             runs = [
                 descend(data, initialise.random(data.matrix, k, rng), "hals", known.name, stopping=START) for _ in range(n_starts)
@@ -96,7 +96,7 @@ def consensus(
         if np.count_nonzero(kept) < k:
             dense = f"{np.count_nonzero(kept)} components of {len(kept)}"
             validation.refuse(f"Only {dense} are dense at density={density:g}; raise it.")
-        medians, labels, silhouette = clustered(spectra[kept], k)
+        medians, labels, silhouette = cluster_medians(spectra[kept], k)
         U = encode(raw, medians, known.name)
         start = np.maximum(U, 1e-9 * U.max()), np.maximum(medians.T, 1e-9 * medians.max())
         result = factorize(raw, k, loss, False, start, row_names=named.rows, column_names=named.columns)
@@ -106,10 +106,10 @@ def consensus(
 
 
 @contextmanager
-def _opened(
+def _open_data(
     A: Any, n_components: Any, loss: NMFLoss, memory_limit: Any, client: Any
 ) -> Iterator[tuple[Any, DataMatrix, int, np.random.Generator]]:
-    """The data as they are and as descents take them, the number of components, and a source of starts that the data seed."""
+    """The data of a consensus as given and as descents take them, the number of components, and a seeded source of starts."""
     if not chunked.needs_chunks(A, memory_limit, client):
         raw = validation.partial_matrix(A)
         k = validation.components(n_components, raw.shape)
@@ -123,19 +123,19 @@ def _opened(
 
 
 def _unit_rows(X: FloatArray) -> FloatArray:
-    """Rows of norm 1."""
+    """Components of the random starts as rows of norm 1."""
     return np.asarray(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(np.float64).tiny), dtype=np.float64)
 
 
 def local_distances(X: FloatArray, neighbours: int) -> FloatArray:
-    """Mean distance of each row to so many nearest other rows."""
+    """Mean distance of each component of the starts to so many nearest other ones."""
     distances = np.sqrt(np.maximum(2.0 - 2.0 * X @ X.T, 0.0))
     np.fill_diagonal(distances, np.inf)
     return np.asarray(np.sort(distances, axis=1)[:, : min(neighbours, len(X) - 1)].mean(axis=1))
 
 
-def clustered(X: FloatArray, k: int) -> tuple[FloatArray, Any, float]:
-    """Medians of k clusters of rows, their labels, and the mean silhouette; by k-means with a fixed seed."""
+def cluster_medians(X: FloatArray, k: int) -> tuple[FloatArray, Any, float]:
+    """Medians of k clusters of the components of all starts, their labels, and the mean silhouette; by k-means, seeded."""
     from sklearn.cluster import KMeans  # type: ignore[import-untyped]
     from sklearn.metrics import silhouette_score  # type: ignore[import-untyped]
 
@@ -148,7 +148,7 @@ def clustered(X: FloatArray, k: int) -> tuple[FloatArray, Any, float]:
 
 
 def tightness(X: FloatArray, labels: Any, k: int) -> tuple[float, ...]:
-    """Mean cosine of the rows of each cluster with one another."""
+    """Mean cosine of the components of each consensus cluster with one another."""
     sums = [_unit_rows(X[labels == cluster]).sum(axis=0) for cluster in range(k)]
     sizes = np.bincount(labels, minlength=k)
     return tuple(float((s @ s - n) / (n * (n - 1))) if n > 1 else 1.0 for s, n in zip(sums, sizes, strict=True))

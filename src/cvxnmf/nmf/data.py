@@ -21,7 +21,7 @@ from cvxnmf.linalg.products import product_entries, put_entries
 from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
-from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Products, Storage, stored
+from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Products, Storage, storage_of
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
@@ -39,12 +39,12 @@ class Penalty(NamedTuple):
     sum_to_one: bool = False
 
     def value(self, X: FloatArray, side: int) -> float:
-        """The penalty on one factor."""
+        """The penalty on one factor U or V of the factorised data."""
         return penalty_value(X, self.l1[side], self.l2[side]) if self.l1[side] or self.l2[side] else 0.0
 
     @property
     def any(self) -> bool:
-        """Whether there is one, so that the scale of the columns matters."""
+        """Whether there is any penalty on the factors, so that the scale of the columns matters."""
         return any(self.l1) or any(self.l2) or self.volume.weight > 0 or self.sum_to_one
 
 
@@ -52,7 +52,7 @@ NO_PENALTY = Penalty()
 
 
 class FactorRows(NamedTuple):
-    """A factor U, held where the rows of the data are: U and U before it was extrapolated, or what row chunks keep of them.
+    """A factor U held where the rows of the data are: U and U before extrapolation, or what row chunks keep of both.
 
     With it go its largest entry (None where nobody needs it) and the penalty on it.
     """
@@ -63,7 +63,7 @@ class FactorRows(NamedTuple):
 
 
 class RowStep(NamedTuple):
-    """How the rows of U are updated, wherever they are."""
+    """How the rows of U are updated, in memory or in row chunks."""
 
     rule: Rule[Any]
     loss: NMFLoss
@@ -75,7 +75,7 @@ class RowStep(NamedTuple):
     gram: FloatArray | None = None
 
     def update(self, A: Storage, state: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The rows of U after the rule, extrapolated if that is asked for, and before extrapolation."""
+        """The rows of U after the update rule, extrapolated if that is asked for, and before extrapolation."""
         U, last = state if isinstance(state, tuple) else (state, state)
         objective = self.loss.objective(A, V, self.l1, self.l2, self.constant, self.gram)
         objective.largest = self.largest
@@ -84,7 +84,7 @@ class RowStep(NamedTuple):
 
 
 class DataMatrix(Totals, Protocol):
-    """Nonnegative data, wherever they are."""
+    """The protocol of nonnegative data to be factored, in memory or in row chunks."""
 
     shape: tuple[int, int]
     #: Whether the data are of single precision or less.
@@ -96,27 +96,27 @@ class DataMatrix(Totals, Protocol):
 
     @property
     def storage(self) -> Products:
-        """What symmetric rules multiply with."""
+        """The products with the data that symmetric update rules ask for."""
 
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
-        """A factor where the rows of the data are."""
+        """Hand over a factor U to be held where the rows of the data are."""
 
     def collect(self, U: FactorRows) -> FloatArray:
-        """The factor as one array."""
+        """The factor U that is held with the data, as one array."""
 
     def update_rows(
         self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
     ) -> tuple[FactorRows, VObjective]:
-        """U after its rule, and the objective in V that follows from it."""
+        """U after its update rule on the rows of the data, and the objective in V that follows from it."""
 
     def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
-        """The loss over the observed entries, entry by entry."""
+        """The loss of the factors over the observed entries of the data, entry by entry."""
 
     def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
-        """The loss of the values that are filled in for missing entries."""
+        """The loss of the values that are filled in for missing entries of the data."""
 
     def impute(self, U: FloatArray, V: FloatArray) -> None:
-        """Fill missing entries with the model's."""
+        """Fill missing entries of the data with those of the model ``UV'``."""
 
     def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
         """The objective in V with U fixed; of row chunks only where the data are symmetric."""
@@ -155,11 +155,11 @@ class MemoryMatrix:
         self.shape, self.complete = storage.shape, not len(missing.rows)
         self.matrix = storage.A if matrix is None else matrix
         self._sums: dict[Callable[[FloatArray], FloatArray], float] = {}
-        self._filled = [NOTHING if self.complete else np.asarray(storage.entries[missing.places])]  # shared by the flipped data
+        self._filled = [NOTHING if self.complete else np.asarray(storage.entries[missing.places])]  # shared by the transpose
 
     @cached_property
     def transposed(self) -> Storage:
-        """The transpose in the same storage; of symmetric data the storage itself."""
+        """The transpose of the data in memory in the same storage; of symmetric data the storage itself."""
         if self.symmetric:
             return self.storage
         A, weights = self.storage.A, self.storage.weights
@@ -167,8 +167,8 @@ class MemoryMatrix:
             return CompressedRows(A.T.tocsr())
         return DenseRows(np.ascontiguousarray(A.T), None if weights is None else np.ascontiguousarray(weights.T))
 
-    def flipped(self) -> MemoryMatrix:
-        """The same data with rows and columns exchanged; both hold the same arrays."""
+    def transpose(self) -> MemoryMatrix:
+        """The data in memory with rows and columns exchanged; both hold the same arrays."""
         rows, columns, _ = self.missing
         missing = self.missing if self.complete else Missing(columns, rows, self._transposed_places)
         matrix = None if self.matrix is self.storage.A else self.matrix.T  # of its own it is dense
@@ -178,18 +178,18 @@ class MemoryMatrix:
         return other
 
     def sample(self, rows: NDArray[np.intp]) -> MemoryMatrix:
-        """Some rows of data without missing entries."""
+        """A sample of the rows of data in memory without missing entries."""
         A, weights = self.storage.A[rows], self.storage.weights
-        storage = stored(A) if weights is None else DenseRows(A, weights[rows])
+        storage = storage_of(A) if weights is None else DenseRows(A, weights[rows])
         return MemoryMatrix(storage, single=self.single, matrix=self.matrix[rows] if self.matrix is not self.storage.A else A)
 
     @property
     def working(self) -> Any:
-        """What the first steps of a start multiply with: dense data in their storage, or the matrix."""
+        """The data in memory as the first steps of a start multiply with them: dense in their storage, or the matrix."""
         return self.matrix if self.storage.sparse else self.storage.A
 
     def in_single_precision(self) -> MemoryMatrix:
-        """The same data with dense storage in single precision, where products of three entries stay within it.
+        """The data with dense storage in single precision, where products of three entries stay within its range.
 
         Missing entries, weights and compressed rows stay as they are.
         """
@@ -197,12 +197,12 @@ class MemoryMatrix:
             return self
         if not 1 / LARGEST_SINGLE <= float(self.storage.A.max()) <= LARGEST_SINGLE:
             return self
-        storage = stored(self.storage.A.astype(np.float32))
+        storage = storage_of(self.storage.A.astype(np.float32))
         return MemoryMatrix(storage, single=self.single, symmetric=self.symmetric, matrix=self.matrix)
 
     @cached_property
     def _transposed_places(self) -> Any:
-        """Places of missing entries in the transpose."""
+        """Places of the missing entries in the transpose of the data in memory."""
         rows, columns, places = self.missing
         if self.symmetric or not self.storage.sparse:
             return places if self.symmetric else (columns, rows)
@@ -213,8 +213,8 @@ class MemoryMatrix:
         return inverse[places]
 
     @cached_property
-    def observed(self) -> FloatArray:
-        """The stored observed entries (of sparse data the nonzero ones)."""
+    def observed_entries(self) -> FloatArray:
+        """The observed entries of the data in memory as they are stored (of sparse data the nonzero ones)."""
         values = self.storage.entries
         if self.complete:
             return values.ravel()
@@ -224,33 +224,33 @@ class MemoryMatrix:
 
     @cached_property
     def energy(self) -> float:
-        """``||A||²`` over the observed entries."""
-        return float(np.einsum("i,i", self.observed, self.observed, dtype=np.float64))
+        """The energy ``||A||²`` of the observed entries of the data in memory."""
+        return float(np.einsum("i,i", self.observed_entries, self.observed_entries, dtype=np.float64))
 
     @cached_property
     def total(self) -> float:
-        """Sum of the observed entries."""
-        return float(self.observed.sum(dtype=np.float64))
+        """Sum of the observed entries of the data in memory."""
+        return float(self.observed_entries.sum(dtype=np.float64))
 
     @cached_property
     def entropy(self) -> float:
-        """``sum A log A - A`` over the observed entries."""
-        return entropy(self.observed)
+        """The entropy ``sum A log A - A`` of the observed entries of the data in memory."""
+        return entropy(self.observed_entries)
 
     def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
-        """Sum of a function of the observed entries, times their weights if they have any; computed once for each function."""
+        """Sum of a function over the observed entries of the data, times weights if there are any; once for each function."""
         if function not in self._sums:
-            values, weights = function(self.observed), self.storage.weights
+            values, weights = function(self.observed_entries), self.storage.weights
             self._sums[function] = float(values.sum(dtype=np.float64) if weights is None else np.vdot(weights, values))
         return self._sums[function]
 
     @property
-    def filled(self) -> FloatArray:
-        """The values where entries are missing."""
+    def filled_values(self) -> FloatArray:
+        """The values that stand for the missing entries of the data in memory."""
         return self._filled[0]
 
     def fill(self, values: FloatArray) -> None:
-        """Put values where entries are missing."""
+        """Put values into the data in memory and their transpose where entries are missing."""
         self._filled[0] = values
         rows, columns, places = self.missing
         if not self.storage.sparse:
@@ -263,26 +263,26 @@ class MemoryMatrix:
             self.transposed.entries[self._transposed_places] = values
 
     def impute(self, U: FloatArray, V: FloatArray) -> None:
-        """Fill missing entries with the model's."""
+        """Fill missing entries of the data in memory with those of the model ``UV'``."""
         if not self.complete:
             self.fill(product_entries(self.missing.rows, self.missing.columns, U, V))
 
     def hold(self, U: FloatArray, penalty: Penalty) -> FactorRows:
-        """The array itself."""
+        """The factor U of data in memory, held as the array itself."""
         return FactorRows((U, U), None, penalty.value(U, 0))
 
     def collect(self, U: FactorRows) -> FloatArray:
-        """The array itself."""
+        """The factor U of data in memory, which is held as an array."""
         return np.asarray(U.state[0])
 
     def update_rows(
         self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
     ) -> tuple[FactorRows, VObjective]:
-        """U by its rule on the rows, and the objective in V from the columns, or in one pass over the rows."""
+        """U by its rule on the rows of data in memory, and the objective in V from the columns, or in one pass over the rows."""
         if self.complete and loss.one_pass and rule.by_rows:
             return self._update_in_one_pass(rule, loss, penalty, U, V, extrapolation)
         self.impute(U.state[0], V)
-        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, loss.constant(self, self.filled))
+        step = RowStep(rule, loss, penalty.l1[0], penalty.l2[0], extrapolation, loss.constant(self, self.filled_values))
         state = step.update(self.storage, U.state, V)
         self.impute(state[0], V)
         return FactorRows(state, None, penalty.value(state[0], 0)), self.column_objective(loss, penalty, state[0])
@@ -290,7 +290,7 @@ class MemoryMatrix:
     def _update_in_one_pass(
         self, rule: Rule[Any], loss: NMFLoss, penalty: Penalty, U: FactorRows, V: FloatArray, extrapolation: Extrapolation | None
     ) -> tuple[FactorRows, VObjective]:
-        """U block by block, and sums over the blocks for the objective in V while a block is in the cache."""
+        """U block by block of the data in memory, with sums for the objective in V while a block is in the cache."""
         current, last = U.state
         new = np.empty(current.shape)
         ahead = new if extrapolation is None else np.empty(current.shape)
@@ -319,17 +319,17 @@ class MemoryMatrix:
         return FactorRows((ahead, new), None, penalty.value(ahead, 0)), objective
 
     def column_objective(self, loss: NMFLoss, penalty: Penalty, U: FloatArray) -> VObjective:
-        """The objective in V with U fixed, missing entries as they are filled."""
-        return loss.objective(self.transposed, U, penalty.l1[1], penalty.l2[1], loss.constant(self, self.filled))
+        """The objective in V with U fixed, from the transpose of the data with missing entries filled."""
+        return loss.objective(self.transposed, U, penalty.l1[1], penalty.l2[1], loss.constant(self, self.filled_values))
 
     def loss_value(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
-        """The loss over the observed entries; filled ones add nothing."""
+        """The loss of the factors over the observed entries of the data in memory; filled ones add nothing."""
         self.impute(U.state[0], V)
         return loss.value(self.storage, U.state[0], V)
 
     def filled_loss(self, loss: NMFLoss, U: FactorRows, V: FloatArray) -> float:
-        """The loss of the values that are filled in for missing entries."""
+        """The loss of the values that are filled in for missing entries of the data in memory."""
         if self.complete:
             return 0.0
         model = product_entries(self.missing.rows, self.missing.columns, U.state[0], V)
-        return float(loss.entrywise(self.filled, np.asarray(model)).sum())
+        return float(loss.entrywise(self.filled_values, np.asarray(model)).sum())

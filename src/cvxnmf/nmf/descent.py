@@ -45,7 +45,7 @@ ENDINGS = {
 
 
 class Run(NamedTuple):
-    """What a descent found; its certificate is made only when somebody wants it."""
+    """The factors, value, history and status that a descent found; the certificate is made only on demand."""
 
     U: FloatArray
     V: FloatArray
@@ -57,27 +57,27 @@ class Run(NamedTuple):
 
     @property
     def message(self) -> str:
-        """How it ended."""
+        """How the descent ended, and after how many steps."""
         steps = f"{len(self.history)} step{'s' if len(self.history) != 1 else ''}"
         return f"After {steps} {ENDINGS[self.status]}; a local method, so that better factors may exist."
 
     def factorization(self) -> Factorization:
-        """The result with a certificate of its value and the bound 0."""
+        """The result of the descent with a certificate of its value and the bound 0."""
         statement = RankStatement(self.loss, self.U.shape[1], self.V is self.U)
         certificate = Certificate.of_proof(self.value, "zero", Proof(0.0, True, self.scale), statement)
         return Factorization(self.U, self.V, self.value, certificate, self.history, self.status, self.message)
 
 
 class Stopping(NamedTuple):
-    """When a descent ends."""
+    """When a descent ends: most steps, tolerance, and a callback that may stop it."""
 
     max_iter: int = 200
     tol: float = 1e-4
     callback: Callable[[Iterate], Any] | None = None
 
     @classmethod
-    def checked(cls, max_iter: Any, tol: Any, callback: Any) -> Stopping:
-        """A user's terms, refused in a sentence where they make no sense."""
+    def from_arguments(cls, max_iter: Any, tol: Any, callback: Any) -> Stopping:
+        """When a descent ends by a user's arguments, refused in a sentence where they make no sense."""
         validation.callback(callback)
         return cls(validation.integer("max_iter", max_iter, minimum=1), validation.number("tol", tol, minimum=0.0), callback)
 
@@ -201,7 +201,7 @@ def classical_nmf(
     """
     validation.choice("method", method, METHODS)
     found = find_loss(loss) if weights is None else find_loss(f"{WEIGHTED}{find_loss(loss).name}")
-    stopping = Stopping.checked(max_iter, tol, callback)
+    stopping = Stopping.from_arguments(max_iter, tol, callback)
     if not isinstance(symmetric, bool | np.bool_):
         validation.refuse(f"symmetric must be True or False, not {symmetric!r}.")
     if not isinstance(sum_to_one, bool | np.bool_):
@@ -222,7 +222,7 @@ def classical_nmf(
 def _one_descent(
     A: Any, n_components: Any, init: Any, rng: Any, terms: Any, place: tuple[Any, Any] | None, weights: Any
 ) -> Factorization:
-    """Check the data, start and descend; in row chunks within a memory limit or on a client, if there is a place for them."""
+    """Check the data, start and descend once; in row chunks within a memory limit or on a client, if these are given."""
     _, loss, symmetric = terms[:3]
     if place is None:
         data = memory_matrix(A, bool(symmetric), find_loss(loss)) if weights is None else weighted_data(A, weights, loss)
@@ -239,7 +239,7 @@ def _one_descent(
 
 
 def weighted_data(A: Any, weights: Any, loss: str) -> MemoryMatrix:
-    """Data with weights from whatever a user gives."""
+    """Data of a descent with weights, from any matrix that a user gives."""
     raw = validation.partial_matrix(A)
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
     return weighted_matrix(raw, weights, find_loss(loss), getattr(A, "dtype", None) in (np.float32, np.float16))
@@ -255,7 +255,7 @@ def descend(
     sparseness: Any = None,
     stopping: Stopping = DEFAULT_STOPPING,
 ) -> Run:
-    """One descent on checked data from checked factors, which are not changed; U and V are the same if symmetric."""
+    """One descent on checked data from checked factors, which are not changed; U and V are the same array if symmetric."""
     kind = METHODS[method]
     with single_thread(), np.errstate(all="ignore"):  # values are tested for being finite
         objective = Objective(data, find_loss(loss), penalty)
@@ -270,7 +270,7 @@ def descend(
 
 
 def _volume(objective: Objective, start: tuple[FloatArray, FloatArray]) -> Volume:
-    """The penalty on the volume, whose weight was given as a share of the loss at the start, or of a millionth of the scale."""
+    """The penalty on the volume for a descent, its weight a share of the loss at the start, or of a millionth of the scale."""
     share, U = objective.penalty.volume.weight, objective.data.hold(start[0], NO_PENALTY)
     if not share:
         return Volume()
@@ -279,7 +279,7 @@ def _volume(objective: Objective, start: tuple[FloatArray, FloatArray]) -> Volum
 
 
 class Descent:
-    """The loop, which can be left and taken up again, its clock and history, and the last point that did not rise."""
+    """The loop of a descent, which can be left and taken up again, its history, and the last point that did not rise."""
 
     def __init__(self, iteration: Alternating | Symmetric, stopping: Stopping) -> None:
         self.iteration, self.objective, self.stopping = iteration, iteration.objective, stopping
@@ -287,13 +287,13 @@ class Descent:
         self.point, self.values = (iteration.U, iteration.V), [iteration.value]
 
     def run(self) -> Run:
-        """What the loop finds; on Ctrl-C the best so far goes with the interrupt."""
+        """The run of the descent to its end; on Ctrl-C the best so far goes with the interrupt."""
         with keep_best(lambda inner: self.result(Status.INTERRUPTED).factorization()):
             status = self.advance(self.stopping.max_iter, self.stopping.tol)
         return self.result(status)
 
     def advance(self, steps: int, tol: float) -> Status:
-        """The one loop, so many steps of it at most: step, guard, record, stop."""
+        """The one loop of all descents, so many steps of it at most: step, guard, record, stop."""
         for number in range(len(self.values), len(self.values) + steps):
             self.iteration.step()
             value, before = self.iteration.value, self.values[-1]
@@ -313,13 +313,13 @@ class Descent:
         return Status.MAX_ITER
 
     def _record(self, number: int) -> bool:
-        """Add a line to the history and call the callback; a true answer stops the loop."""
+        """Add a line to the history of the descent and call the callback; a true answer stops the loop."""
         rank, callback = self.point[1].shape[1], self.stopping.callback
         self.history.append(Iterate(number, time.perf_counter() - self.began, self.values[-1], 0.0, rank))
         return callback is not None and bool(callback(self.history[-1]))
 
     def result(self, status: Status) -> Run:
-        """The point with columns in order, its value computed there."""
+        """The run of the descent at its last point: columns in order, the value computed there."""
         objective, symmetric = self.objective, self.iteration.symmetric
         U = self.point[1] if symmetric else objective.data.collect(self.point[0])
         U, V = order_columns(U, self.point[1], balance=not objective.penalty.any)
@@ -332,7 +332,7 @@ class Descent:
 
 
 def order_columns(U: FloatArray, V: FloatArray, balance: bool) -> tuple[FloatArray, FloatArray]:
-    """Columns by decreasing weight, of equal norms on both sides if `balance`."""
+    """Columns of U and V by decreasing weight at the end of a descent, of equal norms on both sides if `balance`."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     order = np.argsort(-(u * v), kind="stable")
     if V is U:
@@ -344,7 +344,7 @@ def order_columns(U: FloatArray, V: FloatArray, balance: bool) -> tuple[FloatArr
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
-    """A number for both factors, or a pair of numbers."""
+    """Two numbers for the factors U and V of a descent, from one number for both or a pair."""
     parts = value if isinstance(value, tuple | list) else (value, value)
     if len(parts) != 2:
         validation.refuse(f"{name} must be a number or a pair of numbers (for U, for V), not {value!r}.")

@@ -27,34 +27,34 @@ SHORTEST = 1e-9
 
 
 def divergence_bounds(goal: Goal) -> Iterator[Found]:
-    """The product of the margins, best of rank one; above, dual points for singular values and for subspaces."""
+    """Divergence bounds: the product of the margins, best of rank one; above, dual points for singular values and subspaces."""
     A, symmetric, k = goal.A, goal.statement.symmetric, goal.statement.n_components
     part = observed_part(A, symmetric) if goal.may_fill and not goal.is_full_rank(A) else None
     if part is None or not part.A.any():
         return
     if k == 1:
-        yield from goal.found("independence", part.witness)
+        yield from goal.prove_bound("independence", part.witness)
         return
-    yield from goal.found("pinsker", part.witness)
+    yield from goal.prove_bound("pinsker", part.witness)
     left = goal.limits.decompositions(part.A.shape, goal.effort)
     if not left:
         return
     y = where_filled(part.A, lambda filled: ky_fan_point(filled, k, symmetric, min(left, MOST_STEPS)))
-    found = goal.found("ky-fan", part.witness | {"y": y})
+    found = goal.prove_bound("ky-fan", part.witness | {"y": y})
     yield from found
     if all(each.proof.bound < MORE_THAN_SUBSPACES * goal.value for each in found):
         yield from _subspace_bounds(goal, part, min(left, MOST_REWEIGHTINGS))
 
 
 def _subspace_bounds(goal: Goal, part: Part, steps: int) -> Iterator[Found]:
-    """Distances of the columns, and of the rows, from subspaces."""
+    """Divergence bounds from distances of the columns, and of the rows, from subspaces."""
     for A, orientation in ((part.A, {}), (part.A.T, {"transposed": np.ones(1)})):
         Y = where_filled(A, lambda filled: subspace_point(filled, goal.statement.n_components, steps))
-        yield from goal.found("subspace", part.witness | orientation | {"Y": Y})
+        yield from goal.prove_bound("subspace", part.witness | orientation | {"Y": Y})
 
 
 def where_filled(A: FloatArray, point: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """A dual point of the rows and columns that carry data, zero elsewhere."""
+    """A dual point of the divergence bound on rows and columns that carry data, zero elsewhere."""
     filled, whole = np.ix_(A.any(axis=1), A.any(axis=0)), np.zeros_like(A)
     whole[filled] = point(A[filled])
     return whole
@@ -74,7 +74,7 @@ def ky_fan_point(A: FloatArray, k: int, symmetric: bool, steps: int) -> FloatArr
 
 
 class Splitting:
-    """Steps between the entries of G and its singular values beside u and v, for data without empty rows and columns."""
+    """Douglas-Rachford splitting of the Ky Fan bound between entries of G and singular values; no row or column is empty."""
 
     def __init__(self, A: FloatArray, k: int, symmetric: bool) -> None:
         self.P, self.k, self.symmetric = A / A.sum(), k, symmetric
@@ -83,17 +83,17 @@ class Splitting:
         self.V = 0.5 * (self.P / self.base + self.base)
 
     def entries(self) -> FloatArray:
-        """The G that entries want."""
+        """The G of the Ky Fan splitting that is best entry by entry."""
         return entries_maximised(self.V, self.P, self.base)
 
     def beside(self, M: FloatArray) -> FloatArray:
-        """``(I - uu') M (I - vv')``."""
+        """The part ``(I - uu') M (I - vv')`` of M beside the roots of the margins, in the Ky Fan splitting."""
         M = M - np.outer(self.u, self.u @ M)
         M -= np.outer(M @ self.v, self.v)
         return M
 
     def step(self) -> None:
-        """One decomposition."""
+        """One step of the Ky Fan splitting, which takes one decomposition."""
         G = self.entries()
         self.V -= G  # V + (reflected - drawn) - G with the reflection 2G - V
         reflected = G - self.V
@@ -102,7 +102,7 @@ class Splitting:
 
 
 def entries_maximised(V: FloatArray, P: FloatArray, base: FloatArray) -> FloatArray:
-    """The G of largest ``P log G - base G - (G - V)^2 / 2 STEP``; positive where P is."""
+    """The G of largest ``P log G - base G - (G - V)^2 / 2 STEP`` in the Ky Fan splitting; positive where P is."""
     b, P = 0.5 * (V - STEP * base), STEP * P
     larger = np.sqrt(b * b + P) + np.abs(b)  # of the two roots; their product is -P
     return np.where(b > 0, larger, P / (larger + np.finfo(np.float64).tiny))
@@ -115,17 +115,17 @@ def _leading_part(M: FloatArray, count: int, symmetric: bool) -> FloatArray:
     """
     if symmetric:
         values, vectors = eigenpairs(M)
-        return np.asarray((vectors * capped(values, count)) @ vectors.T)
+        return np.asarray((vectors * project_to_capped_simplex(values, count)) @ vectors.T)
     if M.shape[0] < M.shape[1]:
         return _leading_part(M.T, count, symmetric).T
     squares, vectors = eigenpairs(M.T @ M, overwrite=True)
     values = np.sqrt(np.maximum(squares, 0.0))
-    shares = capped(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
+    shares = project_to_capped_simplex(values, count) / np.maximum(values, np.finfo(np.float64).tiny)
     return np.asarray(M @ ((vectors * shares) @ vectors.T))
 
 
-def capped(values: FloatArray, count: int) -> FloatArray:
-    """The nearest numbers from 0 to STEP with a sum of at most ``count STEP``: values less a level, cut off."""
+def project_to_capped_simplex(values: FloatArray, count: int) -> FloatArray:
+    """The nearest spectrum with values from 0 to STEP and a sum of at most ``count STEP``: values less a level, cut off."""
     capped = np.clip(values, 0.0, STEP)
     if capped.sum() <= count * STEP:
         return capped
@@ -150,13 +150,13 @@ def subspace_point(A: FloatArray, k: int, steps: int) -> FloatArray:
     B -= np.outer(u, u @ B)
     with single_thread(min(A.shape)):
         Q, R = sl.qr(B, mode="economic") if B.shape[0] > B.shape[1] else (None, B)
-        Y = _reweighted(R, k - 1, steps)
+        Y = _reweighted_dual_point(R, k - 1, steps)
     Y = Y if Q is None else Q @ Y
     longest = np.sqrt(np.sum(Y * Y, axis=0)) * (1.0 + 1e-10)
     return np.asarray(Y / np.maximum(longest, 1.0))
 
 
-def _reweighted(B: FloatArray, k: int, steps: int) -> FloatArray:
+def _reweighted_dual_point(B: FloatArray, k: int, steps: int) -> FloatArray:
     """The unit vectors from the nearest points of a relaxed subspace to the columns of B that prove most."""
     lengths = np.sqrt(np.sum(B * B, axis=0))
     if not lengths.any():
@@ -178,7 +178,7 @@ def _reweighted(B: FloatArray, k: int, steps: int) -> FloatArray:
 
 
 def _outside(values: FloatArray, k: int) -> FloatArray:
-    """Shares q in [0, 1], all but k in sum, of least ``sum values q^2``: inversely proportional to the values, cut off at 1."""
+    """Shares q in [0, 1] outside a subspace, all but k in sum, of least ``sum values q^2``: inverse to values, cut off at 1."""
     values = np.maximum(values, np.finfo(np.float64).tiny)
     order = np.sort(values)
     wanted, inverse = len(values) - k, np.cumsum((1.0 / order)[::-1])[::-1]

@@ -40,7 +40,7 @@ def encode(
     start: FloatArray | None = None,
     weights: FloatArray | None = None,
 ) -> Any:
-    """Return the W >= 0, m by k, that minimises ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, for each row on its own.
+    """Return the codes W >= 0, m by k, that minimise ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, for each row on its own.
 
     X is m by n, with NaN for missing entries or sparse, and W of its dtype. Under Kullback-Leibler entries of X that no component
     covers do not count. Iterations go on from `start`, codes that are nearly the best, if there are any. The problem is convex
@@ -55,19 +55,19 @@ def encode(
 
 @encode.register
 def _(X: ChunkedMatrix, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
-    """Encode row chunk by row chunk, each from the beginning."""
+    """Encode data in row chunks, chunk by chunk, each from the beginning."""
     state, _ = X.chunks.map_reduce(encode_chunk, None, np.asarray(H, dtype=np.float64), loss, l1, l2)
     return X.chunks.gather(state).astype(np.float32 if X.single else np.float64, copy=False)
 
 
 def encode_chunk(chunk: Any, state: Any, H: FloatArray, loss: str, l1: float, l2: float) -> tuple[FloatArray, tuple[Any, ...]]:
-    """Codes of a chunk as its state, computed a few rows at a time: a row needs nk numbers at most."""
+    """Codes of a row chunk as its state, computed a few rows at a time: encoding a row needs nk numbers at most."""
     slices = row_chunks(chunk.shape[0], H.size, SMALL_BUDGET)
     return np.concatenate([encode(chunk[rows], H, loss, l1, l2) for rows in slices]), ()
 
 
 def _missing(X: Any) -> Any:
-    """Where entries are missing."""
+    """Where entries of the rows to be encoded are missing."""
     return np.zeros((X.shape[0], 1), dtype=bool) if sp.issparse(X) else np.isnan(X)
 
 
@@ -90,7 +90,7 @@ def _least_squares(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArra
 
 
 def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
-    """The ``w >= 0`` that minimise ``w'Qw - 2 p'w``, one per row of P; Q of shape (1 or rows, k, k).
+    """Codes ``w >= 0`` that minimise ``w'Qw - 2 p'w``, one per row of P; Q of shape (1 or rows, k, k).
 
     Where Q is singular up to rounding, proximal steps from zero lead to a minimiser, nearly the shortest.
     """
@@ -112,7 +112,7 @@ def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
 
 
 def _coordinate_descent(Q: FloatArray, P: FloatArray) -> FloatArray:
-    """A few sweeps of coordinate descent, all rows at once, for Q of unit diagonal."""
+    """A few sweeps of coordinate descent on least-squares codes, all rows at once, for Q of unit diagonal."""
     W = np.zeros_like(P)
     if len(Q) == 1:
         return hals_sweeps(W, P, Q[0], SWEEPS, 0.0)
@@ -140,7 +140,7 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray |
     order = order[lengths[order] > 0]
     G = np.ascontiguousarray((H / scale[:, None]).T)
     for rows in _rows_of_like_length(order, lengths, k):
-        x, columns = _padded(entries, rows, lengths)
+        x, columns = _pad_rows(entries, rows, lengths)
         total = totals[rows, None]
         square = l2 * total / (scale * scale)
         mixture = _Mixture(x / total, G[columns], S[rows], square)
@@ -149,7 +149,7 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray |
 
 
 def _rows_of_like_length(order: Any, lengths: Any, k: int) -> Iterator[Any]:
-    """Chunks of rows, in the order of their lengths, so that padding them costs little."""
+    """Chunks of rows to be encoded, in the order of their numbers of entries, so that padding costs little."""
     first = 0
     while first < len(order):
         height = max(1, BUDGET // (k * int(lengths[order[first]])))
@@ -159,8 +159,8 @@ def _rows_of_like_length(order: Any, lengths: Any, k: int) -> Iterator[Any]:
         first += height
 
 
-def _padded(entries: Any, rows: Any, lengths: Any) -> tuple[FloatArray, Any]:
-    """Entries of some rows and their columns, filled with zeros to the same length."""
+def _pad_rows(entries: Any, rows: Any, lengths: Any) -> tuple[FloatArray, Any]:
+    """Entries of some rows to be encoded and their columns, padded with zeros to equal length."""
     places = np.arange(int(lengths[rows].max()))
     inside = places < lengths[rows, None]
     where = np.where(inside, entries.indptr[rows, None] + places, entries.indptr[rows, None])
@@ -177,44 +177,44 @@ class _Mixture(NamedTuple):
 
     @property
     def stationary(self) -> float:
-        """Newton's steps go to rounding."""
+        """Stationarity at which Kullback-Leibler codes are solved: Newton's steps go to rounding."""
         return 1e-11
 
     def of(self, rows: Any) -> _Mixture:
-        """Some of the rows."""
+        """The Kullback-Leibler encoding problems of some of the rows."""
         return _Mixture(*(part[rows] for part in self))
 
     def even_codes(self) -> FloatArray:
-        """Equal codes."""
+        """Equal codes to start the encoding under Kullback-Leibler."""
         return np.full(self.S.shape, 1.0 / self.S.shape[1])
 
     def model(self, w: FloatArray) -> FloatArray:
-        """``G w``."""
+        """The model ``G w`` of Kullback-Leibler codes at the positive entries."""
         return np.asarray((self.G @ w[:, :, None])[:, :, 0])
 
     def value(self, w: FloatArray) -> FloatArray:
-        """The objective of each row; infinite or NaN where a positive entry has no model."""
+        """The Kullback-Leibler objective of the codes of each row; infinite or NaN where a positive entry has no model."""
         logs = np.log(np.where(self.x > 0, self.model(w), 1.0))
         return np.asarray(((self.S + self.square * w) * w).sum(axis=1) - (self.x * logs).sum(axis=1))
 
     def pull(self, ratio: FloatArray) -> FloatArray:
-        """``G' ratio``."""
+        """The pull ``G' ratio`` of the data on Kullback-Leibler codes."""
         return np.asarray((ratio[:, None, :] @ self.G)[:, 0])
 
     def ratio(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``x / Gw``, and ``Gw``, one where x is zero."""
+        """The ratio ``x / Gw`` of data and model of codes, and ``Gw``, one where x is zero."""
         e = np.where(self.x > 0, self.model(w), 1.0)
         return self.x / e, e
 
     def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient and Hessian of each row."""
+        """Gradient and Hessian of the Kullback-Leibler objective in the codes of each row."""
         ratio, e = self.ratio(w)
         curvature = self.G.transpose(0, 2, 1) @ (self.G * (ratio / e)[:, :, None])
         curvature += (2.0 * self.square)[:, :, None] * np.eye(w.shape[1])
         return self.S + 2.0 * self.square * w - self.pull(ratio), curvature
 
     def multiply(self, w: FloatArray) -> FloatArray:
-        """A step of expectation maximisation."""
+        """A step of expectation maximisation on Kullback-Leibler codes."""
         a = w * self.pull(self.ratio(w)[0])
         return np.asarray(2.0 * a / (self.S + np.sqrt(self.S**2 + 8.0 * self.square * a)))
 

@@ -23,14 +23,14 @@ class Extrapolation:
     cautious: bool = False  #: Whether the plain steps tell how far ahead the first ones may go.
 
     def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
-        """``new + weight (new - old)``, not below ``keep * new``."""
+        """The extrapolated factor ``new + weight (new - old)``, not below ``keep * new``."""
         ahead = new - old
         ahead *= self.weight
         ahead += new
         return np.maximum(ahead, self.keep * new if self.keep else 0.0, out=ahead)
 
     def begin(self, contraction: float) -> None:
-        """After the plain steps, the last of which lowered the value by this share of what the one before did.
+        """Begin to extrapolate after plain steps, the last of which lowered the value by `contraction` times the one before.
 
         Steps that converge fast by themselves are not to be thrown far ahead.
         """
@@ -38,11 +38,11 @@ class Extrapolation:
             self.weight = min(self.weight, max(contraction, LEAST_WEIGHT))
 
     def slow_down(self) -> None:
-        """After a rise."""
+        """Lower the weight of extrapolation after the value rose."""
         self.most = self.weight
         self.weight /= 1.5
 
     def speed_up(self) -> None:
-        """After a descent."""
+        """Raise the weight of extrapolation after the value fell."""
         self.weight = min(self.most, 1.05 * self.weight)
         self.most = min(1.0, 1.01 * self.most)

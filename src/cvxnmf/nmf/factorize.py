@@ -135,7 +135,7 @@ def factorize(
     loss = find_loss(loss).name if weights is None else f"{WEIGHTED}{find_loss(loss).name}"
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
-    stopping = Stopping.checked(max_iter, tol, callback)
+    stopping = Stopping.from_arguments(max_iter, tol, callback)
     data = separate_names(A, row_names, column_names)
     with shown(verbose, "factorize", stopping.max_iter, callback) as told:
         stopping = stopping._replace(callback=told)
@@ -162,7 +162,7 @@ def _factorize_in_memory(
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
     twofold = found.kind in SYMMETRIC and _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
     require_method("hals", found, twofold, None, in_memory=True)
-    given = None if start is None else _given(start, twofold)
+    given = None if start is None else _start_factors(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
     single = getattr(A, "dtype", None) in (np.float32, np.float16)
@@ -178,7 +178,7 @@ def _factorize_chunks(
     """Factorise data in row chunks: fewer starts, and the certificate from singular values alone; symmetric if asked for."""
     twofold = symmetric is not None and _flag(symmetric)
     require_method("hals", find_loss(loss), twofold, None, in_memory=False)
-    given = None if start is None else _given(start, twofold)
+    given = None if start is None else _start_factors(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
     if n_components is None:
@@ -192,7 +192,7 @@ def _factorize_chunks(
 
 
 def _best_of(search: Search, given: Any, effort: int | None, now: bool, weights: FloatArray | None = None) -> Factorization:
-    """The best run of a search with its certificate, or the given start itself if no run is below it."""
+    """The best factorisation of a search with its certificate, or the given start itself if no run is below it."""
     search.run(given)
     best, A, k, loss = search.best.factorization(), search.A, search.k, search.loss
     symmetric = search.symmetric and search.data.in_memory  # a bound from row chunks is about all factors of this rank
@@ -205,7 +205,7 @@ def _best_of(search: Search, given: Any, effort: int | None, now: bool, weights:
             return weighted_certificate(A, k, value, loss, weights, spent)
         return rank_certificate(A, k, value, loss, symmetric, spent)
 
-    return _certified(search, best, prove, given is None) if now else _certified_later(search, best, prove)
+    return _certify_best(search, best, prove, given is None) if now else _certified_later(search, best, prove)
 
 
 def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
@@ -223,15 +223,15 @@ def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
         search.descend(initialise.eigen_nndsvd(B, k))
     effort = int(np.clip(GRAPH_EFFORT / B.shape[0] ** 3, 5, 150))
     best = search.best.factorization()
-    result = _certified(search, best, lambda value: rank_certificate(A, k, value, "mse", True, effort, "degree"), True)
+    result = _certify_best(search, best, lambda value: rank_certificate(A, k, value, "mse", True, effort, "degree"), True)
     U = roots[:, None] * result.U
     return dataclasses.replace(result, U=U, V=U)
 
 
-def _certified(
+def _certify_best(
     search: Search, best: Factorization, certificate_of: Callable[[float], Certificate], from_dual: bool
 ) -> Factorization:
-    """The best run with its certificate; of two columns, also tried from the dual point, which may close the gap."""
+    """The best factorisation with its certificate; of two columns, also tried from the dual point, which may close the gap."""
     certificate = certificate_of(best.value)
     if from_dual and search.k == 2 and certificate.kind == "dual":
         better = _from_dual_point(search.A, certificate.witness["N"], search.symmetric)
@@ -244,7 +244,7 @@ def _certified(
 
 
 def _certified_later(search: Search, best: Factorization, certificate_of: Callable[[float], Certificate]) -> Factorization:
-    """The best run, to be certified when somebody looks."""
+    """The best factorisation of the search, with a certificate that is computed when first looked at."""
     proof = functools.cache(ProofLater(search.A, lambda: certificate_of(best.value)))
     return dataclasses.replace(
         best,
@@ -255,7 +255,7 @@ def _certified_later(search: Search, best: Factorization, certificate_of: Callab
 
 
 def _no_worse(run: Factorization, given: Any, search: Search) -> Factorization:
-    """The run, or the start itself if rounding or the lifting of zeros took the run above it."""
+    """The factorisation, or the user's start if rounding or the lifting of zeros took the descent above it."""
     sides = (given, None) if search.symmetric else given
     U, V = validation.nonnegative_factors(sides[0], sides[1], search.A.shape)
     value = search.data.loss_value(find_loss(search.loss), search.data.hold(U, NO_PENALTY), V)
@@ -282,8 +282,8 @@ def _flag(symmetric: Any) -> bool:
     return bool(symmetric)
 
 
-def _given(start: Any, twofold: bool) -> Any:
-    """A user's start in the form that the descent takes."""
+def _start_factors(start: Any, twofold: bool) -> Any:
+    """A user's start of factorize, a Factorization or factors, in the form that the descent takes."""
     if isinstance(start, Factorization):
         return start.U if twofold else (start.U, start.V)
     if twofold and isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 2:
@@ -292,7 +292,7 @@ def _given(start: Any, twofold: bool) -> Any:
 
 
 def _columns(given: Any, twofold: bool) -> int:
-    """How many columns a user's start has."""
+    """How many columns the start has that a user gives to factorize."""
     try:
         return int(np.shape(given if twofold else given[0])[1])
     except (IndexError, KeyError, TypeError, ValueError):
@@ -300,7 +300,7 @@ def _columns(given: Any, twofold: bool) -> int:
 
 
 def _found_components(A: Any, twofold: bool) -> int:
-    """One more than the rank of the convex solution at the noise edge; A without missing entries."""
+    """The number of components where none is given: the rank of the convex solution at the noise edge, plus one."""
     if twofold and sp.issparse(A) and A.shape[0] > LARGEST_WHOLE:
         kept = np.flatnonzero(np.diff(A.indptr))
         return 1 + directions_above_noise(sp.csr_array(A[kept][:, kept]), MOST_DIRECTIONS)
@@ -315,7 +315,7 @@ def _found_components(A: Any, twofold: bool) -> int:
 
 
 def _from_dual_point(A: Any, N: FloatArray, twofold: bool) -> Factors | None:
-    """Factors of the best matrix of rank two for the dual point N; if it is nonnegative, they are globally optimal."""
+    """Factors of the best rank-two matrix for the dual point N; globally optimal if that matrix is nonnegative."""
     if A.shape != N.shape:  # the bound is that of a part of the data
         return None
     dense = np.asarray(A.toarray() if sp.issparse(A) else A)

@@ -63,7 +63,7 @@ def eigen_nndsvd(A: Any, k: int) -> Factors:
 
 
 def random(A: Any, k: int, rng: np.random.Generator) -> Factors:
-    """Uniform random factors whose product has the mean of A."""
+    """Initialise with uniform random factors whose product has the mean of A."""
     height = 2.0 * np.sqrt(float(A.mean()) / k)
     return height * rng.random((A.shape[0], k)), height * rng.random((A.shape[1], k))
 
@@ -84,11 +84,11 @@ def successive_projection(A: Any, k: int, triples: Triples | None = None) -> Fac
         return nndsvd(A, k, triples)
     rows = A[chosen]
     V = np.ascontiguousarray(np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64).T)
-    return balanced(least_squares_rows(_times(A, V), V), V)
+    return balance_columns(least_squares_rows(_times(A, V), V), V)
 
 
 def standing_columns(A: Any, k: int, triples: Triples | None = None) -> Factors:
-    """Columns of A that stick out as U, and V by least squares."""
+    """Initialise with columns of A that stick out as U, and V by least squares."""
     transposed = A.T.tocsr() if sp.issparse(A) else A.T
     V, U = successive_projection(transposed, k, None if triples is None else triples[::-1])
     return U, V
@@ -103,7 +103,7 @@ def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> F
 
 
 def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
-    """More components than wanted, by the factor `excess`, merged pair by pair where least is lost.
+    """Initialise with more components than wanted, by the factor `excess`, merged pair by pair where least is lost.
 
     The pair with the least second singular value of ``u_i v_i' + u_j v_j'`` becomes its best rank-one approximation, and a few
     steps of coordinate descent follow, on `working`, the same data in single precision, where that is at hand.
@@ -117,7 +117,7 @@ def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
         u, v = rank_one(U[:, [i, j]], V[:, [i, j]])
         U[:, i], V[:, i] = u, v
         U, V = descend(working, np.delete(U, j, axis=1), np.delete(V, j, axis=1), BETWEEN)
-    return balanced(U, V)
+    return balance_columns(U, V)
 
 
 def convex(A: FloatArray, k: int, symmetric: bool) -> Factors:
@@ -141,7 +141,7 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> Factors:
     U, V = (np.exp(np.minimum(solution.v[part, None] + solution.W[part] @ centres.T + shift, 300.0)) for part in (first, second))
     scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
     U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
-    return (U, U) if symmetric else balanced(U, V)
+    return (U, U) if symmetric else balance_columns(U, V)
 
 
 def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatArray, Solution]:
@@ -161,7 +161,7 @@ def in_groups(A: Any, k: int, n_groups: int = coarsening.GROUPS) -> tuple[FloatA
 
 
 def _entering_traces(A: FloatArray, problem: Any, symmetric: bool) -> FloatArray:
-    """The traces at which directions enter the convex model, in decreasing order."""
+    """The traces at which directions enter the convex model of an initialisation, in decreasing order."""
     residual = A - np.outer(A.sum(axis=1), A.sum(axis=0) / A.sum())
     if not symmetric:
         return np.asarray(0.5 * np.linalg.svd(residual, compute_uv=False))
@@ -170,14 +170,14 @@ def _entering_traces(A: FloatArray, problem: Any, symmetric: bool) -> FloatArray
 
 
 def _centres(W: FloatArray, k: int) -> FloatArray:
-    """K centres of the positions: the farthest points in turn, then the means of those nearest."""
+    """K centres of the positions in the convex initialisation: the farthest points in turn, then means of nearest points."""
     first = farthest_points(W, k)
     labels = nearest_centres(W, first)
     return np.array([W[labels == c].mean(axis=0) if np.any(labels == c) else first[c] for c in range(k)])
 
 
 def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> Factors:
-    """Exchange columns: factors with two near columns merged, and the strongest direction that is left in the free place.
+    """Factors as a new start, two near columns merged and the strongest direction of the residual in the free place.
 
     `choice` counts the pairs from the one whose merging costs least.
     """
@@ -185,12 +185,12 @@ def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> F
     u, v = residual_pair(A, U, V)
     U, V = U.copy(), V.copy()
     U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
-    U[:, [j]], V[:, [j]] = balanced(u[:, None], v[:, None])
+    U[:, [j]], V[:, [j]] = balance_columns(u[:, None], v[:, None])
     return U, V
 
 
 def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
-    """Nonnegative vectors of the strongest direction in ``A - UV'``, of its positive part where that can be formed."""
+    """Nonnegative vectors of the strongest direction in the residual ``A - UV'``, of its positive part where that fits."""
     formed = not sp.issparse(A) and A.shape[0] * A.shape[1] <= LARGEST_RESIDUAL
     if formed:
         residual = np.maximum(0.0, A - U @ V.T)
@@ -207,7 +207,7 @@ def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
 
 
 def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
-    """Plain coordinate descent on ``||A - UV'||^2``, one sweep over U and one over V per step."""
+    """Plain coordinate descent on ``||A - UV'||^2`` to settle an initialisation, one sweep over U and one over V per step."""
     dense = (dense_times, dense_transposed_times)
     times, transposed_times = (csr_times, csr_transposed_times) if sp.issparse(A) else dense
     for _ in range(steps):
@@ -217,18 +217,18 @@ def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
 
 
 def _times(A: Any, X: FloatArray) -> FloatArray:
-    """``A X``, once: nothing is compiled for dense data."""
+    """The product ``A X`` for an initialisation; nothing is compiled for dense data."""
     return csr_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A @ X)
 
 
 def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
-    """``A' X``, once."""
+    """The product ``A' X`` for an initialisation."""
     return csr_transposed_times(A, X) if sp.issparse(A) else np.ascontiguousarray((X.T @ A).T)
 
 
 @functools.singledispatch
 def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """The k leading singular triples of A, or its k largest eigenpairs (negative values become 0) twice over.
+    """The k leading singular triples of A, or eigenpairs (negative values become 0) twice over, for initialisations.
 
     Up to `full_gram` columns the Gram matrix is formed; beyond a subspace is iterated a few times, which is enough for a start.
     """
@@ -248,7 +248,7 @@ def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FU
 
 
 def refined_values(A: Any, right: FloatArray) -> FloatArray:
-    """Singular values after two more iterations from nearly singular vectors of a matrix that is not wide."""
+    """Singular values after two more subspace iterations from nearly singular vectors of a matrix that is not wide."""
     for _ in range(2):
         right = _transposed_times(A, np.linalg.qr(_times(A, right))[0])
     return np.asarray(np.linalg.svd(right, compute_uv=False))
@@ -256,7 +256,7 @@ def refined_values(A: Any, right: FloatArray) -> FloatArray:
 
 @leading_triples.register
 def _(A: ChunkedMatrix, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """From the Gram matrix where there is room for it, or by a few passes; the largest eigenpairs by a few passes."""
+    """The leading singular triples of row chunks, from the Gram matrix where it fits, or by a few passes."""
     if symmetric:
         values, vectors = krylov_pairs(A.__matmul__, A.shape[1], k)
         return vectors, np.maximum(values, 0.0), vectors
@@ -266,26 +266,26 @@ def _(A: ChunkedMatrix, k: int, symmetric: bool = False, full_gram: int = FULL_G
 
 @leading_triples.register
 def _(A: Transposed, k: int, symmetric: bool = False, full_gram: int = FULL_GRAM) -> Triples:
-    """Those of the row chunks with sides exchanged."""
+    """The leading singular triples of transposed row chunks, with sides exchanged."""
     right, values, left = leading_triples(A.T, k)
     return left, values, right
 
 
 def _triples_of_gram(A: Any, squares: FloatArray, right: FloatArray) -> Triples:
-    """Triples from eigenpairs of ``A'A``; values that rounding hides are zero."""
+    """Singular triples of row chunks from eigenpairs of ``A'A``; values that rounding hides are zero."""
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
     return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
 
 
 def _first(triples: Triples, k: int) -> Triples:
-    """The first k triples."""
+    """The first k singular triples of an initialisation."""
     left, values, right = triples
     return left[:, :k], values[:k], right[:, :k]
 
 
 def _parts(A: Any, k: int, triples: Triples) -> Factors:
-    """Scaled nonnegative parts of k triples; where there are fewer, the parts left over and then nothing."""
+    """Scaled nonnegative parts of k singular triples for NNDSVD; where there are fewer, the parts left over and then zeros."""
     left, values, right = triples
     U, V = np.zeros((A.shape[0], k)), np.zeros((A.shape[1], k))
     spare = []
@@ -307,13 +307,13 @@ def _parts(A: Any, k: int, triples: Triples) -> Factors:
 
 
 def _mean(A: Any) -> float:
-    """The mean of A in units of a factor: over the root of its largest entry."""
+    """The mean of A in units of a factor, over the root of its largest entry, to fill zeros of an initialisation."""
     mean = A.data.sum() / (A.shape[0] * A.shape[1]) if sp.issparse(A) else A.mean()  # scipy's own makes a copy
     return float(mean / np.sqrt(A.max()))
 
 
 def cheapest_pair(U: FloatArray, V: FloatArray, choice: int = 0) -> tuple[int, int]:
-    """The pair whose rank-one approximation loses least, or the next ones.
+    """The pair of columns of U and V whose merging into one loses least, or the next such pairs.
 
     What is lost is the smaller eigenvalue of the product of the two 2 by 2 Gram matrices.
     """
@@ -341,8 +341,8 @@ def rank_one(U: FloatArray, V: FloatArray) -> Factors:
     return u / max(float(v @ v), np.finfo(np.float64).tiny), v
 
 
-def balanced(U: FloatArray, V: FloatArray) -> Factors:
-    """Factors with the same product ``UV'`` whose columns have equal norms in pairs."""
+def balance_columns(U: FloatArray, V: FloatArray) -> Factors:
+    """Factors of an initialisation with the product ``UV'`` kept and columns of equal norms in pairs."""
     u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
     alive = (u > 0) & (v > 0)
     ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))

@@ -23,7 +23,7 @@ NUMBERS = {2.0: "mse", 1.0: "kl", 0.0: "itakura-saito"}
 
 
 def find_loss(loss: object) -> NMFLoss:
-    """The loss of a name or of a number, the beta of a beta divergence.
+    """The loss of a name that users give, or of a number, the beta of a beta divergence.
 
     Examples
     --------
@@ -31,13 +31,13 @@ def find_loss(loss: object) -> NMFLoss:
     ('kl', 'mse', 'beta=0.5')
     """
     if isinstance(loss, str):
-        return _named(loss)
+        return _loss_of_name(loss)
     if isinstance(loss, int | float | np.number) and not isinstance(loss, bool) and math.isfinite(loss):
-        return _numbered(float(loss))
+        return _loss_of_beta(float(loss))
     return validation.refuse(f"loss={loss!r} is not known; {_choices()}.")
 
 
-def _named(name: str) -> NMFLoss:
+def _loss_of_name(name: str) -> NMFLoss:
     if name in LOSSES:
         return LOSSES[name]
     if name.startswith(WEIGHTED):
@@ -49,11 +49,11 @@ def _named(name: str) -> NMFLoss:
         beta = float(name.removeprefix(BETA))
     except ValueError:
         beta = math.nan
-    return _numbered(beta) if math.isfinite(beta) else validation.refuse(f"loss={name!r} is not known; {_choices()}.")
+    return _loss_of_beta(beta) if math.isfinite(beta) else validation.refuse(f"loss={name!r} is not known; {_choices()}.")
 
 
 @functools.cache
-def _numbered(beta: float) -> NMFLoss:
+def _loss_of_beta(beta: float) -> NMFLoss:
     return LOSSES[NUMBERS[beta]] if beta in NUMBERS else BetaDivergence(f"{BETA}{beta:.17g}", beta)
 
 

@@ -32,26 +32,26 @@ AFFORDABLE = 5e7
 
 
 class Totals(Protocol):
-    """Sums over the observed entries of the data."""
+    """Sums over the observed entries of the data that losses need."""
 
     @property
     def energy(self) -> float:
-        """``||A||²``."""
+        """The energy ``||A||²`` of the data, for the squared error."""
 
     @property
     def total(self) -> float:
-        """Sum of A."""
+        """The sum of A, for the Kullback-Leibler loss."""
 
     @property
     def entropy(self) -> float:
-        """``sum A log A - A``."""
+        """The entropy ``sum A log A - A`` of the data, for the Kullback-Leibler loss."""
 
     def observed_sum(self, function: Callable[[FloatArray], FloatArray]) -> float:
-        """Sum of a function of the entries, times their weights if they have any; it is 0 at entries that are not stored."""
+        """Sum of a function of the entries for a loss, times their weights if any; 0 at entries that are not stored."""
 
 
 class ColumnSums(NamedTuple):
-    """What a pass over row chunks brings back: ``A'U`` or ``(A / UV')'U``, ``U'U``, sums and maximum of U, ``sum A log UV'``."""
+    """Sums over row chunks for a loss in V: ``A'U`` or ``(A / UV')'U``, ``U'U``, sums and maximum of U, ``sum A log UV'``."""
 
     products: FloatArray
     gram: FloatArray
@@ -61,7 +61,7 @@ class ColumnSums(NamedTuple):
 
 
 class VObjective(Protocol):
-    """The objective in V with U fixed, as much of it as a pass over row chunks tells."""
+    """The loss in V with U fixed and its penalties, as far as a pass over row chunks tells."""
 
     constant: float
     #: Of the multiplicative update that never lets the objective rise.
@@ -72,17 +72,17 @@ class VObjective(Protocol):
     largest: float | None
 
     def value(self, X: FloatArray) -> float:
-        """The objective."""
+        """The value of the objective in one factor, loss and penalties."""
 
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Negative and positive part of the gradient, up to a common factor."""
+        """Negative and positive part of the gradient of a loss in one factor, up to a common factor."""
 
 
 class FactorObjective(VObjective, Protocol):
-    """The objective in one factor X, the other fixed; penalties on the other left out."""
+    """The loss and penalty as an objective in one factor X, the other fixed; penalties on the other left out."""
 
     def gradient(self, X: FloatArray) -> FloatArray:
-        """Its gradient."""
+        """The gradient of the loss and penalty in one factor X."""
 
 
 class QuadraticObjective:
@@ -102,20 +102,20 @@ class QuadraticObjective:
             self.P -= l1 / 2
 
     def value(self, X: FloatArray) -> float:
-        """The objective; Gram matrices keep it cheap."""
+        """The squared error in one factor with penalties, from Gram matrices, which keep it cheap."""
         return self.constant - 2.0 * float(np.vdot(self.P, X)) + float(np.vdot(X.T @ X, self.Q))
 
     def gradient(self, X: FloatArray) -> FloatArray:
-        """``2 (XQ - P)``."""
+        """The gradient ``2 (XQ - P)`` of the squared error in one factor."""
         return 2.0 * (X @ self.Q - self.P)
 
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``AV`` and ``XQ + l1/2``."""
+        """The parts ``AV`` and ``XQ + l1/2`` of the gradient of the squared error in one factor."""
         return self.P + self.l1 / 2, X @ self.Q + self.l1 / 2
 
 
 class DivergenceObjective:
-    """``sum A log(A/XV') - A + XV' + l1 sum(X) + l2 ||X||²``."""
+    """The Kullback-Leibler loss in one factor, ``sum A log(A/XV') - A + XV' + l1 sum(X) + l2 ||X||²``."""
 
     exponent, negligible = 1.0, NEGLIGIBLE_ENTRY
     largest: float | None = None
@@ -126,30 +126,30 @@ class DivergenceObjective:
         self.logarithms: tuple[FloatArray, float] | None = None  # sum A log(XV') at the last X, where it came for free
 
     def value(self, X: FloatArray) -> float:
-        """The objective, infinite where the model misses an entry."""
+        """The Kullback-Leibler loss in one factor with penalties, infinite where the model misses an entry."""
         if self.logarithms is None or self.logarithms[0] is not X:
             self._ratio_times(X)
         assert self.logarithms is not None
         return self.constant + float(X.sum(axis=0) @ self.sums) - self.logarithms[1] + penalty_value(X, self.l1, self.l2)
 
     def gradient(self, X: FloatArray) -> FloatArray:
-        """``1 sum(V)' - (A / XV') V`` and the penalties'."""
+        """The gradient ``1 sum(V)' - (A / XV') V`` of the Kullback-Leibler loss in one factor, and the penalties'."""
         negative, positive = self.gradient_parts(X)
         return positive - negative
 
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``(A / XV') V`` and ``sum(V) + l1 + 2 l2 X``."""
+        """The parts ``(A / XV') V`` and ``sum(V) + l1 + 2 l2 X`` of the gradient of the Kullback-Leibler loss."""
         return self._ratio_times(X), np.asarray(self.sums + self.l1 + 2.0 * self.l2 * X if self.l2 else self.sums + self.l1)
 
     def _ratio_times(self, X: FloatArray) -> FloatArray:
-        """``(A / XV') V``, the logarithms on the way."""
+        """The product ``(A / XV') V``, and ``sum A log XV'`` kept for the Kullback-Leibler loss."""
         product, total = self.A.ratio_times(X, self.V)
         self.logarithms = X, total
         return product
 
 
 class DivergenceObjectiveAtV:
-    """The divergence in V with U fixed, known only at the V of the last pass over row chunks.
+    """The Kullback-Leibler loss in V with U fixed, known only at the V of the last pass over row chunks.
 
     Its value is that at this V, whichever V is asked for: an upper bound after a multiplicative update.
     """
@@ -161,17 +161,17 @@ class DivergenceObjectiveAtV:
         self.sums, self.V, self.l1, self.l2, self.constant = sums, V, l1, l2, constant
 
     def value(self, X: FloatArray) -> float:
-        """The objective at the V of the last pass."""
+        """The Kullback-Leibler loss at the V of the last pass over row chunks, with penalties."""
         model = float(self.sums.sums @ self.V.sum(axis=0))
         return self.constant + model - self.sums.logarithms + penalty_value(self.V, self.l1, self.l2)
 
     def gradient_parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``(A / UV')' U`` and ``sum(U) + l1 + 2 l2 V``."""
+        """The parts ``(A / UV')' U`` and ``sum(U) + l1 + 2 l2 V`` of the Kullback-Leibler gradient in V."""
         return self.sums.products, np.asarray(self.sums.sums + self.l1 + 2.0 * self.l2 * X)
 
 
 class NMFLoss(ABC):
-    """A loss between data and model, entry by entry."""
+    """A loss between the data and the model ``UV'``, entry by entry."""
 
     name: str
     #: Which rules, bounds and encoders it has: its own name, or "beta".
@@ -199,7 +199,7 @@ class NMFLoss(ABC):
 
     @abstractmethod
     def scale(self, data: Totals) -> float:
-        """Size of the observed data, against which rounding is judged."""
+        """Size of the observed data in a loss, against which rounding is judged."""
 
     @abstractmethod
     def constant(self, data: Totals, filled: FloatArray) -> float:
@@ -207,7 +207,7 @@ class NMFLoss(ABC):
 
     @abstractmethod
     def constant_of(self, A: Storage) -> float:
-        """The same for rows without missing entries."""
+        """The part of the loss that the factors cannot change, for rows without missing entries."""
 
     @abstractmethod
     def objective(
@@ -217,11 +217,11 @@ class NMFLoss(ABC):
 
     @abstractmethod
     def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """What a row chunk contributes to the objective in V: products and logarithms of :class:`ColumnSums`."""
+        """The share of a row chunk in the loss as an objective in V: products and logarithms of :class:`ColumnSums`."""
 
     @abstractmethod
     def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> VObjective:
-        """The objective in V after a pass over row chunks."""
+        """The loss as an objective in V after a pass over row chunks, from their sums."""
 
     @abstractmethod
     def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
@@ -232,7 +232,7 @@ class NMFLoss(ABC):
         """The loss of ``UV'`` if A were all zeros, from which that at the stored entries of sparse data is taken away."""
 
     def lift_zeros(self, X: FloatArray) -> FloatArray:
-        """A factor at which the loss is finite."""
+        """A factor at which the loss is finite: its zeros are lifted where the loss needs it."""
         return X
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
@@ -240,7 +240,7 @@ class NMFLoss(ABC):
         partial = A.sparse and len(A.entries) < A.shape[0] * A.shape[1]
 
         def of_rows(rows: slice) -> tuple[float, float]:
-            """The loss of stored entries, and the one they would have if they were zero."""
+            """The loss of the stored entries of some rows, and the loss they would have if they were zero."""
             a, e = A.entries_and_model(U, V, rows)
             zeros = float(self.entrywise(np.zeros(()), e.copy()).sum()) if partial else 0.0
             parts = self.entrywise(a, e)
@@ -255,7 +255,7 @@ class NMFLoss(ABC):
 
 
 class SquaredError(NMFLoss):
-    """``||A - UV'||²``."""
+    """The loss ``||A - UV'||²``, squared error."""
 
     name = kind = "mse"
     beta, unit = 2.0, 2.0
@@ -263,42 +263,42 @@ class SquaredError(NMFLoss):
     step_cost, race_steps, single_above = 1.0, 450.0, 3e-3
 
     def scale(self, data: Totals) -> float:
-        """``||A||²``."""
+        """The scale ``||A||²`` of the squared error."""
         return data.energy
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
-        """``||A||²``."""
+        """The part ``||A||²`` of the squared error that factors cannot change, with filled entries."""
         return data.energy + (float(np.vdot(filled, filled)) if len(filled) else 0.0)
 
     def constant_of(self, A: Storage) -> float:
-        """``||A||²``."""
+        """The part ``||A||²`` of the squared error of some rows that factors cannot change."""
         return float(np.vdot(A.entries, A.entries))
 
     def objective(
         self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
     ) -> QuadraticObjective:
-        """From ``AV`` and ``V'V``."""
+        """The squared error as an objective in one factor, from ``AV`` and ``V'V``."""
         return QuadraticObjective(A.times(V), V.T @ V if gram is None else gram.copy(), l1, l2, constant)
 
     def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``A'U``."""
+        """The product ``A'U`` of a row chunk for the squared error in V."""
         return A.transposed_times(U), 0.0
 
     def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> QuadraticObjective:
-        """From ``A'U`` and ``U'U``."""
+        """The squared error as an objective in V, from ``A'U`` and ``U'U`` of row chunks."""
         return QuadraticObjective(sums.products, sums.gram, l1, l2, constant)
 
     def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
-        """``(a - e)²``."""
+        """The squared error ``(a - e)²`` of each entry."""
         np.subtract(a, e, out=e)
         return np.multiply(e, e, out=e)
 
     def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
-        """``||UV'||²``."""
+        """The squared error ``||UV'||²`` of zero data."""
         return float(np.vdot(U.T @ U, V.T @ V))
 
     def value(self, A: Storage, U: FloatArray, V: FloatArray) -> float:
-        """The loss; of sparse data from products where these are accurate, and of all entries where the zeros' share cancels."""
+        """The squared error; of sparse data from products where accurate, of all entries where the share of zeros cancels."""
         if A.sparse:
             energy = float(np.vdot(A.entries, A.entries))
             short = energy - 2.0 * float(np.vdot(A.times(V), U)) + self.loss_of_zeros(U, V)
@@ -311,7 +311,7 @@ class SquaredError(NMFLoss):
 
 
 class KullbackLeibler(NMFLoss):
-    """``sum A log(A/UV') - A + UV'``; zeros of A enter through sums alone. A divergence takes many copies of its entries."""
+    """The loss ``sum A log(A/UV') - A + UV'``, Kullback-Leibler; zeros of A enter through sums alone, entries in many copies."""
 
     name = kind = "kl"
     beta, unit = 1.0, 1.0
@@ -319,35 +319,35 @@ class KullbackLeibler(NMFLoss):
     step_cost, race_steps, single_above = 5.0, 200.0, 0.0
 
     def scale(self, data: Totals) -> float:
-        """Sum of A."""
+        """The scale of the Kullback-Leibler loss, the sum of A."""
         return data.total
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
-        """``sum A log A - A``."""
+        """The part ``sum A log A - A`` of the Kullback-Leibler loss that factors cannot change, with filled entries."""
         return data.entropy + entropy(filled)
 
     def constant_of(self, A: Storage) -> float:
-        """``sum A log A - A``."""
+        """The part ``sum A log A - A`` of the Kullback-Leibler loss of some rows that factors cannot change."""
         return entropy(A.entries)
 
     def objective(
         self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
     ) -> DivergenceObjective:
-        """From the data themselves."""
+        """The Kullback-Leibler loss as an objective in one factor, from the data themselves."""
         return DivergenceObjective(A, V, l1, l2, constant)
 
     def column_products(self, A: Storage, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV')'U`` and ``sum A log(UV')``."""
+        """The product ``(A / UV')'U`` and ``sum A log(UV')`` of a row chunk for the Kullback-Leibler loss in V."""
         return A.ratio_transposed_times(U, V)
 
     def objective_from_sums(
         self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float
     ) -> DivergenceObjectiveAtV:
-        """At V, the only place where a pass tells of it."""
+        """The Kullback-Leibler loss as an objective at V, the only place where a pass over row chunks tells of it."""
         return DivergenceObjectiveAtV(sums, V, l1, l2, constant)
 
     def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
-        """``a log(a/e) - a + e``, with ``0 log 0 = 0``, accurate where a and e are close and where e nearly vanishes."""
+        """The Kullback-Leibler loss ``a log(a/e) - a + e``, ``0 log 0 = 0``, accurate for close a and e and for tiny e."""
         positive = a > 0
         x, y = np.where(positive, a, 1.0), np.where(positive, e, 1.0)
         excess = (y - x) / x
@@ -355,16 +355,16 @@ class KullbackLeibler(NMFLoss):
         return np.asarray(np.where(positive, a * (excess - logarithms), e) + 0.0 * a)
 
     def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
-        """``sum UV'``."""
+        """The Kullback-Leibler loss ``sum UV'`` of zero data."""
         return float(U.sum(axis=0) @ V.sum(axis=0))
 
     def lift_zeros(self, X: FloatArray) -> FloatArray:
-        """Off zero."""
+        """A factor whose zeros are lifted to a negligible entry, so that the Kullback-Leibler loss is finite."""
         return np.asarray(np.maximum(X, NEGLIGIBLE_ENTRY * X.max()))
 
 
 def entropy(a: FloatArray) -> float:
-    """``sum a log a - a``."""
+    """The part ``sum a log a - a`` of the Kullback-Leibler loss that only the data determine."""
     if not a.size:
         return 0.0
     a = a[a > 0].astype(np.float64, copy=False)
@@ -372,5 +372,5 @@ def entropy(a: FloatArray) -> float:
 
 
 def penalty_value(X: FloatArray, l1: float, l2: float) -> float:
-    """``l1 sum(X) + l2 ||X||²``."""
+    """The penalty ``l1 sum(X) + l2 ||X||²`` that a loss adds for one factor."""
     return (l1 * float(X.sum()) if l1 else 0.0) + (l2 * float(np.vdot(X, X)) if l2 else 0.0)

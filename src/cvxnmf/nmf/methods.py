@@ -27,7 +27,7 @@ from cvxnmf.nmf.updates.volume import SimplexColumns, SimplexRows, SmallVolume, 
 
 
 class Rules(NamedTuple):
-    """What an alternating method does: a rule for U, one for V.
+    """The update rules of an alternating method, one for U and one for V.
 
     `later` ones come with extrapolation; `exact` ones take their place where descents are slow, which are those of badly
     conditioned data; `safe` ones step in where the others may let the value rise.
@@ -42,7 +42,7 @@ class Rules(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What rules are made for: Hoyer's sparseness, whether the data can be read by columns, volume, and whether U has shares.
+    """What a method's rules are made for: sparseness, whether data can be read by columns, volume, rows of U that are shares.
 
     Starts that race take more sweeps and plain steps at first, which keep the basin of a start.
     """
@@ -56,7 +56,7 @@ class Needs(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """What a name stands for."""
+    """The update rules that the name of a method stands for, by kind of loss."""
 
     #: Rules for each kind of loss; fresh ones, since some keep a step length.
     make: dict[str, Callable[[Needs], Rules]]
@@ -98,14 +98,14 @@ def _hals(needs: Needs) -> Rules:
 
 
 def _kl_newton(needs: Needs) -> Rules:
-    """Newton steps; in row chunks V by multiplication, since Newton's steps on V would need one pass each."""
+    """The rules of Kullback-Leibler by Newton steps; in row chunks V by multiplication, since Newton would take many passes."""
     V = KLNewton(count=True) if needs.in_memory else Multiplicative()
     extrapolation = Extrapolation(wait=2, weight=0.3, keep=0.1)
     return Rules(KLNewton(count=False), V, extrapolation, safe=(Multiplicative(), Multiplicative()))
 
 
 def _beta_coordinates(needs: Needs) -> Rules:
-    """Multiplications first, which keep the basin of the start: coordinates at once end in worse minima from some starts."""
+    """The rules of beta divergences by coordinates; multiplications first, which keep the basin of the start."""
     first, coordinates = (Multiplicative(), Multiplicative()), (BetaCoordinates(count=False), BetaCoordinates(count=True))
     return Rules(*first, Extrapolation(wait=6, weight=0.3, keep=0.1), coordinates, safe=first)
 
@@ -146,7 +146,7 @@ METHODS: dict[str, Method] = {
 
 
 def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, in_memory: bool, sum_to_one: bool = False) -> None:
-    """Refuse what the method cannot do, in one sentence."""
+    """Refuse a loss, symmetry, sparseness or row chunks that the method has no rule for, in one sentence."""
     method = METHODS[name]
     if sum_to_one and (symmetric or loss.kind not in method.shares):
         validation.refuse("sum_to_one is for method='hals' or 'min-volume' with loss='mse' and symmetric=False.")

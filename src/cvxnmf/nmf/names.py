@@ -23,7 +23,7 @@ class Named(NamedTuple):
     columns: Names = None
 
     def result_of(self, work: Callable[[], Factorization]) -> Factorization:
-        """What the work finds, with these names; so is the best so far on Ctrl-C."""
+        """The factorisation that the work finds, with the names of rows and columns; so is the best so far on Ctrl-C."""
         try:
             return work().with_names(self.rows, self.columns)
         except Interrupted as stopped:
@@ -32,14 +32,14 @@ class Named(NamedTuple):
 
 
 def separate_names(A: Any, row_names: Any = None, column_names: Any = None) -> Named:
-    """The data of a frame or of an AnnData apart from their names; names that are given replace those of the data.
+    """The data of a frame or of an AnnData apart from their row and column names; given names replace those of the data.
 
     Frames are those of pandas, whose default numbering is no names, and all that narwhals knows (polars, pyarrow, ...), where a
     single column of text names the rows. Names of the data that occur twice are worth a warning, given ones are refused.
     """
     table = _table(A)
     for side, names in (("rows", table.rows), ("columns", table.columns)):
-        if names is not None and (twice := _repeated(names)) is not None:
+        if names is not None and (twice := _first_duplicate(names)) is not None:
             sentence = f"{twice!r} names several {side} of A, which tables cannot tell apart; make the names of {side} unique."
             warnings.warn(sentence, stacklevel=3)
     if row_names is None and column_names is None:
@@ -51,12 +51,12 @@ def separate_names(A: Any, row_names: Any = None, column_names: Any = None) -> N
 
 
 def _given_names(name: str, given: Any, size: int) -> tuple[Any, ...]:
-    """Names that a user gives: one for each, and all different."""
+    """Names of rows or columns that a user gives: one for each, and all different."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         validation.refuse(f"{name} must be a sequence of names, not {given!r}.")
     try:
         names = _plain(given)
-        twice = _repeated(names)
+        twice = _first_duplicate(names)
     except TypeError:
         validation.refuse(f"{name} must be a sequence of names, strings or numbers, not {given!r}.")
     if len(names) != size:
@@ -67,12 +67,12 @@ def _given_names(name: str, given: Any, size: int) -> tuple[Any, ...]:
 
 
 def _plain(names: Iterable[Any]) -> tuple[Any, ...]:
-    """Names as Python objects."""
+    """Names of rows or columns as Python objects."""
     return tuple(name.item() if isinstance(name, np.generic) else name for name in names)
 
 
-def _repeated(names: tuple[Any, ...]) -> Any:
-    """The first name that occurs again; None if there is none."""
+def _first_duplicate(names: tuple[Any, ...]) -> Any:
+    """The first name of a row or column that occurs again; None if there is none."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -82,7 +82,7 @@ def _repeated(names: tuple[Any, ...]) -> Any:
 
 
 def _table(A: Any) -> Named:
-    """Data and names of whatever has both."""
+    """The matrix and the names of rows and columns in a frame, an AnnData or a plain array."""
     if hasattr(A, "obs_names") and hasattr(A, "var_names"):
         return Named(A.X, _plain(A.obs_names), _plain(A.var_names))
     if hasattr(A, "index") and hasattr(A, "columns") and hasattr(A, "iloc"):
@@ -93,7 +93,7 @@ def _table(A: Any) -> Named:
 
 
 def _pandas_table(A: Any) -> Named:
-    """Numbers and names of a frame of pandas; where its rows are only numbered, a single column of text names them."""
+    """Numbers and names of a pandas frame; where its rows are only numbered, a single column of text names them."""
     rows = _index_names(A.index)
     texts = [name for place, name in enumerate(A.columns) if _is_text(A.iloc[:, place])]
     if not texts:
@@ -108,20 +108,20 @@ def _pandas_table(A: Any) -> Named:
 
 
 def _is_text(column: Any) -> bool:
-    """Whether a column of pandas holds anything but numbers."""
+    """Whether a column of a pandas frame holds anything but numbers, so that it may name the rows."""
     if column.dtype.kind in "biufc":
         return False
     return column.dtype.kind != "O" or not all(isinstance(value, Real) for value in column)
 
 
 def _index_names(index: Any) -> Names:
-    """Names of an index of pandas; its default numbering is none."""
+    """Names in an index of pandas; None for its default numbering."""
     plain = _plain(index)
     return None if type(index).__name__ == "RangeIndex" and plain == tuple(range(len(plain))) else plain
 
 
 def _narwhals_table(A: Any) -> Named:
-    """Numbers and names of any frame that narwhals knows."""
+    """Numbers and column names of any data frame that narwhals knows."""
     try:
         import narwhals
     except ImportError:

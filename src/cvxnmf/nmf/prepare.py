@@ -12,11 +12,11 @@ from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray, with_short_indices
 from cvxnmf.nmf.data import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
-from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.storage import storage_of
 
 
 class Checked(NamedTuple):
-    """Nonnegative finite entries, ones in place of missing ones, and where these are."""
+    """A checked matrix of nonnegative finite entries, ones in place of missing ones, and where those are."""
 
     A: Any
     rows: NDArray[np.intp]
@@ -34,7 +34,7 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
     if symmetric:
         checked = checked._replace(A=_symmetric_part(checked, said=checked.single))
     data = _fill_missing(checked, symmetric, loss)
-    validation.magnitude(data.observed if len(data.observed) else np.zeros(1), loss.name)
+    validation.magnitude(data.observed_entries if len(data.observed_entries) else np.zeros(1), loss.name)
     return data
 
 
@@ -96,7 +96,7 @@ def _check_sparse(A: Any) -> Checked:
 
 
 def _symmetric_part(checked: Checked, said: bool) -> Any:
-    """The data without differences of mirrored entries by rounding, said or not; refused if there are others."""
+    """The prepared matrix without differences of mirrored entries by rounding, said or not; refused if there are others."""
     A, (m, n) = checked.A, checked.A.shape
     if m != n:
         validation.refuse(f"A must be square for a symmetric factorisation, not {m} by {n}; use symmetric=False.")
@@ -107,13 +107,13 @@ def _symmetric_part(checked: Checked, said: bool) -> Any:
 
 
 def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: bool = False) -> MemoryMatrix:
-    """Data in the storage that suits the loss, missing entries filled with what their row and column suggest."""
+    """The prepared matrix in the storage that suits the loss, missing entries filled with what row and column suggest."""
     A, rows, columns, single = checked
     if loss.needs_positive_data:
         require_positive(A, loss.name)
     dense = not sp.issparse(A)
     compress = dense and loss.compress_below > 0 and np.count_nonzero(A) <= loss.compress_below * A.size
-    storage = stored(sp.csr_array(A) if compress else A)
+    storage = storage_of(sp.csr_array(A) if compress else A)
     if not len(rows):
         return MemoryMatrix(storage, NOTHING_MISSING, single, symmetric, A if keep_dense else None)
     values = _typical_values(A, rows, columns)
@@ -131,7 +131,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
 
 
 def require_positive(A: Any, loss: str) -> None:
-    """Refuse zeros, from which every model is infinitely far; ones stand for missing entries here."""
+    """Refuse a prepared matrix with zeros, from which every model is infinitely far; ones stand for missing entries."""
     zeros = A.shape[0] * A.shape[1] - (A.nnz if sp.issparse(A) else np.count_nonzero(A))
     if zeros:
         validation.refuse(

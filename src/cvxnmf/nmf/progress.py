@@ -20,7 +20,7 @@ WIDTH = 20
 
 
 class Progress:
-    """A callback that shows steps and hands them on to the callback of the user; the last one stays."""
+    """A callback that shows the progress of a descent and hands steps on to the user's callback; the last line stays."""
 
     def __init__(self, task: str, max_iter: int | None, callback: Callable[[Iterate], Any] | None) -> None:
         self.task, self.max_iter, self.callback = task, max_iter, callback
@@ -29,7 +29,7 @@ class Progress:
         self.last: Iterate | None = None
 
     def __call__(self, iterate: Iterate) -> Any:
-        """Show a step."""
+        """Show the progress of a step if a line is due, then call the user's callback."""
         elapsed = time.monotonic() - self.began
         self.last = iterate
         if sys.stderr is not None and (elapsed >= self.due or iterate.bound > 0):
@@ -40,13 +40,13 @@ class Progress:
         return None if self.callback is None else self.callback(iterate)
 
     def end(self) -> None:
-        """Leave the last step in a line of its own, where the line changed."""
+        """Leave the last line of progress in a line of its own, where the line changed."""
         if self.changing and self.last is not None and sys.stderr is not None:
             sys.stderr.write(f"{self.line(replace(self.last, share=1.0), time.monotonic() - self.began):<100}\n")
             sys.stderr.flush()
 
     def line(self, iterate: Iterate, elapsed: float) -> str:
-        """What is known: the start or stage, the step, the loss, the bound once there is one, time, and how much is left."""
+        """The line of progress: start or stage, step, loss, bound once there is one, time, and how much is left."""
         share = iterate.share or (min(1.0, iterate.iteration / self.max_iter) if self.max_iter else 0.0)
         parts = [iterate.stage or "start 1 of 1"] if self.max_iter or iterate.stage else []
         if not math.isnan(iterate.value):
@@ -62,7 +62,7 @@ class Progress:
 def with_place(
     callback: Callable[[Iterate], Any] | None, place: Callable[[Iterate], tuple[str, float]]
 ) -> Callable[[Iterate], Any] | None:
-    """The callback, told which start of how many a step belongs to, how much of all work is done, and the time since it began."""
+    """The callback, told which start a step belongs to, how much of the work is done, and the time since the beginning."""
     began = time.perf_counter()
 
     def tell(iterate: Iterate) -> Any:
@@ -77,7 +77,7 @@ def with_place(
 def shown(
     verbose: Any, task: str, max_iter: int | None, callback: Callable[[Iterate], Any] | None
 ) -> Iterator[Callable[[Iterate], Any] | None]:
-    """The callback, showing progress as well if `verbose`, until the work is done; after `max_iter` steps at most, if known."""
+    """The callback, which shows progress too if `verbose`, until the work is done; after `max_iter` steps at most, if known."""
     if not verbose:
         yield callback
         return

@@ -53,7 +53,7 @@ LOOK, SECOND_LOOK = 16, 12
 
 
 class Exchanges(NamedTuple):
-    """When exchanges of columns end: so many in vain, so many at all, and how near to the best they must come to go on."""
+    """When exchanges of columns in a race end: so many in vain, so many at all, and how near to the best they must come."""
 
     in_vain: int
     most: int
@@ -69,11 +69,11 @@ MOST_STARTS = len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + COARSE_
 
 
 class Stopped(Exception):
-    """A callback has asked to stop."""
+    """Raised in a race when a callback has asked to stop."""
 
 
 class Effort:
-    """Work in steps on all data: what was spent, and what may be."""
+    """Work of a race in steps on all data: how much was spent, and how much may be."""
 
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int) -> None:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
@@ -85,37 +85,37 @@ class Effort:
         self.spent = 0.0
 
     def restrict(self, steps: float) -> None:
-        """Spend no more than some descents of so many steps: where these are short, a user does not expect to wait."""
+        """Restrict the effort of a race to some descents of so many steps: where these are short, no user expects to wait."""
         self.limit = min(self.limit, max(self.descents * steps, self.short) * self.share_of_all)
 
     def exhausted(self, share: float = 1.0) -> bool:
-        """Whether a share of it is spent."""
+        """Whether a share of the race's effort is spent."""
         return self.spent >= share * self.limit
 
     @property
     def share(self) -> float:
-        """Share that is spent, above 0; what is polished then takes about as long as a twentieth."""
+        """Share of the race's effort that is spent, above 0; polishing the winner then takes about a twentieth."""
         return float(np.clip(0.95 * self.spent / self.limit, 1e-3, 0.95))
 
-    def left(self) -> int:
-        """Steps that are left for a winner, some in any case."""
+    def steps_left(self) -> int:
+        """Steps that are left for the winner of a race, some in any case."""
         return int(np.clip(self.limit - self.spent, FEWEST_LEFT, 200))
 
 
 class Sample(NamedTuple):
-    """Some of the rows, and their share of all."""
+    """A sample of the rows that contenders race on, and its share of all rows."""
 
     data: MemoryMatrix
     share: float
 
     @property
     def whole(self) -> bool:
-        """Whether these are all rows."""
+        """Whether the sample of a race is all rows."""
         return self.share == 1.0
 
 
 class Contender:
-    """A descent that is left and taken up again; `fresh` ones take plain steps first, which keep the basin of the start."""
+    """A descent in a race, left and taken up again; `fresh` ones take plain steps first, which keep the basin of the start."""
 
     def __init__(self, race: Race, sample: Sample, start: Factors, wait: int | None = None) -> None:
         self.race, self.sample = race, sample
@@ -134,27 +134,27 @@ class Contender:
 
     @property
     def value(self) -> float:
-        """The loss, of these rows."""
+        """The loss of the contender on the rows of its sample."""
         return self.descent.values[-1]
 
     @property
     def steps(self) -> int:
-        """Steps so far."""
+        """Steps that the contender has taken so far."""
         return len(self.descent.values) - 1
 
     @property
     def factors(self) -> Factors:
-        """U and V."""
+        """The factors U and V of the contender."""
         U, V = self.descent.point
         return self.sample.data.collect(U), V
 
     def result(self, status: Status) -> Run:
-        """What it found, evaluated in the precision of the data."""
+        """The run of the contender, evaluated in the precision of the data."""
         self.descent.objective = Objective(self.race.exact, self.race.loss, NO_PENALTY)
         return self.descent.result(status)
 
     def run(self, steps: int, tol: float) -> bool:
-        """Take up to so many steps, after `max_iter` of them as a new descent; whether it has ended."""
+        """Take up to so many steps with the contender, after `max_iter` of them as a new descent; whether that has ended."""
         limit = self.race.stopping.max_iter
         if self.steps >= limit:
             self.descent = self._descent(self.factors, 0)
@@ -166,13 +166,13 @@ class Contender:
         return self.status is not Status.MAX_ITER
 
     def solve_exactly(self) -> None:
-        """Go on with exact updates of V, whose rows are the shorter side of the data."""
+        """Go on with exact updates of V in the contender, whose rows are the shorter side of the data."""
         iteration = self.descent.iteration
         assert isinstance(iteration, Alternating)
         iteration.solve_exactly()
 
     def predicted_decrease(self, window: int) -> float:
-        """What is still to be gained if the last two windows of steps go on as a geometric series."""
+        """The decrease a contender can still expect if the last two windows of steps go on as a geometric series."""
         values = self.descent.values
         if len(values) <= 2 * window:
             return np.inf
@@ -184,7 +184,7 @@ class Contender:
 
 
 class Race:
-    """Contenders on data whose rows are the longer side."""
+    """A race of contenders on data whose rows are the longer side."""
 
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, stopping: Stopping) -> None:
         self.exact, self.data, self.k, self.loss = data, data, k, loss
@@ -197,18 +197,18 @@ class Race:
         self.on_samples: list[Contender] = []
 
     def _place(self, iterate: Iterate) -> tuple[str, float]:
-        """Which contender takes a step, of how many at most, and the share of the effort that is spent."""
+        """Which contender of the race takes a step, of how many at most, and the share of the effort that is spent."""
         return f"start {len(self.on_samples) + len(self.on_all_rows)} of {MOST_STARTS} at most", self.effort.share
 
     @property
     def best(self) -> Contender | None:
-        """The best contender so far; one on a sample is lifted if there is no other."""
+        """The best contender of the race so far; one on a sample is lifted to all rows if there is no other."""
         if not self.on_all_rows and self.on_samples:
             self._lift(_best(self.on_samples))
         return _best(self.on_all_rows) if self.on_all_rows else None
 
     def run(self) -> Contender:
-        """The winner."""
+        """Run the race: starts on samples of the rows, the best on all rows; return the winner."""
         rows = self._sampled_rows()
         triples = initialise.leading_triples(self._sample(rows[0]).data.matrix, self.k)
         self._choose_precision(rows[0], triples)
@@ -229,19 +229,19 @@ class Race:
         return self._polish(self._exchange(winner, decided, self.fine_tolerance, 1.0))
 
     def _uneven_starts(self) -> list[Factors]:
-        """Starts of few entries from numbers that follow no pattern: those of symmetric data agree on poor answers."""
+        """Random starts of a race for few entries: deterministic starts of symmetric data agree on poor answers."""
         if self.data.storage.entries.size > FEW_ENTRIES:
             return []
         rng = np.random.default_rng(self.data.shape)
         return [initialise.random(self.data.matrix, self.k, rng) for _ in range(UNEVEN_STARTS)]
 
     def _second_opinion(self, contenders: list[Contender], rows: NDArray[np.intp] | None) -> list[Contender]:
-        """The best of those that agree on a sample, and the best start of other rows, whose samples may favour another basin."""
+        """The best contender of a sample, and the best start on other rows, whose sample may favour another basin."""
         other = self._sample(rows)
         return [_best(contenders), self._enter(other, initialise.standing_columns(other.data.matrix, self.k))]
 
     def _sampled_rows(self) -> list[NDArray[np.intp] | None]:
-        """Rows in the order of their norms, every fourth in one sample; all rows, None, where there are few."""
+        """Samples of the race: rows in the order of their norms, every fourth in one; all rows, None, where there are few."""
         m, n = self.data.shape
         parts = SAMPLES
         while parts > 1 and (m // parts < max(ROWS_PER_COMPONENT * self.k, SAMPLED_ROWS) or m * n < SAMPLED_ENTRIES):
@@ -254,30 +254,30 @@ class Race:
         return [np.sort(order[number % parts :: parts]) for number in range(len(EXCESS))]
 
     def _sample(self, rows: NDArray[np.intp] | None) -> Sample:
-        """Some rows, or all."""
+        """The sample of a race with some rows, or with all."""
         return self.all_rows if rows is None else Sample(self.data.sample(rows), len(rows) / self.data.shape[0])
 
     def _choose_precision(self, rows: NDArray[np.intp] | None, triples: Triples) -> None:
-        """Single precision, which is twice as fast, unless the energy that is left is so little that values would cancel."""
+        """Race in single precision, twice as fast, unless so little energy is left that values would cancel."""
         data = self._sample(rows).data
         if _tail(data, triples[1]) >= self.loss.single_above * data.energy:
             self.data = self.data.in_single_precision()
 
     @property
     def all_rows(self) -> Sample:
-        """All rows in the precision of the race."""
+        """The sample of all rows in the precision of the race."""
         return Sample(self.data, 1.0)
 
     def _enter(self, sample: Sample, start: Factors) -> Contender:
-        """A contender, descended as far as that is cheap."""
-        contender = Contender(self, sample, initialise.balanced(*start))
+        """A new contender from a start, descended as far as that is cheap on its sample."""
+        contender = Contender(self, sample, initialise.balance_columns(*start))
         if not sample.whole:
             self.on_samples.append(contender)
         contender.run(COARSE_STEPS, self.coarse_tolerance)
         return contender
 
     def _lead(self, sample: Sample, contenders: list[Contender], excess: float) -> list[Contender]:
-        """The best of a sample, merged and exchanged, and those nearly as good."""
+        """The best contender of a sample, columns merged and exchanged, and those nearly as good."""
         merging = (excess + 1.0) / 2.0 * (initialise.SETTLING + initialise.BETWEEN * self.k * (excess - 1.0))
         self.effort.spent += 0.7 * sample.share * merging
         contenders = [*contenders, self._enter(sample, initialise.merge(sample.data.matrix, self.k, excess, sample.data.working))]
@@ -288,7 +288,7 @@ class Race:
         return [leader, *sorted(near, key=lambda other: other.value)[:2]]
 
     def _lift(self, contender: Contender) -> Contender:
-        """A contender of a sample on all rows: U anew for its V."""
+        """The contender of a sample lifted to all rows: U anew by least squares for its V."""
         if contender.lifted is None:
             V = contender.factors[1]
             U = initialise.least_squares_rows(self.data.storage.times(V), V, sweeps=6)
@@ -296,7 +296,7 @@ class Race:
         return contender.lifted
 
     def _reaches_bound(self, sample: Sample, contenders: list[Contender], triples: Triples) -> bool:
-        """Whether the best contender is as good as the singular values allow, so that no other one can be better.
+        """Whether the best contender is as good as the singular values allow, so that the race is over.
 
         A few iterations may leave too much to the tail of a flat spectrum: two more must find as much, or all came to the same.
         """
@@ -315,14 +315,14 @@ class Race:
         return lower >= (1.0 - SETTLED_TAIL) * tail and lifted.value <= AT_BOUND * lower
 
     def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, Exchanges]:
-        """The winner of the leaders, and how long its columns are to be exchanged: less where others came to the same value."""
+        """The winner of the leaders on all rows, and how long to exchange its columns: less where others came to its value."""
         for leader in leaders:
             self._lift(leader)
         lifted = sorted(self.on_all_rows, key=lambda contender: contender.value)[:LIFTED]
         for contender in lifted:
             contender.run(LIFTED_STEPS, self.fine_tolerance)
         winner = _best(lifted)
-        winner.run(self.effort.left(), self.fine_tolerance)
+        winner.run(self.effort.steps_left(), self.fine_tolerance)
         self._settle(winner, 1.0)
         for contender in lifted:
             while contender is not winner and contender.steps < 150 and not self.effort.exhausted():
@@ -337,7 +337,7 @@ class Race:
         return best, FINE_EXCHANGES._replace(in_vain=in_vain)
 
     def _exchange(self, contender: Contender, terms: Exchanges, tol: float, share: float) -> Contender:
-        """The contender after columns were exchanged, as long as that helps."""
+        """The contender after columns were exchanged, as long as that lowers the loss."""
         tries = vain = 0
         while vain < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
             A = contender.sample.data.matrix
@@ -353,14 +353,14 @@ class Race:
         return contender
 
     def _settle(self, contender: Contender, share: float) -> None:
-        """Descend until little more is to be expected; what has not settled by now is slow."""
+        """Descend with a contender until little more is to be expected; one that has not settled by now is slow."""
         while contender.predicted_decrease(10) > 3.0 * self.fine_tolerance * contender.value and not self.effort.exhausted(share):
             contender.solve_exactly()
             if contender.run(10, 1e-2 * self.fine_tolerance):
                 return
 
     def _polish(self, contender: Contender) -> Contender:
-        """Descend to the end that was asked for, in the precision of the data where that is below the precision of the race."""
+        """Descend with the winner to the user's tolerance, in the precision of the data where that is below the race's."""
         self._settle(contender, 1.15)
         if self.stopping.tol < FINE_TOLERANCE:
             if self.data is not self.exact:
@@ -370,16 +370,16 @@ class Race:
 
 
 def _best(contenders: list[Contender]) -> Contender:
-    """The one of least value."""
+    """The contender of least loss in a race."""
     return min(contenders, key=lambda contender: contender.value)
 
 
 def _agree(contenders: list[Contender], spread: float) -> bool:
-    """Whether all came to nearly the same value."""
+    """Whether all contenders of a race came to nearly one value."""
     values = [contender.value for contender in contenders]
     return max(values) <= (1.0 + spread) * min(values)
 
 
 def _tail(data: MemoryMatrix, values: FloatArray) -> float:
-    """What the leading singular values leave of the energy, not less than rounding."""
+    """The energy of the data beyond the leading singular values, a lower bound for the race, not less than rounding."""
     return max(data.energy - float(np.sum(values**2)), ROUNDING * data.energy)

@@ -117,12 +117,12 @@ def choose_rank(
         comparison.run()
         results = comparison.results(named, checked_matrix(raw, False, find_loss(loss), single))
     held_out, stability = comparison.held_out(), comparison.stability()
-    k, reason = recommended(tried, held_out, stability)
+    k, reason = recommend_rank(tried, held_out, stability)
     return RankChoice(k, reason, tried, held_out, stability, results)
 
 
 def _checked_ranks(ranks: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers of components in order, refused in a sentence where they make no sense."""
+    """The ranks to choose from, in order, refused in a sentence where they make no sense."""
     if isinstance(ranks, str) or not isinstance(ranks, Iterable) or len(getattr(ranks, "shape", (1,))) != 1:
         validation.refuse(f"ranks must be numbers of components such as range(2, 21), not {ranks!r}.")
     tried = tuple(sorted({validation.integer("ranks", k, minimum=1) for k in ranks}))
@@ -135,14 +135,14 @@ def _checked_ranks(ranks: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Fit(NamedTuple):
-    """The best run of a rank under a mask, and the mean loss of what was hidden."""
+    """The best run of a rank under a mask, and the mean loss of the hidden entries."""
 
     run: Run
     held_out: float
 
 
 class Comparison:
-    """Fits of every rank under every mask, on all rows or a sample of them."""
+    """Fits of every rank under every mask of hidden entries, on all rows or a sample of them."""
 
     def __init__(self, A: Any, ranks: tuple[int, ...], loss: NMFLoss, n_masks: int, callback: Any) -> None:
         self.ranks, self.loss, self.n_masks, self.callback = ranks, loss, n_masks, callback
@@ -152,7 +152,7 @@ class Comparison:
         self.stopped = False
 
     def run(self) -> None:
-        """Fit every rank under every mask."""
+        """Fit every rank under every mask of hidden entries."""
         for _ in range(self.n_masks):
             self.fits.append(self._fit_mask())
             if self.stopped:
@@ -161,7 +161,7 @@ class Comparison:
             raise KeyboardInterrupt("stopped before two masks were compared")
 
     def _fit_mask(self) -> dict[int, Fit]:
-        """The best run of each rank on what a new mask leaves, and the loss of what it hides."""
+        """The best run of each rank under a new mask, and the loss of the entries that the mask hides."""
         rows, columns, hidden = hide_entries(self.A, self.rng)
         if not len(hidden):
             validation.refuse("A has too few entries for some of them to be hidden; choose the number of components yourself.")
@@ -175,7 +175,7 @@ class Comparison:
         return fits
 
     def _report(self, k: int, run: Run) -> None:
-        """Tell the callback of a rank."""
+        """Tell the callback that a rank was fitted under a mask."""
         if self.callback is not None:
             share = (len(self.fits) + (self.ranks.index(k) + 1) / len(self.ranks)) / (self.n_masks + 1)
             step = Iterate(len(run.history), 0.0, run.value, 0.0, k, f"mask {len(self.fits) + 1} of {self.n_masks}", share)
@@ -191,7 +191,7 @@ class Comparison:
         return np.array([np.mean([likeness(a[k].run.V, b[k].run.V) for a, b in pairs]) for k in self.ranks])
 
     def results(self, named: Named, data: MemoryMatrix) -> tuple[Factorization, ...]:
-        """Factors of all data: from those of the best mask, or the rank below with a direction more where that is lower."""
+        """Factors of all data for every rank: from the best mask, or the rank below with a direction more where that is lower."""
         found: list[Factorization] = []
         previous: Run | None = None
         A = named.A
@@ -199,13 +199,13 @@ class Comparison:
             best = min((fits[k] for fits in self.fits), key=lambda fit: fit.run.value).run
             run = _descend(data, self._lift(best, data), self.loss.name, WHOLE)
             if previous is not None and previous.value < run.value:
-                run = _descend(data, grown(data, previous, k), self.loss.name, WHOLE)
+                run = _descend(data, extend_factors(data, previous, k), self.loss.name, WHOLE)
             previous = run
             found.append(_with_proof_later(run, data.matrix if data.complete else validation.partial_matrix(A), named))
         return tuple(found)
 
     def _lift(self, run: Run, data: MemoryMatrix) -> Factors:
-        """A start for all rows."""
+        """The factors of a masked fit on sampled rows as a start for all rows."""
         if len(run.U) == data.shape[0]:
             return run.U, run.V
         V = np.ascontiguousarray(run.V, dtype=np.float64)
@@ -221,34 +221,34 @@ def shared_descents(
     for k in ranks:
         starts = [initialise.nndsvd(data.storage.A, k, triples)]
         if best:
-            starts.append(grown(data, best[max(best)], k))
+            starts.append(extend_factors(data, best[max(best)], k))
         best[k] = min((_descend(data, start, loss, MASKED) for start in starts), key=lambda run: run.value)
         report(k, best[k])
     for above, k in itertools.pairwise(reversed(ranks)):
-        run = _descend(data, merged(best[above].U, best[above].V, k), loss, MASKED)
+        run = _descend(data, merge_components(best[above].U, best[above].V, k), loss, MASKED)
         best[k] = min(best[k], run, key=lambda run: run.value)
     return best
 
 
 def _descend(data: MemoryMatrix, start: Factors, loss: str, stopping: Stopping) -> Run:
-    """One descent."""
+    """One descent of a rank from a start."""
     U, V = (np.ascontiguousarray(side, dtype=np.float64) for side in start)
     return descend(data, (U, V), "hals", loss, stopping=stopping)
 
 
-def grown(data: MemoryMatrix, run: Run, k: int) -> Factors:
-    """The factors with the strongest directions of what they leave as further columns."""
+def extend_factors(data: MemoryMatrix, run: Run, k: int) -> Factors:
+    """Factors of a higher rank: the strongest directions of the residual become further columns."""
     U, V = run.U, run.V
     data.impute(U, V)
     while U.shape[1] < k:
         pair = initialise.residual_pair(data.storage.A, U, V)
-        u, v = initialise.balanced(*(side[:, None] for side in pair))
+        u, v = initialise.balance_columns(*(side[:, None] for side in pair))
         U, V = np.hstack([U, u]), np.hstack([V, v])
     return U, V
 
 
-def merged(U: FloatArray, V: FloatArray, k: int) -> Factors:
-    """The factors with the pairs merged whose merging costs least."""
+def merge_components(U: FloatArray, V: FloatArray, k: int) -> Factors:
+    """Factors of a lower rank: pairs of components merged where merging costs least."""
     while U.shape[1] > k:
         i, j = initialise.cheapest_pair(U, V)
         u, v = initialise.rank_one(U[:, [i, j]], V[:, [i, j]])
@@ -257,7 +257,7 @@ def merged(U: FloatArray, V: FloatArray, k: int) -> Factors:
 
 
 def _with_proof_later(run: Run, A: Any, named: Named) -> Factorization:
-    """The run with names, to be certified by the singular values when somebody looks."""
+    """The run of a rank with names, to be certified by the singular values when somebody looks."""
     plain, k, loss = run.factorization(), run.U.shape[1], run.loss
     proof = functools.cache(ProofLater(A, lambda: rank_certificate(A, k, run.value, loss, False, 0)))
     vars(plain).update(certificate=proof, message=lambda: proved_message(run.message, proof()))
@@ -265,7 +265,7 @@ def _with_proof_later(run: Run, A: Any, named: Named) -> Factorization:
 
 
 def sample_rows(A: Any, most_components: int) -> Any:
-    """All rows, or so many, evenly through the order of their norms, that stored entries are few."""
+    """All rows for the choice of rank, or so many, evenly through the order of their norms, that stored entries are few."""
     stored = A.nnz if sp.issparse(A) else A.size
     wanted = max(int(A.shape[0] * MOST_ENTRIES / max(stored, 1)), ROWS_PER_COMPONENT * most_components)
     if wanted >= A.shape[0]:
@@ -277,7 +277,7 @@ def sample_rows(A: Any, most_components: int) -> Any:
 
 
 def data_digest(A: Any) -> int:
-    """A seed that follows from the data."""
+    """A seed for masks and random starts that follows from the data."""
     seal = hashlib.sha256(repr(A.shape).encode())
     for part in (A.data, A.indices, A.indptr) if sp.issparse(A) else (A,):
         seal.update(np.ascontiguousarray(part).tobytes())
@@ -285,7 +285,7 @@ def data_digest(A: Any) -> int:
 
 
 def hide_entries(A: Any, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-    """Rows, columns and values of about a tenth of the known entries; of symmetric data mirrored ones go together.
+    """A mask of hidden entries, about a tenth of the known ones: rows, columns, values; mirrored ones go together.
 
     No row and no column is hidden as a whole.
     """
@@ -308,7 +308,7 @@ def _is_symmetric(A: Any) -> bool:
 
 
 def with_missing(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
-    """The data with some entries missing."""
+    """The data with the hidden entries of a mask missing."""
     if not sp.issparse(A):
         hidden = A.copy()
         hidden[rows, columns] = np.nan
@@ -317,14 +317,14 @@ def with_missing(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> A
 
 
 def _product_of_margins(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
-    """What the sums of rows and columns suggest of some entries."""
+    """A guess of hidden entries from the sums of their rows and columns."""
     known = A if sp.issparse(A) else np.nan_to_num(A)
     row, column = (np.asarray(known.sum(axis=axis)).ravel() for axis in (1, 0))
     return np.asarray(row[rows] * column[columns] / row.sum())
 
 
 def _largest_beside(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
-    """The largest entry of an entry's row and column: what few entries of a row leave open is not made larger."""
+    """The largest entry in the row and column of each hidden entry, which its prediction may not exceed."""
     known = A if sp.issparse(A) else np.nan_to_num(A)
     row, column = (
         np.asarray(known.max(axis=axis).todense() if sp.issparse(known) else known.max(axis=axis)).ravel() for axis in (1, 0)
@@ -333,13 +333,13 @@ def _largest_beside(A: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -
 
 
 def likeness(V: FloatArray, W: FloatArray) -> float:
-    """Mean cosine of the columns of two factors, matched one to one."""
+    """Mean cosine of the components of two masks' factors, matched one to one."""
     first, second = (side / np.maximum(np.linalg.norm(side, axis=0), np.finfo(np.float64).tiny) for side in (V, W))
     cosines = first.T @ second
     return float(cosines[linear_sum_assignment(-cosines)].mean())
 
 
-def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatArray) -> tuple[int, str]:
+def recommend_rank(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatArray) -> tuple[int, str]:
     """The smallest rank whose held-out error is not clearly above the least one, or beyond which little is gained, and why."""
     mean = held_out.mean(axis=0)
     best = int(np.argmin(mean))
@@ -368,7 +368,7 @@ def recommended(ranks: tuple[int, ...], held_out: FloatArray, stability: FloatAr
 
 
 def _bend(mean: FloatArray) -> int:
-    """The first place beyond which little is gained, beside the last gain and beside the error: noise has a shape of its own."""
+    """The first rank beyond which little held-out error is gained, beside the last gain and beside the error."""
     left = mean - mean.min()
     gains = np.append(0.0, -np.diff(mean))
     return int(np.argmax((left <= MINOR * gains) & (left <= SLIGHT * mean.min()) | (left == 0)))

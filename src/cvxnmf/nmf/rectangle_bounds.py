@@ -47,7 +47,7 @@ STEPS = 10
 
 
 def rectangle_bounds(goal: Goal) -> Iterator[Found]:
-    """The bound of rectangles, if entries are missing."""
+    """The bound from rectangles of observed entries, if entries are missing."""
     A = goal.A
     missing = bool(np.isnan(A.data if sp.issparse(A) else A).any())
     if not missing or not goal.may_fill or goal.statement.scaling is not None:
@@ -55,7 +55,7 @@ def rectangle_bounds(goal: Goal) -> Iterator[Found]:
     A = np.asarray(A.toarray() if sp.issparse(A) else A)
     witness = rectangles(A, (~np.isnan(A)).astype(np.float64), goal.statement.n_components, goal.statement.has_squared_error)
     if witness:
-        yield from goal.found("rectangles", witness)
+        yield from goal.prove_bound("rectangles", witness)
 
 
 def rectangles(A: FloatArray, limits: FloatArray, k: int, squared_error: bool) -> dict[str, FloatArray]:
@@ -68,22 +68,22 @@ def rectangles(A: FloatArray, limits: FloatArray, k: int, squared_error: bool) -
     rows, columns = _order_by_content(np.where(limits > 0, A, -1.0), limits)
     A, limits = (np.ascontiguousarray(M[np.ix_(rows, columns)]) for M in (A, limits))
     with single_thread(A.shape[1]):
-        cover = Cover.grown(A, limits, k)
+        cover = Cover.grow_sets(A, limits, k)
         if not cover.sets:
             return {}
-        weights = cover.improved(cover.packed(cover.rows.astype(float)))
+        weights = cover.improve_weights(cover.pack_weights(cover.rows.astype(float)))
         found = cover.witness(weights, squared_error, np.argsort(rows), np.argsort(columns))
         return found | ({"transposed": np.ones(1)} if turned else {})
 
 
 def _order_by_content(A: FloatArray, limits: FloatArray) -> tuple[IndexArray, IndexArray]:
-    """Orders of rows and columns that do not depend on the orders in which they are given, but for columns of equal entries."""
+    """Orders of rows and columns for rectangles that do not depend on the given orders, but for columns of equal entries."""
     columns = np.lexsort(np.vstack([np.sort(M, axis=0) for M in (A, limits)]))
     return np.lexsort(np.hstack([M[:, columns] for M in (A, limits)]).T), columns
 
 
 class Cover:
-    """Rectangles of the data in classes, for a rank."""
+    """A cover of the observed entries by rectangles in classes, for a rank."""
 
     def __init__(self, A: FloatArray, limits: FloatArray, k: int, classes: list[list[IndexArray]]) -> None:
         observed = limits > 0
@@ -99,8 +99,8 @@ class Cover:
         self.parts = [A[np.ix_(rows, columns)] for rows, columns in zip(self.kept, self.sets, strict=True)]
 
     @classmethod
-    def grown(cls, A: FloatArray, limits: FloatArray, k: int) -> Cover:
-        """Sets of columns grown from the columns that a row has, in classes by the rows that they keep.
+    def grow_sets(cls, A: FloatArray, limits: FloatArray, k: int) -> Cover:
+        """A cover by rectangles whose column sets grow from the columns that a row has, in classes by how many rows are kept.
 
         Where limits differ, all columns are the first set, and classes follow for entries whose limit is a share of the largest.
         """
@@ -111,15 +111,15 @@ class Cover:
             classes.extend(_grown_classes(observed, k, source))
         return cls(A, limits, k, classes)
 
-    def packed(self, wish: FloatArray, one_class: bool = False) -> FloatArray:
-        """Weights in the proportions of a wish, raised as far as entries allow, the widest sets first or all at once."""
+    def pack_weights(self, wish: FloatArray, one_class: bool = False) -> FloatArray:
+        """Weights of rectangles in the proportions of a wish, raised as far as entries allow, widest first or all at once."""
         weights, load = wish.copy(), np.zeros_like(self.limits)
         for each in [range(len(self.sets))] if one_class else self.classes:
             raise_weights(weights, each.start, each.stop, self.members, self.limits, load)
         return weights
 
     def bound(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """What the tails of singular values prove, and for every row and set what a weight more would add."""
+        """The bound of weighted rectangles by tails of singular values, and its slope in the weight of every row and set."""
         total, gains = 0.0, np.zeros_like(weights)
         for b, (rows, part) in enumerate(zip(self.kept, self.parts, strict=True)):
             scaled = part * np.sqrt(weights[rows, b])[:, None]
@@ -128,15 +128,15 @@ class Cover:
             gains[rows, b] = np.sum((part @ vectors[:, : -self.k]) ** 2, axis=1)
         return total, gains
 
-    def improved(self, weights: FloatArray) -> FloatArray:
-        """Weights moved, by the longest move that helps, to packings of what rows would gain; the bound is concave in them."""
+    def improve_weights(self, weights: FloatArray) -> FloatArray:
+        """Weights of rectangles moved, by the longest helpful move, to packings of the rows' gains; the bound is concave."""
         sizes = np.array([len(columns) for columns in self.sets])
         best, gains = self.bound(weights)
         for _ in range(ROUNDS):
             gains /= sizes
             wish = (gains / np.maximum(gains.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)) ** POWER + LEAST
             wish = np.where(self.rows, wish, 0.0)
-            targets = [self.packed(wish, one_class=True), self.packed(wish)]
+            targets = [self.pack_weights(wish, one_class=True), self.pack_weights(wish)]
             for target, length in ((target, length) for length in MOVES for target in targets):
                 moved = (1.0 - length) * weights + length * target
                 there, gains_there = self.bound(moved)
@@ -148,7 +148,7 @@ class Cover:
         return weights
 
     def witness(self, weights: FloatArray, squared_error: bool, rows: IndexArray, columns: IndexArray) -> dict[str, FloatArray]:
-        """What the check needs, in these orders: sets, weights, and for KL the dual points of the rectangles side by side."""
+        """The rectangles' witness in given orders: sets, weights, and for KL the dual points of the rectangles side by side."""
         weights = np.where(weights > LEAST, weights * (1.0 - MARGIN), 0.0)
         sets = np.zeros((len(self.sets), self.limits.shape[1]))
         for row, inside in zip(sets, self.sets, strict=True):
@@ -167,7 +167,7 @@ class Cover:
 
 @compiled
 def raise_weights(weights: FloatArray, first: int, last: int, members: IndexArray, limits: FloatArray, load: FloatArray) -> None:
-    """Raise the weights of some sets as far as the load of every entry keeps to its limit, row by row; add them to the load.
+    """Raise the weights of rectangles as far as the load of every entry keeps to its limit, row by row; add to the load.
 
     `members` lists the columns of every set, and -1 behind them. Each weight in turn is divided by the largest share of the room
     that is taken in its columns; in the end all at once, which fits.
@@ -197,21 +197,21 @@ def raise_weights(weights: FloatArray, first: int, last: int, members: IndexArra
 
 
 def _patterns(limits: FloatArray) -> list[NDArray[np.bool_]]:
-    """Where entries have a limit at all, and where it is at least a share of the largest in its row; each pattern once."""
+    """Where entries may be covered by rectangles, and where the limit is a share of the largest in its row; each once."""
     largest = limits.max(axis=1, keepdims=True)
     patterns = [(limits > 0) & (limits >= share * largest) for share in LEVELS]
     return [each for i, each in enumerate(patterns) if i == 0 or not np.array_equal(each, patterns[i - 1])]
 
 
 def _grown_classes(observed: NDArray[np.bool_], k: int, source: np.random.RandomState) -> list[list[IndexArray]]:
-    """Sets of columns grown from the columns that a row has, in classes by the rows that they keep."""
+    """Column sets of rectangles grown from the columns that a row has, in classes by how many rows are kept."""
     classes = []
     for share, count in CLASSES:
         wanted = max(ROWS_PER_COMPONENT * (k + 1), round(share * len(observed)))
         grown: list[IndexArray] = []
         entries = min(REPEATED * observed.size, MOST_ENTRIES)
         for _ in range(min(count, 10 + len(observed) // ROWS_PER_SET)):
-            columns = _grown(observed, wanted, source)
+            columns = _grow_column_set(observed, wanted, source)
             entries -= len(columns) * int(np.count_nonzero(observed[:, columns].all(axis=1)))
             if len(columns) > k:
                 grown.append(columns)
@@ -221,8 +221,8 @@ def _grown_classes(observed: NDArray[np.bool_], k: int, source: np.random.Random
     return classes
 
 
-def _grown(observed: NDArray[np.bool_], wanted: int, source: np.random.RandomState) -> IndexArray:
-    """Columns that a row has, one after the other, each the one of a few that keeps most rows, while enough are kept."""
+def _grow_column_set(observed: NDArray[np.bool_], wanted: int, source: np.random.RandomState) -> IndexArray:
+    """Columns of a rectangle, of those a row has, each the one of a few that keeps most rows, while enough are kept."""
     pool = source.permutation(np.flatnonzero(observed[source.randint(len(observed))])).tolist()
     rows = np.ones(len(observed), dtype=bool)
     columns: list[int] = []

@@ -17,30 +17,30 @@ WARMED, UNIFORM = 2, 1e-3
 
 
 class RowProblem(Protocol):
-    """Objectives of the rows of w, scaled so that codes sum to about one."""
+    """Convex problems of the rows of codes w for projected Newton steps, scaled so that codes sum to about one."""
 
     @property
     def stationary(self) -> float:
-        """Stationarity at which a row is solved."""
+        """Stationarity at which Newton's steps count a row of codes as solved."""
 
     def of(self, rows: Any) -> Self:
-        """Some of the rows."""
+        """The Newton problems of some of the rows of codes."""
 
     def even_codes(self) -> FloatArray:
-        """Equal codes that sum to one."""
+        """Equal codes that sum to one, to start Newton's steps from."""
 
     def value(self, w: FloatArray) -> FloatArray:
-        """The objective of each row; infinite or NaN outside of its domain."""
+        """The objective of each row of codes; infinite or NaN outside of its domain."""
 
     def slope_and_curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient, and a positive semidefinite matrix in place of the Hessian, of each row."""
+        """Gradient, and a positive semidefinite matrix in place of the Hessian, of each row of codes for Newton's step."""
 
     def multiply(self, w: FloatArray) -> FloatArray:
-        """A multiplicative step that never lets the objective rise."""
+        """A multiplicative step of codes, before Newton's, that never lets the objective rise."""
 
 
 def solve_rows(problem: RowProblem, start: FloatArray | None) -> FloatArray:
-    """Solve all rows: multiplicative steps, then Newton steps in the positive entries, projected and backtracked."""
+    """Solve all rows of codes: multiplicative steps, then Newton steps in the positive entries, projected and backtracked."""
     answer = problem.even_codes()
     if start is not None:
         answer = (1.0 - UNIFORM) * start + UNIFORM * answer
@@ -59,7 +59,7 @@ def solve_rows(problem: RowProblem, start: FloatArray | None) -> FloatArray:
 
 
 def _newton_step(problem: RowProblem, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """One projected Newton step of every row, and how far from stationary each was before it."""
+    """One projected Newton step of every row of codes, and how far from stationary each row was before."""
     k = w.shape[1]
     slope, curvature = problem.slope_and_curvature(w)
     error = np.abs(w - np.maximum(0.0, w - slope)).max(axis=1)
@@ -73,7 +73,7 @@ def _newton_step(problem: RowProblem, w: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _backtrack(problem: RowProblem, w: FloatArray, slope: FloatArray, step: FloatArray) -> FloatArray:
-    """``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent; where there is none, the other method."""
+    """The row Newton step ``max(0, w + t step)`` with the first t = 1, 1/2, ... of sufficient descent, else the other method."""
     before = problem.value(w)
     answer, left, length = w.copy(), np.arange(len(w)), 1.0
     while len(left) and length > 1e-9:

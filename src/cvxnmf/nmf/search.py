@@ -28,7 +28,7 @@ LARGEST_CONVEX = 1500
 
 
 class Search:
-    """Descents from several starts, and the best of them; `data` are what the descents work on, A what certificates speak of."""
+    """The search of factorize, descents from several starts; descents work on `data`, certificates speak of A."""
 
     def __init__(self, data: DataMatrix, A: Any, k: int, loss: str, symmetric: bool, stopping: Stopping) -> None:
         self.data, self.A, self.k, self.loss, self.symmetric, self.stopping = data, A, k, loss, symmetric, stopping
@@ -38,11 +38,11 @@ class Search:
 
     @property
     def best(self) -> Run:
-        """The best run so far."""
+        """The best run of the search so far."""
         return self.runs[0]
 
     def run(self, given: Any = None) -> None:
-        """Descend from the given start, or race from ours."""
+        """Search from the user's start, or by a race or descents from our own starts."""
         with keep_best(self._best_with), single_thread(), np.errstate(all="ignore"):
             if given is not None:
                 self.descend(starting_point(self.data, self.k, given, self.symmetric))
@@ -56,39 +56,39 @@ class Search:
                         return
 
     def descend(self, start: Factors, place: tuple[int, int] = (0, 1)) -> Run:
-        """Descend from one start, of so many, to the end, and remember the run if it is the best."""
+        """Descend in the search from one start, of so many, to the end, and keep the run if it is the best."""
         stopping = self.stopping._replace(callback=with_place(self.stopping.callback, self._place(*place)))
         U, V = (np.ascontiguousarray(X, dtype=np.float64) for X in start)
         return self._keep(descend(self.data, (U, V), "hals", self.loss, self.symmetric, stopping=stopping))
 
     def _place(self, number: int, count: int) -> Callable[[Iterate], tuple[str, float]]:
-        """Which of the starts takes a step, and the share of all steps that are done at most."""
+        """Which start of the search takes a step, and the share of all steps that are done at most."""
         return lambda iterate: (
             f"start {number + 1} of {count}",
             (number + iterate.iteration / self.stopping.max_iter) / count,
         )
 
     def tell_bound(self, certificate: Certificate) -> None:
-        """Tell who listens what is proved."""
+        """Tell the callback of the search the bound that was proved."""
         if self.stopping.callback is not None and not self.stopped and certificate.bound > 0:
             steps = len(self.best.history)
             seconds = self.best.history[-1].seconds if steps else 0.0
             self.stopping.callback(Iterate(steps, seconds, self.best.value, certificate.bound, self.k, "proved", 1.0))
 
     def _keep(self, run: Run) -> Run:
-        """Remember the run if it is the best."""
+        """Keep the run in the search if it is the best."""
         self.runs = sorted([*self.runs, run], key=lambda run: run.value)[:1]
         self.stopped = run.status is Status.INTERRUPTED
         return run
 
     def _may_race(self) -> bool:
-        """Whether there is something to search for, and the data can be read often."""
+        """Whether the search can be a race: in memory, not symmetric, and of a rank between one and full."""
         return self.data.in_memory and not self.symmetric and 1 < self.k < min(self.data.shape)
 
     def _race(self, data: MemoryMatrix) -> None:
-        """The winner of a race on the data, the longer side as rows."""
+        """The winner of a race on the search's data, the longer side as rows."""
         wide = data.shape[0] < data.shape[1]
-        race = Race(data.flipped() if wide else data, self.k, find_loss(self.loss), self.stopping)
+        race = Race(data.transpose() if wide else data, self.k, find_loss(self.loss), self.stopping)
 
         def finish(contender: Contender, status: Status) -> Run:
             run = contender.result(status)
@@ -106,7 +106,7 @@ class Search:
                 self._keep(finish(race.best, Status.INTERRUPTED))
 
     def _best_with(self, current: Any) -> Factorization | None:
-        """The best of all runs and the one that was broken off; None before the first."""
+        """The best of all runs of the search and the one that was broken off; None before the first."""
         runs = [run.factorization() for run in self.runs[:1]] + ([] if current is None else [current])
         if not runs:
             return None
@@ -114,12 +114,12 @@ class Search:
         return dataclasses.replace(best, status=Status.INTERRUPTED)
 
     def levels(self, certificate: Certificate) -> tuple[Level, ...]:
-        """What is proved on which level, if there are several."""
+        """Certificates of the levels of a search from groups of nodes, if there are several."""
         last = Level(self.data.shape[0], f"nonnegative factors with {self.k} column{'' if self.k == 1 else 's'}", certificate)
         return (*self.start_levels, last) if self.start_levels else ()
 
     def _starts(self) -> Iterator[Callable[[], Factors]]:
-        """Deterministic starts of data that are not raced; made one at a time, since they are large."""
+        """Deterministic starts of a search without a race; made one at a time, since they are large."""
         A, k = self.data.matrix, self.k
         if self.symmetric:
             yield from self._symmetric_starts()
@@ -132,7 +132,7 @@ class Search:
                 yield lambda: initialise.standing_columns(A, k)
 
     def _symmetric_starts(self) -> Iterator[Callable[[], Factors]]:
-        """Eigenvectors and the convex solution, of a large graph that of groups of its nodes; of row chunks eigenvectors."""
+        """Starts of a symmetric search: eigenvectors and the convex solution, of a large graph that of groups of nodes."""
         A, k = self.data.matrix, self.k
         grouped = sp.issparse(A) and k > 1 and A.shape[0] > LARGEST_CONVEX
         if not grouped or A.shape[0] <= LARGEST_WHOLE:
@@ -150,7 +150,7 @@ class Search:
 
 
 def _exact(A: Any, k: int) -> Factors:
-    """The data next to the identity."""
+    """The exact factors of a search where the rank reaches a side: the data and the identity, padded with zero columns."""
     dense = np.asarray(A.toarray() if sp.issparse(A) else A)
     m, n = dense.shape
     U, V = (dense, np.eye(n)) if n <= m else (np.eye(m), dense.T)

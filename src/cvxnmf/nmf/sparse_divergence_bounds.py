@@ -16,7 +16,7 @@ from cvxnmf.certificates.krylov import random_source
 from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros
 from cvxnmf.linalg.sparse_products import csr_product_entries
 from cvxnmf.nmf.bound_goal import Found, Goal
-from cvxnmf.nmf.divergence_bounds import capped, entries_maximised
+from cvxnmf.nmf.divergence_bounds import entries_maximised, project_to_capped_simplex
 
 #: Singular vectors beyond twice the rank, and products with the block in every step.
 EXCESS, PRODUCTS = 10, 2
@@ -25,25 +25,25 @@ MOST_STEPS = 40
 
 
 def sparse_divergence_bounds(goal: Goal) -> Iterator[Found]:
-    """The bound of a sparse dual point, where data are not filled."""
+    """The divergence bound of a sparse dual point, where sparse data are not filled."""
     if goal.may_fill or goal.is_full_rank(goal.A) or goal.effort == 0 or np.isnan(goal.A.data).any():
         return
     A = csr_without_zeros((goal.A + goal.A.T) / 2 if goal.statement.symmetric else goal.A)
     if A.nnz:
         steps = MOST_STEPS if goal.effort is None else min(goal.effort, MOST_STEPS)
         y = sparse_ky_fan_point(A, goal.statement.n_components, steps)
-        yield from goal.found("ky-fan", {"y": y})
+        yield from goal.prove_bound("ky-fan", {"y": y})
 
 
 class LowRank(NamedTuple):
-    """``left @ right.T``."""
+    """A low-rank matrix ``left @ right.T`` beside the sparse dual point."""
 
     left: FloatArray
     right: FloatArray
 
 
 def sparse_ky_fan_point(A: Any, k: int, steps: int) -> FloatArray:
-    """The y of the bound on the entries of A, in their order; A in compressed rows without zeros."""
+    """The y of the Ky Fan bound on the entries of a sparse A, in their order; compressed rows without zeros."""
     shares = np.asarray(A.sum(axis=1)).ravel() / A.sum(), np.asarray(A.sum(axis=0)).ravel() / A.sum()
     u, v = np.sqrt(shares[0]), np.sqrt(shares[1])
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
@@ -62,7 +62,7 @@ def sparse_ky_fan_point(A: Any, k: int, steps: int) -> FloatArray:
 def _leading_part(
     S: Any, L: LowRank, margins: tuple[FloatArray, FloatArray], block: FloatArray, count: int
 ) -> tuple[LowRank, FloatArray]:
-    """What is drawn from ``S + L`` beside the margins, as a product, and the block of right singular vectors."""
+    """The projected leading part of ``S + L`` beside the margins, as a product, and the block of right singular vectors."""
     u, v = margins
     transposed = S.T.tocsr()
     for _ in range(PRODUCTS):
@@ -72,10 +72,10 @@ def _leading_part(
         block = _beside(v, transposed @ Q + L.right @ (L.left.T @ Q))
     turn, values, right = np.linalg.svd(block.T, full_matrices=False)
     left = Q @ turn
-    kept = capped(values, count)
+    kept = project_to_capped_simplex(values, count)
     return LowRank(left * kept, right.T), right.T
 
 
 def _beside(unit: FloatArray, X: FloatArray) -> FloatArray:
-    """``(I - uu') X``."""
+    """The part ``(I - uu') X`` beside a margin of sparse data in the Ky Fan bound."""
     return X - np.outer(unit, unit @ X)

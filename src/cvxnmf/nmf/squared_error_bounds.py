@@ -30,34 +30,34 @@ BISECTIONS = 50
 
 
 def squared_error_bounds(goal: Goal) -> Iterator[Found]:
-    """The tail of the singular values, and where they can be computed often enough, a dual matrix."""
-    A, symmetric, k = goal.scaled, goal.statement.symmetric, goal.statement.n_components
+    """Squared error bounds: the tail of singular values, and where these can be computed often, a dual matrix."""
+    A, symmetric, k = goal.scaled_data, goal.statement.symmetric, goal.statement.n_components
     if goal.is_full_rank(A):
         return
     if not goal.may_fill:
-        yield from goal.found("lanczos", {})
+        yield from goal.prove_bound("lanczos", {})
         return
     part = observed_part(A, symmetric)
     if part is None or goal.is_full_rank(part.A):
         return
-    yield from goal.found("tail", part.witness)
+    yield from goal.prove_bound("tail", part.witness)
     k, left = min(k, *part.A.shape), goal.limits.decompositions(part.A.shape, goal.effort)
     if k == 1 or left == 0:  # of rank one, the best approximation is nonnegative
         return
     if goal.effort is None and not part.witness and goal.value - _tail(part.A, k, symmetric) <= NEARLY_CLOSED * goal.value:
         return
     N = best_dual_matrix(part.A, k, symmetric, goal.value, left)
-    yield from goal.found("dual", part.witness | {"N": N})
+    yield from goal.prove_bound("dual", part.witness | {"N": N})
 
 
 def _tail(A: FloatArray, k: int, symmetric: bool) -> float:
-    """What the best approximation of rank k leaves, up to rounding."""
+    """The squared error of the best approximation of rank k, up to rounding."""
     with single_thread(min(A.shape)):
         return float(np.vdot(A, A)) - best_low_rank(A, k, symmetric)[1]
 
 
 def best_dual_matrix(A: FloatArray, k: int, symmetric: bool, value: float, effort: int) -> FloatArray:
-    """Return the N >= 0 of the best bound found within the effort."""
+    """Return the dual matrix N >= 0 of the best squared error bound found within the effort."""
     with single_thread(min(A.shape)):
         ascent = _Ascent(A, k, symmetric, value, effort)
         ascent.accelerate()
@@ -67,7 +67,7 @@ def best_dual_matrix(A: FloatArray, k: int, symmetric: bool, value: float, effor
 
 
 class _Ascent:
-    """The best N so far and what is left of the effort; energies are ``sum sigma_i^2`` of ``A + N``."""
+    """Ascent over the dual matrix: the best N so far and the effort left; energies are ``sum sigma_i^2`` of ``A + N``."""
 
     def __init__(self, A: FloatArray, k: int, symmetric: bool, value: float, effort: int) -> None:
         self.A, self.k, self.symmetric, self.value, self.left = A, k, symmetric, value, effort
@@ -76,11 +76,11 @@ class _Ascent:
 
     @property
     def done(self) -> bool:
-        """Whether the effort is spent or the gap is closed."""
+        """Whether the effort of the dual ascent is spent or the gap is closed."""
         return self.left <= 0 or self.norm - self.least >= self.value * (1.0 - CLOSED)
 
     def evaluate(self, N: FloatArray) -> tuple[FloatArray, float]:
-        """Best approximation of rank k of ``A + N``, and its energy."""
+        """Best approximation of rank k of ``A + N`` for a dual matrix N, and its energy."""
         self.left -= 1
         X, energy = best_low_rank(self.A + N, self.k, self.symmetric)
         if energy < self.least:
@@ -88,7 +88,7 @@ class _Ascent:
         return X, energy
 
     def accelerate(self) -> None:
-        """Accelerated ascent with backtracking, until steps become short."""
+        """Accelerated ascent over the dual matrix with backtracking, until steps become short."""
         N = ahead = self.best_N
         X, energy = self.evaluate(ahead)
         step, momentum, before = 1.0, Momentum(), energy
@@ -109,7 +109,7 @@ class _Ascent:
             N, before, step = following, there, 1.1 * step
 
     def split(self) -> None:
-        """Steps of Douglas and Rachford between Y >= A and small singular values; at their end ``Z = Y - X / DISTANCE``."""
+        """Douglas-Rachford steps for the dual matrix between Y >= A and small singular values; then ``Z = Y - X / DISTANCE``."""
         if self.done:
             return
         Y = self.A + self.best_N
@@ -123,7 +123,7 @@ class _Ascent:
 
 
 def lowered_leading(M: FloatArray, k: int, symmetric: bool) -> FloatArray:
-    """The Y of least ``sum_{i <= k} sigma_i(Y)^2 + DISTANCE |Y - M|^2``; of its positive eigenvalues, if symmetric."""
+    """The Y of least ``sum_{i <= k} sigma_i(Y)^2 + DISTANCE |Y - M|^2``; of positive eigenvalues of Y, if symmetric."""
     if symmetric:
         values, vectors = eigenpairs(M)
         positive = np.maximum(values, 0.0)
@@ -135,7 +135,7 @@ def lowered_leading(M: FloatArray, k: int, symmetric: bool) -> FloatArray:
 
 
 def leading_shares(values: FloatArray, k: int) -> FloatArray:
-    """What each of the values s, in increasing order, gives up: ``w / (w + DISTANCE)`` with weights from 0 to 1 that sum to k.
+    """The share that each singular value s, increasing, gives up: ``w / (w + DISTANCE)``, weights from 0 to 1 that sum to k.
 
     The k largest have weight 1 unless they would fall below others; those that meet at a level t have ``w = DISTANCE (s/t - 1)``.
     """

@@ -46,7 +46,7 @@ STARTS: dict[str, Callable[..., Factors]] = {"nndsvd": _nndsvd, "spa": _spa, "co
 
 
 def starting_point(data: DataMatrix, k: int, init: Any, symmetric: bool, rng: Any = 0) -> Factors:
-    """A start by name, or the user's own, copied; the same factor twice if symmetric."""
+    """A start of a descent by name, or the user's own, copied; one factor twice if symmetric."""
     names = STARTS if data.in_memory else FEW_PASSES
     if isinstance(init, str):
         start = names[validation.choice("init", init, names)]

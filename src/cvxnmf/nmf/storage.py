@@ -28,14 +28,14 @@ class Products(Protocol):
     """The products of a matrix A without missing entries that losses and symmetric rules are made of."""
 
     def times(self, V: FloatArray) -> FloatArray:
-        """``A V``, a new array."""
+        """The product ``A V`` with stored rows, a new array."""
 
     def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV') V`` and ``sum A log(UV')``."""
+        """The product ``(A / UV') V`` with stored rows and ``sum A log(UV')``."""
 
 
 class Storage(Products, Protocol):
-    """A matrix A or some of its rows, without missing entries, in memory."""
+    """Storage of a matrix A or some of its rows, without missing entries, in memory."""
 
     #: The array or csr_array.
     A: Any
@@ -50,29 +50,29 @@ class Storage(Products, Protocol):
 
     @property
     def lanes(self) -> list[Lane]:
-        """The rows, cut by the shape of the data alone."""
+        """The stored rows in lanes for threads, cut by the shape of the data alone."""
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
-        """First and last rows of as many lanes of about as much work, or of a single one for few entries."""
+        """First and last stored rows of lanes of about as much work, or of a single lane for few entries."""
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
-        """``A' U``."""
+        """The product ``A' U`` with stored rows."""
 
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV')' U`` and ``sum A log(UV')``."""
+        """The product ``(A / UV')' U`` with stored rows and ``sum A log(UV')``."""
 
     def row_parts(self, budget: int) -> list[slice]:
-        """Rows that hold about `budget` stored entries each."""
+        """Slices of the stored rows that hold about `budget` entries each."""
 
     def entries_and_model(self, U: FloatArray, V: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Stored entries of some rows of A and those of ``UV'`` at the same places; the latter may be overwritten."""
+        """Stored entries of some rows of A and those of ``UV'`` at their places; the latter may be overwritten."""
 
     def dense_rows(self, rows: slice) -> FloatArray:
-        """Some rows as an array."""
+        """Some of the stored rows as a dense array."""
 
 
 class DenseRows:
-    """A contiguous array, its entries weighted if weights are given."""
+    """Dense storage: a contiguous array, its entries weighted if weights are given."""
 
     sparse = False
 
@@ -81,7 +81,7 @@ class DenseRows:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """Blocks that fit into a cache, in lanes of about as many blocks."""
+        """Blocks of dense rows that fit into a cache, in lanes of about as many blocks."""
         m, n = self.shape
         blocks = list(row_chunks(m, n, max(BLOCK_ENTRIES, BLOCK_ROWS * n)))
         if len(blocks) == 1:
@@ -91,50 +91,50 @@ class DenseRows:
         return [[(rows, DenseRows(self.A[rows])) for rows in blocks[i:j]] for i, j in zip(cuts, cuts[1:], strict=False)]
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
-        """Lanes of about as many rows."""
+        """Lanes of about as many dense rows each."""
         m, lanes = self.shape[0], 1 if self.A.size < one_below else min(LANES, self.shape[0])
         cuts = [m * edge // lanes for edge in range(lanes + 1)]
         return list(zip(cuts, cuts[1:], strict=False))
 
     def times(self, V: FloatArray) -> FloatArray:
-        """``A V``."""
+        """The product ``A V`` with dense rows."""
         return dense_times(self.A, V)
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
-        """``A' U``."""
+        """The product ``A' U`` with dense rows."""
         return dense_transposed_times(self.A, U)
 
     def _ratio(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``A / UV'`` and ``sum A log(UV')``."""
+        """The ratio ``A / UV'`` of dense rows and the model, and ``sum A log(UV')``."""
         W = np.maximum(U @ V.T, np.finfo(np.float64).tiny)
         logarithms = float(weighted_logarithms(self.A, W))
         return np.divide(self.A, W, out=W), logarithms
 
     def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV') V`` and ``sum A log(UV')``."""
+        """The product ``(A / UV') V`` with dense rows and ``sum A log(UV')``."""
         ratio, logarithms = self._ratio(U, V)
         return np.asarray(ratio @ V), logarithms
 
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV')' U`` and ``sum A log(UV')``."""
+        """The product ``(A / UV')' U`` with dense rows and ``sum A log(UV')``."""
         ratio, logarithms = self._ratio(U, V)
         return dense_transposed_times(ratio, U), logarithms
 
     def row_parts(self, budget: int) -> list[slice]:
-        """Row chunks."""
+        """Slices of dense rows of about `budget` entries each."""
         return list(row_chunks(self.shape[0], self.shape[1], budget))
 
     def entries_and_model(self, U: FloatArray, V: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Rows of A and of ``UV'``."""
+        """Dense rows of A and of the model ``UV'``."""
         return self.A[rows], U[rows] @ V.T
 
     def dense_rows(self, rows: slice) -> FloatArray:
-        """A view."""
+        """Some rows of dense storage, as a view."""
         return self.A[rows]
 
 
 class CompressedRows:
-    """A csr_array of canonical format."""
+    """Sparse storage: a csr_array of canonical format."""
 
     sparse = True
     weights: FloatArray | None = None
@@ -145,18 +145,18 @@ class CompressedRows:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """Shares of the rows with about as many entries each."""
+        """Shares of the compressed rows with about as many entries each."""
         shares = row_shares(self.A, LANE_ENTRIES)
         return [[(slice(0, self.shape[0]), self)]] if len(shares) == 1 else [[self._share(*rows)] for rows in shares]
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
-        """Lanes of about as many entries."""
+        """Lanes of compressed rows of about as many entries each."""
         if one_below not in self._ranges:
             self._ranges[one_below] = row_shares(self.A, one_below)
         return self._ranges[one_below]
 
     def _share(self, first: int, last: int) -> tuple[slice, Storage]:
-        """Some rows, whose entries are not copied."""
+        """The storage of some compressed rows, whose entries are not copied."""
         indptr, indices, data = self.arrays
         stored = slice(indptr[first], indptr[last])
         rows = sp.csr_array((last - first, self.shape[1]))  # scipy's own constructor copies what is less than a half
@@ -164,19 +164,19 @@ class CompressedRows:
         return slice(first, last), CompressedRows(rows)
 
     def times(self, V: FloatArray) -> FloatArray:
-        """``A V``."""
+        """The product ``A V`` with compressed rows."""
         return csr_times(self.A, V)
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
-        """``A' U``."""
+        """The product ``A' U`` with compressed rows."""
         return csr_transposed_times(self.A, U)
 
     def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV') V`` and ``sum A log(UV')`` over the nonzero entries."""
+        """The product ``(A / UV') V`` with compressed rows and ``sum A log(UV')`` over the nonzero entries."""
         return ratio_product(self.A, U, V)
 
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / UV')' U`` and ``sum A log(UV')`` over the nonzero entries."""
+        """The product ``(A / UV')' U`` with compressed rows and ``sum A log(UV')`` over the nonzero entries."""
         A, model = self.A, csr_product_entries(self.A, U, V)
         positive = A.data > 0
         logarithms = float(np.vdot(A.data, np.log(np.where(positive, model, 1.0))))
@@ -184,21 +184,21 @@ class CompressedRows:
         return np.asarray(sp.csr_array((ratio, A.indices, A.indptr), shape=A.shape).T @ U), logarithms
 
     def row_parts(self, budget: int) -> list[slice]:
-        """As many rows as hold `budget` nonzero entries."""
+        """Slices of the compressed rows that hold about `budget` nonzero entries each."""
         cuts = np.searchsorted(self.A.indptr, np.arange(budget, self.A.nnz, budget))
         return [slice(first, last) for first, last in zip([0, *cuts], [*cuts, self.shape[0]], strict=True)]
 
     def entries_and_model(self, U: FloatArray, V: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Nonzero entries of some rows."""
+        """Nonzero entries of some compressed rows, and the model ``UV'`` at their places."""
         _, part = self._share(rows.start, rows.stop)
         return part.entries, csr_product_entries(part.A, U[rows], V)
 
     def dense_rows(self, rows: slice) -> FloatArray:
-        """Filled with zeros."""
+        """Some of the compressed rows, filled with zeros."""
         return np.asarray(self.A[rows].toarray())
 
 
-def stored(A: Any) -> Storage:
+def storage_of(A: Any) -> Storage:
     """The storage of an array or of a sparse matrix."""
     return CompressedRows(A.tocsr()) if sp.issparse(A) else DenseRows(A)
 
@@ -212,17 +212,17 @@ class ChunkedProducts:
         self._ratios: tuple[FloatArray, FloatArray, float] | None = None
 
     def times(self, V: FloatArray) -> FloatArray:
-        """``A V``."""
+        """The product ``A V`` with row chunks, by a pass if it is not remembered."""
         if all(known is not V for known, _ in self._products):
             self.remember(V, self.matrix @ V)
         return next(product for known, product in self._products if known is V).copy()
 
     def remember(self, V: FloatArray, product: FloatArray) -> None:
-        """Take ``A V`` from somebody who knows it; it is kept beside the one before."""
+        """Remember a product ``A V`` with row chunks that is known already, beside the one before."""
         self._products = [*self._products[-1:], (V, product)]
 
     def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """``(A / VV') V`` and ``sum A log(VV')``, where U is V."""
+        """The product ``(A / VV') V`` with row chunks and ``sum A log(VV')``, where U is V."""
         assert U is V
         if self._ratios is None or self._ratios[0] is not V:
             chunks = self.matrix.chunks
@@ -232,6 +232,6 @@ class ChunkedProducts:
 
 
 def chunk_ratio_times(chunk: Any, U: FloatArray, V: FloatArray) -> tuple[FloatArray, tuple[float]]:
-    """``(A_c / U_c V') V`` as the state of a chunk, and the logarithms."""
-    product, logarithms = stored(chunk).ratio_times(U, V)
+    """The product ``(A_c / U_c V') V`` as the state of a row chunk, and ``sum A log(UV')``."""
+    product, logarithms = storage_of(chunk).ratio_times(U, V)
     return product, (logarithms,)

@@ -18,8 +18,8 @@ from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import eigenpairs
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.nmf.bound_goal import Found, Limits, proved
-from cvxnmf.nmf.divergence_bounds import MOST_STEPS, STEP, Splitting, capped
+from cvxnmf.nmf.bound_goal import Found, Limits, prove_witness
+from cvxnmf.nmf.divergence_bounds import MOST_STEPS, STEP, Splitting, project_to_capped_simplex
 
 #: Rows that the rule is learnt from: at least so many, more for every column, and entries at most.
 ROWS, ROWS_PER_COLUMN, MOST_ENTRIES = 2000, 8, 4_000_000
@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-6
 
 
 def streamed_divergence_bounds(A: ChunkedMatrix, statement: RankStatement, limits: Limits) -> Iterator[Found]:
-    """The bound of a rule, where there is room for a matrix of the columns and time for its decompositions."""
+    """The divergence bound of a rule for streamed rows, where a matrix of the columns fits and can be decomposed."""
     k, (m, n) = statement.n_components, A.shape
     rows = min(m, max(ROWS, ROWS_PER_COLUMN * n), MOST_ENTRIES // n)
     steps = min(limits.decompositions((rows, n), None), MOST_STEPS)
@@ -44,11 +44,11 @@ def streamed_divergence_bounds(A: ChunkedMatrix, statement: RankStatement, limit
             centre, directions = learnt_rule(sample[np.ix_(sample.any(axis=1), kept)], k, steps)
         witness["directions"] = np.zeros((n, max(1, directions.shape[1])))
         witness["centre"][kept], witness["directions"][kept, : directions.shape[1]] = centre, directions
-    yield from proved(A.given, statement, "ky-fan", witness)
+    yield from prove_witness(A.given, statement, "ky-fan", witness)
 
 
 def _sample(given: Any, rows: Any) -> FloatArray:
-    """Some rows, dense, by a pass over the data."""
+    """A dense sample of rows by a pass over the streamed data, to learn the rule of the bound from."""
     parts, first = [], 0
     for chunk in row_chunks(given):
         part = chunk[rows[(first <= rows) & (rows < first + chunk.shape[0])] - first]
@@ -58,7 +58,7 @@ def _sample(given: Any, rows: Any) -> FloatArray:
 
 
 def learnt_rule(A: FloatArray, k: int, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Centre and directions, by the splitting on data without empty rows and columns."""
+    """Centre and directions of the rule for streamed rows, by the splitting on data without empty rows and columns."""
     splitting = Splitting(A, k, False)
     for _ in range(steps):
         splitting.step()
@@ -66,7 +66,7 @@ def learnt_rule(A: FloatArray, k: int, steps: int) -> tuple[FloatArray, FloatArr
     M = splitting.beside(2.0 * G - splitting.V)
     squares, vectors = eigenpairs(M.T @ M, overwrite=True)
     values = np.sqrt(np.maximum(squares, 0.0))
-    drawn = capped(values, k - 1)
+    drawn = project_to_capped_simplex(values, k - 1)
     left = values - drawn  # singular values of G
     kept = (drawn > NEGLIGIBLE * STEP) & (left > 0)
     return splitting.u @ G, vectors[:, kept] * np.sqrt(drawn[kept] / STEP / left[kept])

@@ -15,7 +15,7 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, penalty_value
 from cvxnmf.nmf.methods import METHODS, Needs
-from cvxnmf.nmf.storage import DenseRows, Storage, stored
+from cvxnmf.nmf.storage import DenseRows, Storage, storage_of
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.least_squares import LeastSquares
 from cvxnmf.nmf.weights import row_scales
@@ -25,32 +25,32 @@ SWEEPS = 4
 
 
 class Memory(ABC):
-    """What is kept of the batches."""
+    """Sums that streaming keeps of the past batches for the update of V."""
 
     count = 0.0  #: Rows, older ones with less weight.
 
     def remember(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> float:
-        """Add a batch, its rows with weights if there are any; what was there counts for the share `keep` of what it did.
+        """Add a batch to the streaming sums, its rows weighted if there are weights; past batches are scaled by `keep`.
 
         Return its loss without the part that factors cannot change.
         """
         self.count = keep * self.count + (len(U) if weights is None else float(weights.sum()))
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
-            A, U, weights = stored(A.A[rows]), U[rows], weights[rows]
+            A, U, weights = storage_of(A.A[rows]), U[rows], weights[rows]
         return self._add(keep, A, U, V, loss, weights)
 
     @abstractmethod
     def _add(self, keep: float, A: Storage, U: FloatArray, V: FloatArray, loss: NMFLoss, weights: FloatArray | None) -> float:
-        """Add the sums of a batch, whose weights are positive; its loss up to a constant."""
+        """Add the sums of a batch, whose weights are positive, to the streaming memory; its loss up to a constant."""
 
     @abstractmethod
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
-        """The next V, with penalties per row of the data."""
+        """The next V from the streaming sums, with penalties per row of the data."""
 
 
 class QuadraticMemory(Memory):
-    """``A'U`` and ``U'U``."""
+    """Streaming sums of the squared error, ``A'U`` and ``U'U``."""
 
     def __init__(self, V: FloatArray) -> None:
         self.P, self.Q = np.zeros_like(V), np.zeros((V.shape[1], V.shape[1]))
@@ -62,13 +62,13 @@ class QuadraticMemory(Memory):
         return QuadraticObjective(P, Q, 0.0, 0.0, 0.0).value(V)
 
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
-        """By sweeps of coordinate descent."""
+        """The next V of streaming by sweeps of coordinate descent on the squared error."""
         objective = QuadraticObjective(self.P.copy(), self.Q.copy(), self.count * l1, self.count * l2, 0.0)
         return HALS(SWEEPS).update(objective, V)
 
 
 class MultiplicativeMemory(Memory):
-    """Numerator, times V, and denominator of the multiplicative update."""
+    """Streaming sums of the multiplicative update: numerator, times V, and denominator."""
 
     def __init__(self, V: FloatArray) -> None:
         self.numerator, self.denominator = np.zeros_like(V), np.zeros_like(V)
@@ -80,7 +80,7 @@ class MultiplicativeMemory(Memory):
         elif weights is not None:
             scales = row_scales(weights, loss.beta)
             columns, U = columns * scales, scales[:, None] * U
-        transposed = stored(columns) if entries is None else DenseRows(columns, entries)
+        transposed = storage_of(columns) if entries is None else DenseRows(columns, entries)
         objective = loss.objective(transposed, U, 0.0, 0.0, 0.0)
         negative, positive = objective.gradient_parts(V)
         self.numerator = keep * self.numerator + V * negative
@@ -88,7 +88,7 @@ class MultiplicativeMemory(Memory):
         return objective.value(V)
 
     def update(self, V: FloatArray, l1: float, l2: float, exponent: float) -> FloatArray:
-        """Their quotient; nothing vanishes for good."""
+        """The next V of streaming, the quotient of the sums; no entry vanishes for good."""
         positive = self.denominator + self.count * (l1 + 2.0 * l2 * V)
         base = self.numerator / np.where(positive > 0, positive, np.inf)
         new = base if exponent == 1.0 else V * (base / np.where(V > 0, V, np.inf)) ** exponent
@@ -112,7 +112,7 @@ class Streaming:
         self.memory: Memory = MEMORIES[loss.kind](self.V)
 
     def constant(self, batch: Any, weights: FloatArray | None) -> float:
-        """The part of the loss of a batch that factors cannot change."""
+        """The part of the loss of a streamed batch that factors cannot change."""
         if weights is None:
             return self.loss.constant_of(_double(batch))
         return float(sum(w * self.loss.constant_of(_double(batch[[i]])) for i, w in enumerate(weights) if w))
@@ -120,7 +120,7 @@ class Streaming:
     def step(
         self, batch: Any, keep: float, U: FloatArray | None, sweeps: int, tol: float, weights: FloatArray | None = None
     ) -> tuple[FloatArray, float, float]:
-        """Codes of a batch, its objective without a constant before V moves, and how far V moved, relative to its norm.
+        """Codes of a batch, its objective without a constant before V moves, and the step of V, relative to its norm.
 
         Codes go on from U by one sweep; without U they are found anew by so many at most, for the squared error exactly.
         """
@@ -136,7 +136,7 @@ class Streaming:
         return codes, value, moved
 
     def codes(self, A: Storage, U: FloatArray | None, sweeps: int, tol: float) -> FloatArray:
-        """Codes of a batch."""
+        """Codes of a streamed batch for the current V."""
         objective = self.loss.objective(A, self.V, self.l1[0], self.l2[0], 0.0)
         rules = METHODS["hals"].make[self.loss.kind](Needs())
         rule: Any = rules.U if rules.later is None else rules.later[0]
@@ -154,5 +154,5 @@ class Streaming:
 
 
 def _double(batch: Any) -> Storage:
-    """Rows in double precision."""
-    return stored(batch if batch.dtype == np.float64 else batch.astype(np.float64))
+    """Rows of a streamed batch in double precision, in their storage."""
+    return storage_of(batch if batch.dtype == np.float64 else batch.astype(np.float64))

@@ -16,7 +16,7 @@ from cvxnmf.nmf.bounds import rank_certificate, weighted_certificate
 from cvxnmf.nmf.chunked_data import ChunkedData
 from cvxnmf.nmf.data import NO_PENALTY
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
-from cvxnmf.nmf.storage import stored
+from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit
@@ -90,7 +90,7 @@ def verify(
 
 
 def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weights: Any) -> Certificate:
-    """The certificate of factors in a loss with weights."""
+    """The certificate of anybody's factors in a loss with weights."""
     if V is None:
         validation.refuse("Factors UU' cannot be verified with weights; give V as well.")
     raw, found = validation.partial_matrix(A), find_loss(f"{WEIGHTED}{loss}")
@@ -103,7 +103,7 @@ def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weig
 
 
 def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) -> Certificate:
-    """The certificate of factors of data in row chunks."""
+    """The certificate of anybody's factors of data in row chunks."""
     U, V = validation.nonnegative_factors(U, V, chunked.matrix_shape(A))
     with chunked.open_chunked(A, U.shape[1], memory_limit, client) as matrix:
         validation.magnitude(np.array([matrix.max()]), loss)
@@ -116,11 +116,11 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix; in doubles."""
     with np.errstate(all="ignore"):
-        return find_loss(loss).value(stored(A.astype(np.float64, copy=False)), U, V)
+        return find_loss(loss).value(storage_of(A.astype(np.float64, copy=False)), U, V)
 
 
 @factor_loss.register
 def _(A: chunked.ChunkedMatrix, U: FloatArray, V: FloatArray, loss: str) -> float:
-    """By a pass over the row chunks."""
+    """The loss of anybody's factors by a pass over the row chunks."""
     data = ChunkedData(A)
     return data.loss_value(find_loss(loss), data.hold(U, NO_PENALTY), V)

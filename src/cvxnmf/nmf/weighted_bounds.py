@@ -34,7 +34,7 @@ NEGLIGIBLE = 1e-6
 
 
 class Scaled(NamedTuple):
-    """Data with their scales in the loss, NaN where the limit is zero, weights w and s of rows and columns, and the limits L."""
+    """Data scaled by weights for a bound, NaN where the limit is zero, weights w and s of rows and columns, and the limits L."""
 
     A: FloatArray
     rows: FloatArray
@@ -43,7 +43,7 @@ class Scaled(NamedTuple):
 
 
 def weighted_bounds(goal: WeightedGoal) -> Iterator[Found]:
-    """The bound of one rectangle, with dual points of its own, and of many where the weights are no product."""
+    """Bounds for weighted losses: of one rectangle, with dual points of its own, and of many where the weights are no product."""
     k, squared_error = goal.statement.n_components, goal.statement.plain_loss is SQUARED_ERROR
     if k >= min(goal.A.shape) or not goal.limits.may_fill(goal.A, effort=1):
         return
@@ -57,11 +57,11 @@ def weighted_bounds(goal: WeightedGoal) -> Iterator[Found]:
             turned = "transposed" in found
             rows, columns = (scaled.columns, scaled.rows) if turned else (scaled.rows, scaled.columns)
             weights, sets = found["weights"] * rows[:, None], found["sets"] * columns
-            yield from goal.found("rectangles", found | {"weights": weights, "sets": sets})
+            yield from goal.prove_bound("rectangles", found | {"weights": weights, "sets": sets})
 
 
 def scaled_data(A: Any, weights: FloatArray, squared_error: bool) -> Scaled:
-    """The data scaled by the weights of rows and columns, the geometric means of columns raised until they cover all."""
+    """The data scaled by row and column weights: columns by geometric means, rows so that the product covers all weights."""
     A = np.asarray(A.toarray() if sp.issparse(A) else A, dtype=np.float64)
     W = np.where(np.isnan(A), 0.0, np.broadcast_to(weights, A.shape))
     seen = W > 0
@@ -78,12 +78,12 @@ def scaled_data(A: Any, weights: FloatArray, squared_error: bool) -> Scaled:
 
 
 def _mean(values: FloatArray, seen: NDArray[np.bool_], axis: int) -> FloatArray:
-    """Means of what is seen; 0 where nothing is."""
+    """Means of the logarithms of weights that are positive; 0 where none is."""
     return np.asarray(np.where(seen, values, 0.0).sum(axis=axis) / np.maximum(seen.sum(axis=axis), 1))
 
 
 def _one_rectangle(goal: WeightedGoal, scaled: Scaled, part: Part, squared_error: bool) -> Iterator[Found]:
-    """Bounds of the observed part with the least limit of each of its rows, without a dual point and with the best ones."""
+    """Weighted bounds of the observed part with the least limit of each row, without a dual point and with the best ones."""
     m, n = scaled.A.shape
     kept = part.witness.get("rows", np.ones(m)) > 0, part.witness.get("columns", np.ones(n)) > 0
     least = scaled.limits[np.ix_(*kept)].min(axis=1) * (1.0 - MARGIN)
@@ -92,20 +92,20 @@ def _one_rectangle(goal: WeightedGoal, scaled: Scaled, part: Part, squared_error
     weights[kept[0], 0], sets[0, kept[1]] = least * scaled.rows[kept[0]], scaled.columns[kept[1]]
     rectangle = {"weights": weights, "sets": sets}
 
-    def found(name: str, point: FloatArray) -> list[Found]:
+    def prove_rectangle(name: str, point: FloatArray) -> list[Found]:
         whole = np.zeros((m, A.shape[1]))
         whole[kept[0]] = point
-        return goal.found("rectangles", rectangle | {name: whole})
+        return goal.prove_bound("rectangles", rectangle | {name: whole})
 
-    yield from goal.found("rectangles", rectangle)
+    yield from goal.prove_bound("rectangles", rectangle)
     k, left = goal.statement.n_components, goal.limits.decompositions((len(A), A.shape[1]), goal.effort)
     if not left or not A.any():
         return
     if squared_error:
         if k > 1:
-            yield from found("N", best_dual_matrix(A, k, False, goal.value, left))
+            yield from prove_rectangle("N", best_dual_matrix(A, k, False, goal.value, left))
         return
-    proved = found("y", where_filled(A, lambda filled: ky_fan_point(filled, k, False, min(left, MOST_STEPS))))
+    proved = prove_rectangle("y", where_filled(A, lambda filled: ky_fan_point(filled, k, False, min(left, MOST_STEPS))))
     yield from proved
     if all(each.proof.bound < MORE_THAN_SUBSPACES * goal.value for each in proved):
-        yield from found("Y", where_filled(A, lambda filled: subspace_point(filled, k, min(left, MOST_REWEIGHTINGS))))
+        yield from prove_rectangle("Y", where_filled(A, lambda filled: subspace_point(filled, k, min(left, MOST_REWEIGHTINGS))))

@@ -30,7 +30,7 @@ def checked_weights(weights: Any, shape: tuple[int, int]) -> FloatArray:
 
 
 def entry_weights(weights: Any, A: Any) -> FloatArray:
-    """Weights for all entries of A, from weights of its rows or of its entries; 0 where A is missing."""
+    """Weights for all entries of A, from weights of the rows or of the entries; 0 where A is missing."""
     every = np.array(np.broadcast_to(checked_weights(weights, A.shape), A.shape))
     if not sp.issparse(A):
         every[np.isnan(A)] = 0.0
@@ -40,7 +40,7 @@ def entry_weights(weights: Any, A: Any) -> FloatArray:
 
 
 def row_scales(weights: FloatArray, beta: float) -> FloatArray:
-    """What positive weights of rows multiply them with, ``w^(1/beta)``: ``d(ca, ce) = c^beta d(a, e)`` for all betas but 0."""
+    """Scales of rows that stand for their positive weights, ``w^(1/beta)``: ``d(ca, ce) = c^beta d(a, e)`` but for beta 0."""
     return np.asarray(weights ** (1.0 / beta))
 
 

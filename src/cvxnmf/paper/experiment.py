@@ -19,7 +19,7 @@ Progress = Callable[[int, int, str], object]
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure of the paper: how its rows are made and how they are drawn.
+    """An experiment, one figure of the paper: how its rows are made and how they are drawn.
 
     `defaults` are the options of the full run, `quick` those of a quick one where they differ. `tasks` makes the tasks, each with
     its name in words first; `rows` the rows of a task, all with the same columns; `draw` the figure of all rows; and
@@ -35,7 +35,7 @@ class Experiment:
     summaries: Mapping[str, Callable[[Sequence[Row]], list[Row]]] = field(default_factory=dict)
 
     def run(self, folder: Path, quick: bool, given: Options, progress: Progress | None) -> Reproduction:
-        """Make all rows, write them as they are finished, and draw the figure; :func:`cvxnmf.paper.reproduce` says more."""
+        """Make all rows of an experiment, write them as they are finished, and draw; see :func:`cvxnmf.paper.reproduce`."""
         options = self._options(quick, given)
         tasks = self.tasks(options)
         style.require_matplotlib()  # before the work, not after it
@@ -58,7 +58,7 @@ class Experiment:
         return Reproduction(self.name, options, tuple(files), rows, summaries)
 
     def _options(self, quick: bool, given: Options) -> Options:
-        """The options of a run, checked."""
+        """The options of a run of an experiment, checked."""
         for key in given:
             if key not in self.defaults:
                 validation.refuse(f"{self.name} has no option {key!r}; it has {', '.join(self.defaults)}.")
@@ -70,7 +70,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A finished experiment: the options it ran with, the files written (tables, then pictures), and the rows of its tables."""
+    """A finished experiment of the paper: its options, the files written (tables, then pictures), and the rows of its tables."""
 
     name: str
     options: Options
@@ -80,18 +80,18 @@ class Reproduction:
 
     @property
     def certified(self) -> bool:
-        """Whether every convex problem was solved to the tolerance asked for."""
+        """Whether every convex problem of the experiment was solved to the tolerance asked for."""
         return all(row["relative_gap"] <= row["tol"] for row in self.rows if row.get("relative_gap") is not None)
 
 
 def repeated_tasks(options: Options, values: Sequence[float], text: str) -> list[tuple[Any, ...]]:
-    """Tasks ``(name, value, repeat)``: every value with every repeat."""
+    """Tasks ``(name, value, repeat)`` of an experiment: every value with every repeat."""
     repeats = range(options["repeats"])
     return [(f"{text.format(x)}, graph {i + 1} of {len(repeats)}", x, i) for x in values for i in repeats]
 
 
 def _check_each(check: Callable[[str, Any], object]) -> Callable[[str, Any], None]:
-    """A check of a sequence of different numbers, from the check of one."""
+    """A check of an experiment's option that is a sequence of different numbers, from the check of one."""
 
     def check_all(name: str, values: Any) -> None:
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
@@ -130,7 +130,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
 
 
 def _write_rows(stream: IO[str], rows: list[Row], header: bool) -> list[Row]:
-    """Write rows to a table at once, and return them."""
+    """Write rows of an experiment to its table at once, and return them."""
     writer = csv.writer(stream, lineterminator="\n")
     if header and rows:
         writer.writerow(rows[0])
@@ -140,7 +140,7 @@ def _write_rows(stream: IO[str], rows: list[Row], header: bool) -> list[Row]:
 
 
 def _cell(value: Any) -> str:
-    """A cell: numbers to ten digits, nothing for what does not exist."""
+    """A cell of an experiment's table: numbers to ten digits, nothing for what does not exist."""
     if value is None:
         return ""
     return format(float(value), ".10g") if isinstance(value, float) else str(value)

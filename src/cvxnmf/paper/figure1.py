@@ -17,7 +17,7 @@ def _tasks(options: Options) -> list[tuple[Any, ...]]:
 
 
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
-    """One row per node, in the order that puts clusters together."""
+    """Rows of figure 1, one per node, in the order that puts clusters together."""
     _, delta, name = task
     found = methods.partition_in_two(methods.draw_graph(options["size"], delta, options["seed"]), name, options["tol"])
     facts = {"performance": found.performance, "relative_gap": found.certificate.relative_gap, "tol": options["tol"]}
@@ -45,7 +45,7 @@ def _draw(rows: Sequence[Row], options: Options) -> Any:
 
 
 def _picture(axes: Any, A: FloatArray, title: str) -> None:
-    """An adjacency matrix, edges dark."""
+    """A picture of an adjacency matrix for figure 1, edges dark."""
     axes.imshow(A, cmap="Blues", vmin=0.0, vmax=1.3, interpolation="nearest")
     style.title(axes, title)
     axes.set_xticks([])

@@ -25,7 +25,7 @@ SERIES: dict[str, tuple[dict[str, Any], str, str, str]] = {
 
 
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
-    """Steps of every method on one graph."""
+    """Rows of figure 2, left: steps of every method on one graph."""
     _, size, repeat = task
     rows: list[Row] = []
     for delta in options["deltas"]:
@@ -38,7 +38,7 @@ def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
 
 
 def _count_steps(problem: SymmetricProblem, method: str, tol: float) -> Row:
-    """Steps until the gap is closed, with a certificate after every one.
+    """Steps of a method for figure 2, left, until the gap is closed, with a certificate after every one.
 
     `solve` certifies every few steps only, which saves time and would round the numbers up.
     """
@@ -72,7 +72,7 @@ def _draw(rows: Sequence[Row], options: Options) -> Any:
 
 
 def _means(rows: Sequence[Row]) -> list[Row]:
-    """Mean steps and their standard deviation by size and series."""
+    """Mean steps and their standard deviation by size and series, for figure 2, left."""
     lines: list[Row] = []
     deltas, sizes = (sorted({row[key] for row in rows}) for key in ("delta", "n"))
     for delta, name, n in product(deltas, SERIES, sizes):

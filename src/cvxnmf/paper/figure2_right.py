@@ -25,7 +25,7 @@ LOOKS = {
 
 
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
-    """The performance of every method on one graph, and what no partition into two clusters exceeds."""
+    """Rows of figure 2, right: the performance of every method on one graph, and a bound for two clusters."""
     _, delta, repeat = task
     seed, tol = options["seed"] + repeat, options["tol"]
     A = methods.draw_graph(options["size"], delta, seed)
@@ -43,7 +43,7 @@ def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
 
 
 def _scores(rows: Sequence[Row]) -> dict[tuple[float, str], FloatArray]:
-    """Performances by delta and method, graph by graph in the same order."""
+    """Performances by delta and method for figure 2, right, graph by graph in one order."""
     scores: dict[tuple[float, str], list[float]] = {}
     for row in rows:
         scores.setdefault((row["delta"], row["method"]), []).append(row["performance"])
@@ -51,7 +51,7 @@ def _scores(rows: Sequence[Row]) -> dict[tuple[float, str], FloatArray]:
 
 
 def _means(rows: Sequence[Row]) -> list[Row]:
-    """Mean and standard deviation over graphs, by delta and method."""
+    """Mean performance and standard deviation over graphs, by delta and method, for figure 2, right."""
     lines: list[Row] = []
     for (delta, method), values in _scores(rows).items():
         mean, deviation = style.mean_and_deviation(values.tolist())
@@ -60,7 +60,7 @@ def _means(rows: Sequence[Row]) -> list[Row]:
 
 
 def _paired_differences(rows: Sequence[Row]) -> list[Row]:
-    """Every convex setting against every spectral method on the same graphs."""
+    """Performance of every convex setting less that of every spectral method on equal graphs, for figure 2, right."""
     scores = _scores(rows)
     return [
         {"delta": delta, "method": method, "against": against, **_difference(scores[delta, method] - scores[delta, against])}
@@ -71,7 +71,7 @@ def _paired_differences(rows: Sequence[Row]) -> list[Row]:
 
 
 def _difference(differences: FloatArray) -> Row:
-    """Mean, its standard error, and the shares of graphs won, tied and lost."""
+    """Mean difference of performances, its standard error, and the shares of graphs won, tied and lost."""
     mean, deviation = style.mean_and_deviation(differences.tolist())
     shares = {"wins": differences > 0, "ties": differences == 0, "losses": differences < 0}
     error = deviation / len(differences) ** 0.5
@@ -79,7 +79,7 @@ def _difference(differences: FloatArray) -> Row:
 
 
 def _draw(rows: Sequence[Row], options: Options) -> Any:
-    """Means, and differences to the min-max cut.
+    """Draw figure 2, right: mean performances, and differences to the min-max cut.
 
     Edges inside a half and across differ by ``delta`` in probability, which adds an eigenvalue ``n delta / 2`` to noise of
     variance ``(1 - delta^2) / 4`` per entry; it stands out only if ``delta`` is above about ``1 / sqrt(n)``.
@@ -101,7 +101,7 @@ def _draw(rows: Sequence[Row], options: Options) -> Any:
 
 
 def _draw_differences(axes: Any, scores: dict[tuple[float, str], FloatArray], deltas: FloatArray) -> None:
-    """Differences to the min-max cut on the same graphs, each with one standard error."""
+    """Draw differences of performance to the min-max cut on equal graphs, each with one standard error."""
     names = []
     for method, (colour, line) in LOOKS.items():
         entries = [_difference(scores[delta, method] - scores[delta, methods.MIN_MAX]) for delta in deltas]

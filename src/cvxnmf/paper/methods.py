@@ -38,12 +38,12 @@ MOST_STEPS = 20_000
 
 
 def partition_in_two(A: FloatArray, setting: str, tol: float) -> Partition:
-    """Two clusters of a graph in one of the convex methods."""
+    """Two clusters of a graph by one of the convex methods that the figures compare."""
     return partition(A, 2, tol=tol, max_iter=MOST_STEPS, **CONVEX[setting])
 
 
 def draw_graph(n: int, delta: float, seed: int) -> FloatArray:
-    """The adjacency matrix of a block graph with ``alpha = (1 - delta) / 2`` and ``beta = (1 + delta) / 2``."""
+    """The adjacency matrix of a figure's block graph with ``alpha = (1 - delta) / 2`` and ``beta = (1 + delta) / 2``."""
     return block_graph(n, (1.0 - delta) / 2.0, (1.0 + delta) / 2.0, rng=seed)[0]
 
 

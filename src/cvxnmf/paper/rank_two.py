@@ -27,14 +27,14 @@ def _tasks(options: Options) -> list[tuple[Any, ...]]:
 
 
 def _positions(kind: str, value: float, options: Options) -> FloatArray:
-    """Evenly spaced points in [-spread, spread], or normal ones in `rank` dimensions."""
+    """Positions for the rank-two study: evenly spaced points in [-spread, spread], or normal ones in `rank` dimensions."""
     if kind == "spread":
         return np.linspace(-value, value, options["size"])[:, None]
     return DEVIATION * np.random.default_rng(options["seed"]).standard_normal((options["size"], int(value)))
 
 
 def _rows(task: tuple[Any, ...], options: Options) -> list[Row]:
-    """Errors and columns of every method for one set of positions."""
+    """Rows of the rank-two study: errors and columns of every method for one set of positions."""
     _, kind, value = task
     W = _positions(kind, value, options)
     W = W - W.mean(axis=0)
@@ -61,7 +61,7 @@ def _rank_two_errors(W: FloatArray) -> Row:
 
 
 def _factor_errors(W: FloatArray, method: str, tol: float) -> Row:
-    """Nonnegative factors with a chosen error; nothing where they would need too many columns."""
+    """Errors of nonnegative factors at a tolerance, for the rank-two study; nothing where too many columns are needed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the errors stand in the table
@@ -102,7 +102,7 @@ LOOKS = {
 
 
 def _draw_errors(axes: Any, rows: Sequence[Row], error: str, against: str) -> None:
-    """An error of every method against the spread, or against its columns with the rank beside each dot; names at the ends."""
+    """Draw an error of the rank-two study against the spread, or against columns with the rank at each dot; names at the ends."""
     names = []
     for (method, tol), (colour, line) in LOOKS.items():
         chosen = [row for row in rows if (row["method"], row["tol"]) == (method, tol) and row["columns"] is not None]

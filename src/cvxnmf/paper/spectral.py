@@ -86,7 +86,7 @@ def _check_arguments(A: Any, n_clusters: Any) -> tuple[FloatArray, int]:
 
 
 def _embedding(A: FloatArray, k: int) -> FloatArray:
-    """The k leading eigenvectors of ``D^-1/2 A D^-1/2`` over the roots of the degrees, signs fixed."""
+    """The spectral embedding: k leading eigenvectors of ``D^-1/2 A D^-1/2`` over the roots of the degrees, signs fixed."""
     root = np.sqrt(A.sum(axis=1))
     vectors = leading_eigenpairs(A / root[:, None] / root[None, :], k)[1] / root[:, None]
     heaviest = np.argmax(np.abs(vectors), axis=0)
@@ -94,7 +94,7 @@ def _embedding(A: FloatArray, k: int) -> FloatArray:
 
 
 def _refine(A: FloatArray, labels: Labels, k: int) -> Labels:
-    """Moves of nodes, for two clusters also after a split in the order of linkage, as long as the cut falls."""
+    """Refine a min-max cut by moves of nodes, for two clusters also by a split in the order of linkage, while it falls."""
     cut = min_max_cut_value(A, labels)
     while True:
         starts = [labels, _linkage_split(A, labels)] if k == 2 else [labels]
@@ -107,14 +107,14 @@ def _refine(A: FloatArray, labels: Labels, k: int) -> Labels:
 
 
 def _linkage_split(A: FloatArray, labels: Labels) -> Labels:
-    """The best split in the order of the linkage difference of two clusters."""
+    """The best min-max cut in the order of the linkage difference of two clusters."""
     _, inside, links = _weights(A, labels, 2)
     linkage = links / np.maximum(inside, LEAST_INSIDE * A.sum())
     return _best_split(A, linkage[:, 0] - linkage[:, 1])
 
 
 def _best_split(A: FloatArray, along: FloatArray) -> Labels:
-    """Of all splits in the order of a vector, the one with the least min-max cut."""
+    """The best split of a graph in the order of a vector, the one with the least min-max cut."""
     order = np.argsort(along, kind="stable")
     sorted_graph = A[np.ix_(order, order)]
     before = np.tril(sorted_graph, -1).sum(axis=1)
@@ -130,12 +130,12 @@ def _best_split(A: FloatArray, along: FloatArray) -> Labels:
 
 
 def _ratio(volume: FloatArray, inside: FloatArray, A: FloatArray) -> FloatArray:
-    """``volume / within``, which is ``cut / within + 1``."""
+    """The term ``volume / within`` of a cluster in the min-max cut, which is ``cut / within + 1``."""
     return np.asarray(volume / np.maximum(inside, LEAST_INSIDE * max(float(A.sum()), np.finfo(float).tiny)))
 
 
 def _weights(A: FloatArray, labels: Labels, k: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Volume and inside weight of each cluster, and the weight from each node to each cluster."""
+    """Volume and inside weight of each cluster of a cut, and the weight from each node to each cluster."""
     members = (labels[:, None] == np.arange(k)[None, :]).astype(np.float64)
     links = A @ members
     return links.sum(axis=1) @ members, np.sum(links * members, axis=0), links

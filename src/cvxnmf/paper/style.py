@@ -19,7 +19,7 @@ SETTINGS: Any = {"svg.hashsalt": "cvxnmf", "svg.fonttype": "none", "font.size": 
 
 
 def require_matplotlib() -> None:
-    """Say in a sentence what is missing."""
+    """Refuse to draw the paper's figures without matplotlib, in a sentence."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -27,7 +27,7 @@ def require_matplotlib() -> None:
 
 
 def panels(columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6) -> tuple[Any, Any]:
-    """A figure and its axes, an array of shape (rows, columns)."""
+    """A figure of the paper and its axes, an array of shape (rows, columns)."""
     from matplotlib import rc_context
 
     with rc_context(SETTINGS):
@@ -36,23 +36,23 @@ def panels(columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6)
 
 
 def curve(axes: Any, x: FloatArray, mean: FloatArray, spread: FloatArray, colour: str, line: str = "-") -> None:
-    """A line with a band of `spread` on either side."""
+    """A line of a figure with a band of `spread` on either side."""
     axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
     dots(axes, x, mean, colour, line)
 
 
 def dots(axes: Any, x: Sequence[float] | FloatArray, y: Sequence[float] | FloatArray, colour: str, line: str = "-") -> None:
-    """A line with dots where it was measured."""
+    """A line of a figure with dots where it was measured."""
     axes.plot(x, y, color=colour, linestyle=line, marker="o", markersize=2.5, linewidth=1.4)
 
 
 def title(axes: Any, text: str) -> None:
-    """A title that says what is on the vertical axis."""
+    """A title of a figure's panel that says what is on the vertical axis."""
     axes.set_title(text, loc="left", fontsize=9.5)
 
 
 def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write names right of the axes at the heights of their lines, ``(y, name, colour)``, pushed apart where they overlap."""
+    """Write names right of a figure's axes at the heights of lines, ``(y, name, colour)``, pushed apart where they overlap."""
     axes.get_ylim()  # limits are set when first asked for, and heights depend on them
     to_axes = axes.transData + axes.transAxes.inverted()
     places = sorted((float(to_axes.transform((1.0, y))[1]), name, colour) for y, name, colour in ends)
@@ -68,13 +68,13 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation (with n - 1) of a sample."""
+    """Mean and standard deviation (with n - 1) of a sample, for the figures."""
     sample = np.asarray(values, dtype=np.float64)
     return float(sample.mean()), float(sample.std(ddof=1)) if len(sample) > 1 else 0.0
 
 
 def save(figure: Any, stem: Path) -> list[Path]:
-    """Save a figure as PNG and SVG, without dates."""
+    """Save a figure of the paper as PNG and SVG, without dates."""
     from matplotlib import rc_context
 
     files = [stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")]

@@ -56,21 +56,21 @@ class CoClusters:
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters."""
+        """Number of clusters of rows and columns."""
         return int(max(self.row_labels.max(), self.column_labels.max())) + 1
 
     @property
     def certificate(self) -> Certificate:
-        """Of scope "model"; no model of the form of :func:`nonsymmetric` fits the table better than the bound."""
+        """The certificate of scope "model": no model of the form of :func:`nonsymmetric` fits the table better than the bound."""
         return self.solution.certificate
 
     def communities(self) -> list[tuple[set[Any], set[Any]]]:
-        """Of each cluster its rows and its columns, by name."""
+        """The rows and the columns of each of the co-clusters, by name."""
         k = self.n_clusters
         return list(zip(members(self.rows, self.row_labels, k), members(self.columns, self.column_labels, k), strict=True))
 
     def __repr__(self) -> str:
-        """Return one line, without computing a proof."""
+        """Return the co-clusters in one line, without computing a proof."""
         from cvxnmf.display.formatting import count
 
         at_hand = vars(self)["solution"]

@@ -23,7 +23,7 @@ REPR_ITEMS = 4
 
 
 class OnDemand(Generic[Value]):
-    """A field of a dataclass that may be given as a function of no arguments, which is called when it is first looked at."""
+    """A field of a result that may be given as a function of no arguments, called when it is first looked at."""
 
     def __init__(self, default: Value | None = None) -> None:
         self.default = default
@@ -93,7 +93,7 @@ class CPFactor:
 
 
 class Level(NamedTuple):
-    """What a certificate speaks of, where an answer was reached on several levels.
+    """One level on which a factorisation or partition was certified: its size, what it is about, and the certificate.
 
     Attributes
     ----------
@@ -165,12 +165,12 @@ class Factorization:
     column_names: tuple[Any, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything, proved: what is pickled or copied no longer needs the data."""
+        """Everything of a factorisation, proved: a pickle or copy no longer needs the data."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def n_components(self) -> int:
-        """Number of columns."""
+        """Number of components, the columns of the factors."""
         return int(self.U.shape[1])
 
     @functools.cached_property
@@ -192,7 +192,7 @@ class Factorization:
         return factor_uniqueness(self.U, self.V)
 
     def _size(self) -> str:
-        """The size of the data, and the number of components, in words."""
+        """The size of the data of a factorisation, and the number of components, in words."""
         from cvxnmf.display.formatting import count
 
         pair = f"{count(len(self.U), 'row')} and {count(len(self.V), 'column')}"
@@ -201,11 +201,11 @@ class Factorization:
 
     @property
     def named(self) -> bool:
-        """Whether rows or columns have names."""
+        """Whether rows or columns of a factorisation have names."""
         return self.row_names is not None or self.column_names is not None
 
     def with_names(self, row_names: Sequence[Any] | None, column_names: Sequence[Any] | None) -> Factorization:
-        """Return the same result with names of rows and columns, without computing its certificate."""
+        """Return the factorisation with names of rows and columns, without computing its certificate."""
         if self.V is self.U:  # the same nodes
             row_names = column_names = column_names if row_names is None else row_names
         other = object.__new__(type(self))

@@ -12,7 +12,7 @@ from cvxnmf.linalg.arrays import FloatArray
 
 
 class Code(NamedTuple):
-    """What is measured on a graph to tell its description length: the dispersion, and whether nodes have even degrees."""
+    """The code of a graph's description length: the dispersion, and whether nodes have even degrees."""
 
     dispersion: float
     even: bool
@@ -20,7 +20,7 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Nested divisions: the clusters of a partition merged two by two, those first that lengthen the description least.
+    """A hierarchy of nested divisions: clusters of a partition merged two by two, first where the description grows least.
 
     Attributes
     ----------
@@ -49,11 +49,11 @@ class Hierarchy:
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters that merges begin with."""
+        """Number of clusters that the merges of the hierarchy begin with."""
         return len(self.lengths)
 
     def at(self, n_clusters: int) -> NDArray[np.intp]:
-        """Labels of the division into so many clusters, by decreasing size."""
+        """Labels of the hierarchy's division into so many clusters, by decreasing size."""
         if not 1 <= n_clusters <= self.n_clusters:
             raise ValueError(
                 f"The hierarchy has divisions into 1 to {self.n_clusters} clusters, not {n_clusters}; "

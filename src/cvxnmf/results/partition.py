@@ -135,17 +135,17 @@ class Partition:
     series: Callable[[], Any] | None = field(default=None, repr=False)
 
     def with_changes(self, **changes: Any) -> Partition:
-        """The same partition with some fields replaced; fields that are computed on demand stay uncomputed."""
+        """The partition with some fields replaced; fields that are computed on demand stay uncomputed."""
         return Partition(**{name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters."""
+        """Number of clusters of the partition."""
         return int(self.labels.max()) + 1
 
     @property
     def certificate(self) -> Certificate:
-        """Of scope "model"; no model of this form fits the graph better than the bound."""
+        """The certificate of scope "model": no model of this form fits the partitioned graph better than the bound."""
         return self.solution.certificate
 
     @property
@@ -160,7 +160,7 @@ class Partition:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What is proved on which level, of the convex model, on groups of nodes if the graph is large, and of the factors.
+        """Levels of a partition's proofs: of the convex model, on groups of nodes if the graph is large, and of the factors.
 
         Of a graph in blocks there are no factors.
         """
@@ -185,12 +185,12 @@ class Partition:
 
     @property
     def rank_certificate(self) -> Certificate:
-        """Of scope "rank-k"; no U with as many columns has a lower error, weighted as in `factorization`, than the bound."""
+        """Certificate of scope "rank-k": no U of this size has an error, weighted as in `factorization`, below its bound."""
         return self.factorization.certificate
 
     @cached_property
     def label_certificate(self) -> Certificate:
-        """Of scope "labels": no partition of the nodes has a higher quality than the bound; computed when first asked for.
+        """The certificate of scope "labels": no partition has a higher quality than the bound; computed when first asked for.
 
         The quality is the objective that was asked for, and modularity if that was the likelihood. See :func:`verify_labels`.
         """
@@ -198,22 +198,22 @@ class Partition:
 
     @property
     def certificate_at_hand(self) -> Certificate | None:
-        """The certificate of the model if it has been solved."""
+        """The certificate of a partition's model if that has been solved."""
         return None if callable(vars(self)["solution"]) else self.certificate
 
     @property
     def rank_certificate_at_hand(self) -> Certificate | None:
-        """The certificate of the factors if they have been computed."""
+        """The certificate of a partition's factors if they have been computed."""
         return self.rank_certificate if "factorization" in vars(self) else None
 
     @property
     def label_certificate_at_hand(self) -> Certificate | None:
-        """The label certificate if it has been computed."""
+        """The certificate of a partition's labels if it has been computed."""
         return vars(self).get("label_certificate", self.proved_labels)
 
     @property
     def proofs_at_hand(self) -> list[Certificate]:
-        """The certificates of the model, of its factors and of the labels that have been computed."""
+        """The certificates of a partition's model, factors and labels that have been computed."""
         at_hand = (self.certificate_at_hand, self.rank_certificate_at_hand, self.label_certificate_at_hand)
         return [certificate for certificate in at_hand if certificate is not None]
 
@@ -258,7 +258,7 @@ class Partition:
         return frames.networkx_graph(self)
 
     def __repr__(self) -> str:
-        """Return one line, without computing a proof."""
+        """Return the partition in one line, without computing a proof."""
         at_hand = vars(self)["solution"]
         later = "in blocks, proof when asked for" if self.in_blocks else "proof when asked for"
         proof = later if callable(at_hand) else f"gap {at_hand.certificate.relative_gap:.1e}, {at_hand.status.name}"
@@ -267,7 +267,7 @@ class Partition:
         return f"<Partition: {', '.join(self._sizes())}, {lengths}{quality}, {proof}>"
 
     def _sizes(self) -> tuple[str, str]:
-        """The numbers of nodes, those without neighbours told, and of clusters in words."""
+        """The numbers of a partition's nodes, those without neighbours told, and of clusters in words."""
         from cvxnmf.display.formatting import count
 
         alone = 0 if self.in_blocks else int((self.A.count_nonzero(axis=1) == 0).sum())
@@ -275,13 +275,13 @@ class Partition:
         return nodes, count(self.n_clusters, "cluster")
 
     def _length_and_next(self) -> str:
-        """The description length, and that of the best candidate with another number of clusters."""
+        """The partition's description length, and that of the best candidate with another number of clusters."""
         others = [f"{length:.1f} with {k}" for k, length in self.alternatives if k != self.n_clusters][:1]
         own = [f"{length:.1f} nats" for k, length in self.alternatives if k == self.n_clusters]
         return " against ".join([*own, *others])
 
     def __str__(self) -> str:
-        """Return a summary of a few lines."""
+        """Return a summary of the partition in a few lines."""
         sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
         nodes, clusters = self._sizes()
         lengths = f"  {self.comparison}\n" if self.comparison else ""
@@ -293,7 +293,7 @@ class Partition:
         )
 
     def _model_lines(self) -> str:
-        """What is proved about the model and its factors, or how to ask for it."""
+        """Lines on what is proved about a partition's model and its factors, or how to ask for it."""
         factors = "its single factor" if self.n_clusters == 1 else f"its {self.n_clusters} factors"
         model = str(self.certificate) if self._proves("solution") else "  proved when certificate is asked for"
         if self.in_blocks:
@@ -310,7 +310,7 @@ class Partition:
         return f"description length in nats, less that of one cluster: {some}"
 
     def _label_lines(self) -> str:
-        """What is proved about the labels, if it is at hand."""
+        """Lines on what is proved about a partition's labels, if that is at hand."""
         proof = self.label_certificate_at_hand
         if proof is None:
             return ""
@@ -326,24 +326,24 @@ class Partition:
         return UNIQUENESS[self.several_optimal]
 
     def require_memory(self) -> None:
-        """Refuse what needs the edges, if the graph was worked on in blocks."""
+        """Refuse what needs the edges, if the partition's graph was worked on in blocks."""
         if self.in_blocks:
             raise ValueError(REFUSED)
 
     def _proves(self, name: str) -> bool:
-        """Whether what a proof is about is at hand, or soon computed."""
+        """Whether a field that a partition's proof is about is at hand, or soon computed."""
         soon = len(self.nodes) <= PROVED_WHEN_PRINTED and not self.in_blocks
         return not callable(vars(self).get(name, self.factors)) or soon
 
     def _repr_html_(self) -> str:
-        """Return a card for notebooks."""
+        """Return the card of a partition for notebooks."""
         from cvxnmf.display import cards
 
         return cards.partition_card(self, self._proves("solution"), self._proves("factorization"))
 
 
 def members(names: tuple[Any, ...], labels: NDArray[np.intp], count: int) -> list[set[Any]]:
-    """The names of the nodes of each of so many clusters."""
+    """The names of the nodes of each of so many clusters of a partition."""
     found: list[set[Any]] = [set() for _ in range(count)]
     for name, label in zip(names, labels.tolist(), strict=True):
         found[label].add(name)

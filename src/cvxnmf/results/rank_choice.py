@@ -13,7 +13,7 @@ from cvxnmf.results.factorization import Factorization
 
 
 class RankRow(NamedTuple):
-    """What was measured with one number of components.
+    """A line of the table of ranks: what was measured with one number of components.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class RankChoice:
 
     @property
     def place(self) -> int:
-        """Where the recommendation stands among the ranks."""
+        """Where the recommended number of components stands among the ranks tried."""
         return self.ranks.index(self.n_components)
 
     @property
@@ -86,14 +86,14 @@ class RankChoice:
         return self.results[self.place]
 
     def with_result(self, result: Factorization) -> RankChoice:
-        """The same choice with other factors of the recommended number, such as better ones or ones with a better bound."""
+        """The choice of rank with other factors of the recommended number, better ones or ones with a better bound."""
         found = list(self.results)
         found[self.place] = result
         return replace(self, results=tuple(found))
 
     @property
     def table(self) -> list[RankRow]:
-        """A line for each number; the first look proves the bounds."""
+        """The table of ranks, a line for each number of components; the first look proves the bounds."""
         excess = self.held_out - self.held_out[:, [self.place]]
         spread = excess.std(axis=0, ddof=1) / np.sqrt(len(excess))
         measured = zip(self.ranks, self.held_out.mean(axis=0), spread, self.stability, self.results, strict=True)

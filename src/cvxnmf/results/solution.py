@@ -74,7 +74,7 @@ class Solution:
 
     @property
     def X(self) -> FloatArray:
-        """The solution as a dense matrix, formed anew at every call."""
+        """The solution of the convex problem as a dense matrix, formed anew at every call."""
         X = self.point.dense()
         if self.groups is not None:
             X[self.groups[:, None] != self.groups[None, :]] = -np.inf
@@ -82,7 +82,7 @@ class Solution:
 
     @property
     def value(self) -> float:
-        """Objective at the returned point."""
+        """Objective of the convex problem at the returned point."""
         return self.certificate.value
 
     @property
@@ -94,7 +94,7 @@ class Solution:
         return int(self.W.shape[1])
 
     def _size(self) -> str:
-        """The size of the problem in words."""
+        """The size of a solved convex problem in words."""
         from cvxnmf.display.formatting import count
 
         n = len(self.v)

@@ -39,17 +39,17 @@ class Status(Enum):
 
     @property
     def sentence(self) -> str:
-        """The status in plain words."""
+        """The status of a solve in plain words."""
         return str(self.value)
 
     def __str__(self) -> str:
-        """Name and sentence, as a person would want to read them."""
+        """Name and sentence of a status, as a person would want to read them."""
         return f"{self.name}: {self.value}"
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """One line of a solver's history, also what a callback receives.
+    """One line of a solver's history, which is also handed to callbacks.
 
     Attributes
     ----------
@@ -87,12 +87,12 @@ class Iterate:
 
     @property
     def seconds_left(self) -> float:
-        """Estimated seconds until the end; NaN where they are unknown."""
+        """Estimated seconds until the solver's end; NaN where they are unknown."""
         return self.seconds * (1.0 / self.share - 1.0) if self.share > 0 else float("nan")
 
     @property
     def gap(self) -> float:
-        """Distance of value and bound, on whichever side the bound is."""
+        """Distance of value and bound at a step, on whichever side the bound is."""
         return abs(self.value - self.bound)
 
 

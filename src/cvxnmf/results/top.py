@@ -15,7 +15,7 @@ NEGLIGIBLE = 1e-3
 
 
 class Item(NamedTuple):
-    """A row or a column of the data, by name or number, and its entry in the factor."""
+    """A row or a column among the strongest of a component, by name or number, and its entry in the factor."""
 
     name: Any
     weight: float
@@ -75,11 +75,11 @@ class Top(Sequence[ComponentTop]):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        """What the columns of the table are."""
+        """Headings of the table of the strongest rows and columns."""
         return ("component", "share", "nodes") if self.symmetric else ("component", "share", "rows", "columns")
 
     def lines(self) -> list[tuple[str, ...]]:
-        """The table as text: number, share of the weight, names of rows and of columns."""
+        """The table of the strongest rows and columns as text: number, share of the weight, names."""
         return [
             (
                 str(top.component),
@@ -90,7 +90,7 @@ class Top(Sequence[ComponentTop]):
         ]
 
     def _sides(self, top: ComponentTop) -> tuple[tuple[Item, ...], ...]:
-        """Rows and columns, or nodes alone."""
+        """The strongest rows and columns of a component, or nodes alone for symmetric factors."""
         return (top.rows,) if self.symmetric else (top.rows, top.columns)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ def top_features(components: FloatArray, names: Sequence[Any] | None, n: int, by
 
 
 def checked_terms(n: Any, by: Any) -> tuple[int, str]:
-    """Check how many items to show and how they are ranked."""
+    """Check how many of the strongest items to show and how they are ranked."""
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         raise ValueError(f"n must be an integer of at least 1, not {n!r}.")
     if by not in ("weight", "distinct"):
@@ -134,13 +134,13 @@ def top_of(U: FloatArray, V: FloatArray, names: tuple[Sequence[Any] | None, Sequ
 
 
 def _table(weights: FloatArray, rows: list[Items], columns: list[Items], symmetric: bool = False) -> Top:
-    """The components with their shares of all weight."""
+    """The strongest items of all components with their shares of all weight."""
     shares = (weights / max(float(weights.sum()), np.finfo(np.float64).tiny)).tolist()
     return Top(tuple(map(ComponentTop, range(len(shares)), shares, rows, columns)), symmetric)
 
 
 def _strongest(factor: FloatArray, names: Sequence[Any] | None, n: int, by: str) -> list[Items]:
-    """The n lines of each column with the largest entries, or the largest entries times their share of the line."""
+    """The n strongest rows of each column of a factor, by their entries, or by entries times their share of the row."""
     score = factor
     if by == "distinct":
         lengths = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(np.float64).tiny)

@@ -38,21 +38,21 @@ class AugmentedSquaredError(SquaredError):
         self.sigma = np.where(squares > 0, self.weight * squares + np.outer(q, q), 0.0).astype(np.float32)
 
     def renew(self, X: FloatArray) -> None:
-        """Take the slope of the penalty at X as the multiplier."""
+        """Renew the multiplier of the augmented Lagrangian: the slope of its penalty at X."""
         for rows in self._chunks():
             self.onset[rows] = self.limit[rows] + self._depth(X[rows], rows)
 
     def _depth(self, X: FloatArray, rows: slice) -> FloatArray:
-        """How far some rows X are below the onset of the penalty."""
+        """How far some rows of X are below the onset of the augmented Lagrangian's penalty."""
         depth = self.onset[rows] - X
         return np.maximum(depth, 0.0, out=depth)
 
     def value(self, X: FloatArray) -> float:
-        """The loss and the penalty."""
+        """The augmented Lagrangian at X: the loss and the quadratic penalty."""
         return self._total(sum(self._value_and_slope(X[rows], rows)[0] for rows in self._chunks()))
 
     def _value_and_slope(self, X: FloatArray, rows: slice) -> tuple[float, FloatArray]:
-        """``(E - a)^2 - a^2 (X - lower)_- / 2 + sigma depth^2 / 2`` and its derivative, E no lower than a/2."""
+        """Augmented ``(E - a)^2 - a^2 (X - lower)_- / 2 + sigma depth^2 / 2`` and its derivative, E no lower than a/2."""
         A, depth, E = self.A[rows], self._depth(X, rows), self._model(self._visible(X, rows), rows)
         np.maximum(E, 0.5 * A, out=E)
         rest = X - self.limit[rows]
@@ -68,13 +68,13 @@ class AugmentedSquaredError(SquaredError):
         return total, E
 
     def _curvature(self, X: FloatArray, rows: slice) -> FloatArray:
-        """Second derivatives; a little of the metric keeps those of the tangent from vanishing."""
+        """Second derivatives of the augmented Lagrangian; a little of the metric keeps the tangent's from vanishing."""
         H = super()._curvature(X, rows) + 1e-3 * super()._metric_weights(X, rows)
         H += self.sigma[rows] * (self._depth(X, rows) > 0)
         return H
 
     def _metric_weights(self, X: FloatArray, rows: slice) -> FloatArray:
-        """Those of the loss, the multiplier's, and those of the penalty where it presses."""
+        """Metric weights of the augmented Lagrangian: the loss's, the multiplier's, and the penalty's where it presses."""
         H, depth = super()._metric_weights(X, rows), self._depth(X, rows)
         H += self.sigma[rows] * (0.3 * depth + 0.5 * (depth > 0))
         return H
@@ -109,7 +109,7 @@ class AugmentedDescent(Method):
         self.value = component.value(self.point)
 
     def step(self) -> None:
-        """One descent; the multiplier is renewed before every one of them but the first."""
+        """One descent on the augmented Lagrangian; the multiplier is renewed before each but the first."""
         if self.taken:
             self.loss.renew(self.descent.point.dense())
             self.descent.resume()
@@ -117,12 +117,12 @@ class AugmentedDescent(Method):
         self.taken += 1
 
     def settle(self) -> None:
-        """Let directions enter, and raise the point of the descent to the limit."""
+        """Let directions enter the augmented descent, and raise its point to the limit."""
         self.descent.settle()
         self.point = self.component.admissible(self.descent.point)
         self.value = self.component.value(self.point)
 
     def dual_candidate(self) -> FloatArray | None:
-        """The slope of the loss with its multiplier."""
+        """The dual candidate of the augmented Lagrangian: the slope of the loss with its multiplier."""
         X = self.descent.point.dense()
         return self.loss.value_and_gradient(X, out=X)[1]

@@ -23,38 +23,38 @@ class Method(ABC):
     gives_up: bool = False  # whether another method is known to be faster from here
 
     def __iter__(self) -> Iterator[Method]:
-        """The schedule of a single method: this one for every step."""
+        """The schedule of a single method, which takes every step itself."""
         return itertools.repeat(self)
 
     @abstractmethod
     def step(self) -> None:
-        """Move to the next point and set its value."""
+        """Move the method to the next point and set its value."""
 
     def take_multiplier(self, slopes: FloatArray) -> None:
-        """Start from slopes of the loss that proved a bound for the same problem with another trace; most methods use none."""
+        """Start the method from slopes of the loss that proved a bound with another trace; most methods use none."""
         return
 
     def settle(self) -> None:
-        """Bring point and value up to date before they are certified, where a step does not."""
+        """Bring the method's point and value up to date before they are certified, where a step does not."""
         return
 
     @property
     def gradient_proves_more(self) -> bool:
-        """Whether the gradient at the point may prove more than the candidate, while that does not close the gap."""
+        """Whether the gradient at the method's point may prove more than its candidate, while that does not close the gap."""
         return False
 
     def dual_candidate(self) -> FloatArray | None:
-        """A slope of the loss, found by the steps, to make a dual point of; None where the gradient at the point is as good."""
+        """A slope of the loss, found by the method's steps, to make a dual point of; None where the gradient is as good."""
         return None
 
     @property
     def distance(self) -> float:
-        """How far the iteration is from its fixed point, in a unit of its own; NaN if the method does not know."""
+        """How far the method's iteration is from its fixed point, in a unit of its own; NaN if the method does not know."""
         return np.nan
 
     @property
     def expected_bound(self) -> float:
-        """The bound that the dual candidate will prove, as the method computes it; minus infinity if it does not know."""
+        """The bound that the method's dual candidate will prove, as the method computes it; minus infinity if unknown."""
         return -np.inf
 
 

@@ -31,23 +31,23 @@ class DualAscent(Method):
         self.gaps: list[float] = []  # relative gap after every step
 
     def dual_candidate(self) -> FloatArray | None:
-        """The multiplier of the best bound."""
+        """The multiplier N of the dual ascent's best bound."""
         return self.best_N
 
     @property
     def expected_bound(self) -> float:
-        """The best bound of all steps."""
+        """The best bound of all steps of the dual ascent."""
         return self.best_bound
 
     def steps_to_go(self, window: int = 4) -> float:
-        """Steps until the wanted gap, by the rate of the last ones."""
+        """Steps of the dual ascent until the wanted gap, by the rate of the last ones."""
         if len(self.gaps) <= window:
             return 0.0
         before, now, aim = self.gaps[-1 - window], self.gaps[-1], max(self.aim, 1e-15)
         return float(window * np.log(now / aim) / max(np.log(before / now), 1e-300)) if now > aim else 0.0
 
     def step(self) -> None:
-        """One step from the extrapolated multiplier."""
+        """One step of dual ascent from the extrapolated multiplier."""
         component, ahead, before = self.component, self.ahead, self.N
         positive = component.positive_part(ahead)
         bound = component.dual_value(positive)

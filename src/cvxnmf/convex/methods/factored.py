@@ -28,7 +28,7 @@ LEAST_MEMORY, MOST_MEMORY = 2, 20
 
 
 class Factored(ProjectedGradient):
-    """L-BFGS descends over ``(v, W)``; a projected step then finds the rank and the way out of it.
+    """Descent over factors: L-BFGS over ``(v, W)``, then a projected step, which finds the rank and the way out of it.
 
     The projected steps alone make the method converge to the global optimum; the descent speeds it up.
     """
@@ -124,7 +124,7 @@ class MatrixFreeDescent(Method):
         self.precision, self.slopes = 1e-7, partial(component.slopes, single=component.first_single)
 
     def step(self) -> None:
-        """Let directions in, then descend, more precisely each time."""
+        """Let directions into the factors, then descend by matrix-free products, more precisely each time."""
         before, component = (self.point, self.value), self.component
         raised = component.add_entering_directions(self.point)
         if raised.W.shape[1] >= component.high_rank:
@@ -137,6 +137,6 @@ class MatrixFreeDescent(Method):
         self.precision, self.slopes = 1e-2 * self.precision, partial(component.slopes, single=False)
 
     def _reach(self, point: Point, value: float) -> None:
-        """Keep a better point on the way, so that a descent that is broken off is not lost."""
+        """Keep a better point on the way of a descent over factors, so that nothing is lost if it is broken off."""
         if value <= self.value:
             self.point, self.value = point, value

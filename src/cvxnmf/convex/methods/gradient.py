@@ -34,7 +34,7 @@ class ProjectedGradient(Method):
         self.L = 2.0 * component.average_curvature
 
     def step(self) -> None:
-        """One projected step from the current point."""
+        """One projected gradient step from the current point."""
         self.point, self.X, self.value = self.projected_step(self.X)
 
     def projected_step(self, Y: FloatArray) -> tuple[Any, FloatArray, float]:
@@ -58,7 +58,7 @@ class ProjectedGradient(Method):
             self.L *= 2.0
 
     def _keep_residual(self, G: FloatArray, Y: FloatArray, X: FloatArray) -> None:
-        """``grad(Y) + L S^2 (X - Y) S^2``: with the penalty it is in the dual cone and complementary to X."""
+        """Keep the residual ``grad(Y) + L S^2 (X - Y) S^2`` of the projection: with the penalty it is in the dual cone."""
         cone, loss = self.component.cone, self.component.loss
         w = cone.scale(X - Y)
         w *= self.L
@@ -74,17 +74,17 @@ class ProjectedGradient(Method):
         return True
 
     def dual_candidate(self) -> FloatArray | None:
-        """The residual of the last projection, if it lies in the domain of the dual."""
+        """The residual of the last projected gradient step, if it lies in the domain of the dual."""
         handed_over, self.residual = self.residual, None  # it is overwritten: no second copy is kept
         return handed_over
 
     @property
     def expected_bound(self) -> float:
-        """The bound that the residual of the last projection proves."""
+        """The bound that the residual of the last projected gradient step proves."""
         return self.residual_bound
 
     def _short_enough(self, loss_here: float, G: FloatArray, Y: FloatArray, loss_there: float, X: FloatArray) -> bool:
-        """Whether the quadratic model with curvature L lies above the loss at X.
+        """Whether a projected gradient step is short enough: the quadratic model with curvature L lies above the loss at X.
 
         Close to the optimum the difference of two losses is all rounding; the difference of two gradients is not.
         """
@@ -109,7 +109,7 @@ class Accelerated(ProjectedGradient):
         self.accelerate, self.momentum, self.ahead = momentum, Momentum(), self.X.copy()
 
     def step(self) -> None:
-        """One step from the extrapolated point."""
+        """One projected gradient step from the point extrapolated by momentum."""
         cone = self.component.cone
         self.point, X, self.value = self.projected_step(self.ahead)
         backward, self.ahead = self.ahead, X

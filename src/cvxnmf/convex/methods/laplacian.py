@@ -51,11 +51,11 @@ class LaplacianDescent(Method):
 
     @property
     def point(self) -> Point:
-        """The point in factors."""
+        """The point of the Laplacian descent in factors."""
         return distances.to_point(self.descent.x)
 
     def step(self) -> None:
-        """Some descent steps in one metric, and columns that have become negligible are dropped."""
+        """Some descent steps in one Laplacian metric, and columns that have become negligible are dropped."""
         metric = distances.inverse_metric(self.component, self.descent.x, self.ridge)
         for _ in range(self.descent_steps):
             if not self.descent.step(metric, LONGEST_MOVE):
@@ -65,7 +65,7 @@ class LaplacianDescent(Method):
         self.value = self.descent.value
 
     def _drop_columns(self) -> None:
-        """Turn W to its principal directions and leave out the negligible ones."""
+        """Turn W of the Laplacian descent to its principal directions and leave out the negligible ones."""
         descent = self.descent
         W = descent.x[:, 1:] - descent.x[:, 1:].mean(axis=0)
         squares, vectors = eigenpairs(W.T @ W, overwrite=True)
@@ -83,7 +83,7 @@ class LaplacianDescent(Method):
         descent.arrive(turn(descent.x))
 
     def resume(self) -> None:
-        """Go on where the objective has changed, its curvature only a little."""
+        """Go on with the Laplacian descent where the objective has changed, its curvature only a little."""
         self.descent.arrive(self.descent.x)
         self.value = self.descent.value
 

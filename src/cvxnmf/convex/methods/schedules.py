@@ -46,7 +46,7 @@ ASCENT_STEPS, NEAR_END = 6, 8
 
 
 def symmetric_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
-    """Accelerated steps while the residuals of their projections soon are dual points, as on dense data.
+    """Symmetric schedule: accelerated steps while the residuals of their projections soon are dual points, as on dense data.
 
     Elsewhere, and where a penalty makes for a low rank, one descent over factors, and if that does not reach the end, descents in
     the metric of the model's Laplacian.
@@ -62,7 +62,7 @@ def symmetric_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
 
 
 def paired_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
-    """Accelerated steps, then descents over factors, for the paper's nonsymmetric problem."""
+    """Schedule of the paper's nonsymmetric problem: accelerated steps, then descents over factors."""
     method: Method = Accelerated(component, point)
     for _ in range(LONGEST):
         yield method
@@ -71,7 +71,7 @@ def paired_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
 
 
 def definite_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
-    """Accelerated steps on the psd cone; where data of a wide range leave them far from the end, alternating directions.
+    """Schedule on the psd cone: accelerated steps; where data of a wide range leave them far off, alternating directions.
 
     The curvature of a squared error spans the square of that range, which no gradient step follows.
     """
@@ -83,7 +83,7 @@ def definite_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
 
 
 def projection_schedule(component: ProjectionComponent, point: MatrixPoint) -> Schedule:
-    """Ascent of the dual while it is about to reach the end soon; alternating directions elsewhere, as on sparse graphs."""
+    """Schedule of the doubly nonnegative problem: dual ascent while it nears the end, else alternating directions."""
     ascent = DualAscent(component, point)
     del point  # a dense matrix, as what the ascent holds
     for _ in range(ASCENT_STEPS):
@@ -96,7 +96,7 @@ def projection_schedule(component: ProjectionComponent, point: MatrixPoint) -> S
 
 
 def free_diagonal_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
-    """Where the diagonal is ignored, alternating directions while the rank is high; descents over factors where it is low.
+    """Schedule for an ignored diagonal: alternating directions while the rank is high, descents over factors where low.
 
     A free diagonal makes room for high ranks, and the residual of a projection, which has one, is no dual point.
     """
@@ -117,20 +117,20 @@ def limited_schedule(component: LimitedComponent, point: Any) -> Schedule:
 
 
 def rectangular_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
-    """Alternating directions; where their first steps show a low rank, descents over factors instead."""
+    """Schedule of rectangular problems: alternating directions, or descents over factors if first steps show a low rank."""
     point = yield from _splitting_while_high_rank(component, point)
     yield from Factored(component, point)
 
 
 def _projected_step(component: DenseComponent[Any], point: Any) -> Part:
-    """One projected gradient step, which shows the rank."""
+    """One projected gradient step at the beginning of a schedule, which shows the rank."""
     method = ProjectedGradient(component, point)
     yield method
     return method.point
 
 
 def _accelerated_steps(component: DenseComponent[Any], point: Any) -> Part:
-    """Accelerated steps, until the residual of their projections is far from the domain of the dual, or does not enter it."""
+    """Accelerated steps of a schedule, until their residuals are far from the domain of the dual, or do not enter it."""
     method = Accelerated(component, point)
     for taken in range(1, LONGEST + 1):
         yield method
@@ -140,7 +140,7 @@ def _accelerated_steps(component: DenseComponent[Any], point: Any) -> Part:
 
 
 def _descents_while_bounded(component: DenseComponent[Any], point: Any) -> Part:
-    """Descents over factors, until one has positions and no residual that is a dual point."""
+    """Descents over factors in a schedule, until one has positions and no residual that is a dual point."""
     method = Factored(component, point)
     yield method
     while method.expected_bound > -np.inf or not component.rank(method.point):
@@ -149,7 +149,7 @@ def _descents_while_bounded(component: DenseComponent[Any], point: Any) -> Part:
 
 
 def _splitting_while_high_rank(component: DenseComponent[Any], point: Any) -> Part:
-    """Alternating directions; for some rounds only if these show a low rank."""
+    """Alternating directions in a schedule; for some rounds only if these show a low rank."""
     method = LossSplitting(component, point)
     for _ in range(SPLITTING_ROUNDS):
         yield method

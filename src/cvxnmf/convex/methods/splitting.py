@@ -25,7 +25,7 @@ MEMORY_ARRAYS = 2.6
 
 
 class LossSplitting(Method):
-    """Alternating directions between the set of X with its penalty and the entrywise loss with its limit, if it has one.
+    """Alternating directions between the set of X with its penalty and the entrywise loss with its limit, if there is one.
 
     ``X = argmin penalty + rho/2 |X - (Y - U)|^2``, ``Y = argmin loss + rho/2 |Y - X - U|^2``, lengths in the metric. At some
     early steps rho is set so that its multiplier and X are of one size, at some later ones so that X and Y come together as fast
@@ -53,12 +53,12 @@ class LossSplitting(Method):
         self._start_multiplier(X)
 
     def _acceleration(self, size: int) -> Anderson:
-        """Anderson's acceleration with the memory of MEMORY_ARRAYS arrays: five steps where X is symmetric, else two."""
+        """Anderson's acceleration of the splitting with MEMORY_ARRAYS arrays: five steps where X is symmetric, else two."""
         vectors = 2 * MEMORY_ARRAYS * size / len(self.loss.A)  # of single precision
         return Anderson(max(2, int(vectors / 2)), self.scales, self.plain_steps)
 
     def dual_candidate(self) -> FloatArray:
-        """``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual.
+        """The splitting's dual candidate ``rho S^2 (X - (Y - U)) S^2`` at the next X, returned to the domain of the dual.
 
         As the residual of a projection it is in the dual cone; the multiplier, in the domain, leaves the cone by more.
         """
@@ -72,20 +72,20 @@ class LossSplitting(Method):
 
     @property
     def distance(self) -> float:
-        """The length of the last step, before it was accelerated."""
+        """The length of the last step of alternating directions, before acceleration."""
         return self.state.distance
 
     def _next_point(self) -> Any:
-        """The proximal point of the penalty."""
+        """The next point of alternating directions, the proximal point of the penalty."""
         cone = self.component.cone
         return cone.project_scaled(cone.scale(cone.matrix(self.state.target)), self.component.trace / self.rho)
 
     def settle(self) -> None:
-        """Forget the steps that the acceleration remembers: a certificate needs their memory."""
+        """Forget the steps that the splitting's acceleration remembers: a certificate needs their memory."""
         self.state.forget()
 
     def step(self) -> None:
-        """One round over penalty, loss and multiplier."""
+        """One round of alternating directions over penalty, loss and multiplier."""
         self.point, self.value = None, np.inf  # their room is needed
         component, cone, nearest = self.component, self.component.cone, self._next_point()
         X, before = nearest.dense(), self.state.Y
@@ -103,7 +103,7 @@ class LossSplitting(Method):
             self._change_rho(float(np.sqrt(apart / max(moved, 1e-300))))
 
     def _nearest(self, target: FloatArray) -> FloatArray:
-        """The proximal point of the loss, sought from Y; an ignored diagonal stays."""
+        """The proximal point of the loss in the splitting, sought from Y; an ignored diagonal stays."""
         weights = self.rho if self.scales is None else self.rho * self.scales**2
         Y = self.loss.proximal(target, weights, self.state.Y)
         if self.component.loss.ignore_diagonal:
@@ -113,18 +113,18 @@ class LossSplitting(Method):
         return Y
 
     def _start_multiplier(self, X: FloatArray) -> None:
-        """Start from the slope at X, as at a solution, if it is of the size of X; from none elsewhere."""
+        """Start the splitting's multiplier from the slope at X, if that is of the size of X; from zero elsewhere."""
         U = self._scaled_multiplier(self.component.loss.value_and_gradient(X)[1])
         if 0.0 < self._size(U.copy()) <= self.largest_change * self._size(X.copy()):  # Y may be a view of X
             self.state.U = self.component.cone.entries(U)
 
     def take_multiplier(self, slopes: FloatArray) -> None:
-        """Start from a given multiplier: rho is then not renewed by sizes, and the first certificate comes early."""
+        """Start the splitting from a given multiplier: rho is not renewed by sizes, and the first certificate comes early."""
         self.state.U = self.component.cone.entries(self._scaled_multiplier(slopes))
         self.renewals, self.check_every = (), self.first_check
 
     def _scaled_multiplier(self, slopes: FloatArray) -> FloatArray:
-        """``S^-2 slopes S^-2 / rho``, in place."""
+        """The splitting's multiplier ``S^-2 slopes S^-2 / rho``, in place."""
         cone = self.component.cone
         U: FloatArray = cone.unscale(cone.unscale(slopes))
         U /= self.rho
@@ -139,7 +139,7 @@ class LossSplitting(Method):
         return float(np.linalg.norm(entries if self.scales is None else entries * self.scales))
 
     def _change_rho(self, ratio: float) -> None:
-        """Multiply rho, within a factor of ten; the multiplier stays."""
+        """Multiply the splitting's rho, within a factor of ten; the multiplier stays."""
         factor = float(np.clip(ratio, 1.0 / self.largest_change, self.largest_change))
         self.rho *= factor
         self.state.rescale(factor)
@@ -165,18 +165,18 @@ class ProjectionSplitting(Method):
         self.point, self.value = point, component.value(point)
 
     def dual_candidate(self) -> FloatArray:
-        """The multiplier N of ``X >= 0``."""
+        """The splitting's multiplier N of ``X >= 0``."""
         N = np.minimum(self.R, 0.0)
         N *= -self.rho
         return N
 
     def settle(self) -> None:
-        """Make a doubly nonnegative matrix of the current one; it costs an eigenvalue, so not at every step."""
+        """Make a doubly nonnegative matrix of the splitting's current one; that costs an eigenvalue, so not at every step."""
         self.point = self.component.nearest_admissible(self.R)
         self.value = self.component.value(self.point)
 
     def step(self) -> None:
-        """One round over the two sets and the multiplier, which is kept when rho grows."""
+        """One round of alternating directions over the two sets and the multiplier, which is kept when rho grows."""
         X, is_positive = smaller_definite_part(self._mean())
         if not is_positive:
             X += self._mean()
@@ -188,7 +188,7 @@ class ProjectionSplitting(Method):
         self.rho *= factor
 
     def _mean(self) -> FloatArray:
-        """``(B + rho |R|) / (1 + rho)``."""
+        """The matrix ``(B + rho |R|) / (1 + rho)`` that the splitting makes positive semidefinite."""
         M: FloatArray = np.abs(self.R)
         M *= self.rho
         self.component.add_data(M)

@@ -60,7 +60,7 @@ def html(
     factors: bool = True,
     shape: tuple[int, int] | None = None,
 ) -> str:
-    """Return the page that :func:`cvxnmf.report.write` writes.
+    """Return the page of a result as HTML, which :func:`cvxnmf.report.write` writes.
 
     Parameters
     ----------

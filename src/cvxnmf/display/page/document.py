@@ -21,7 +21,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 
 def render(template: str, data: dict[str, Any], **context: Any) -> str:
-    """Return a page that needs nothing but itself: a template that shows the context, and data for its script, as JSON.
+    """Return a self-contained HTML document: a template that shows the context, and data for its script, as JSON.
 
     A policy inside the page lets only its own script run and nothing be fetched.
     """
@@ -33,7 +33,7 @@ def render(template: str, data: dict[str, Any], **context: Any) -> str:
 
 
 def require_packages() -> None:
-    """Say at once which packages pages need that are not installed."""
+    """Say at once which packages that the page's document needs are not installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise ImportError(f"pages need {' and '.join(missing)}; install with: pip install {' '.join(missing)}.")
@@ -41,7 +41,7 @@ def require_packages() -> None:
 
 @cache
 def _environment() -> Any:
-    """Return jinja2's environment: everything is escaped but what a template marks as safe, and no name may be missing."""
+    """Return jinja2's environment for the document: all is escaped but what a template marks as safe; no name may be missing."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("cvxnmf.display.page")
@@ -54,7 +54,7 @@ def _environment() -> Any:
 
 
 def _script() -> str:
-    """Return the parts of the script as one function."""
+    """Return the parts of the document's script as one JavaScript function."""
     folder = files("cvxnmf.display.page").joinpath("scripts")
     parts = (folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return "(() => {\n'use strict';\n" + "\n".join(parts) + "\n})();"

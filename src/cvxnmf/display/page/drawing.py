@@ -27,7 +27,7 @@ PATHS = 24
 
 @dataclass(frozen=True)
 class Line:
-    """Edges in one path: where, of which cluster (None between clusters), how wide, and what the pointer says."""
+    """Edges of a drawing in one path: where, of which cluster (None between clusters), how wide, and what the pointer says."""
 
     path: str
     cluster: int | None = None
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Mark:
-    """A node or a cluster: where, how large, its text, and what the pointer says."""
+    """A node or a cluster in a drawing: where, how large, its text, and what the pointer says."""
 
     cluster: int
     x: float
@@ -49,7 +49,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of lines below marks; `of_nodes` says that marks are single nodes, in order."""
+    """A drawing of a graph for the page, lines below marks; `of_nodes` says that marks are single nodes, in order."""
 
     label: str
     height: int
@@ -61,7 +61,7 @@ class Drawing:
 
 
 def draw_nodes(partition: Partition) -> Drawing:
-    """Return the drawing of a graph; the page's script adds names where they fit."""
+    """Return the page's drawing of a graph's nodes; the script adds names where they fit."""
     places, height = _scale_to_frame(spring_positions(partition.A, partition.labels))
     n, degree = len(partition.nodes), np.diff(sp.csr_array(partition.A).indptr)
     largest = float(np.clip(LARGEST * np.sqrt(NAMED / n), SMALLEST, LARGEST))
@@ -76,7 +76,7 @@ def draw_nodes(partition: Partition) -> Drawing:
 
 
 def _edge_lines(edges: sp.coo_array, partition: Partition, places: FloatArray) -> Iterator[Line]:
-    """Yield the edges in a few paths for each cluster and for what runs between clusters."""
+    """Yield the edges of a drawing in a few paths for each cluster and for those that run between clusters."""
     first, second = partition.labels[edges.row], partition.labels[edges.col]
     owner = np.where(first == second, first, -1)
     pairs, whole = np.column_stack([edges.row, edges.col]), places.astype(int)
@@ -89,7 +89,7 @@ def _edge_lines(edges: sp.coo_array, partition: Partition, places: FloatArray) -
 
 
 def draw_clusters(partition: Partition) -> Drawing:
-    """Return the drawing of the clusters of a large graph, with lines for the edges between them."""
+    """Return the page's drawing of the clusters of a large graph, with lines for the edges between them."""
     k = partition.n_clusters
     weights, sizes = _cluster_weights(partition), np.bincount(partition.labels, minlength=k)
     spread = np.where(np.eye(k) > 0, 0.0, weights / np.sqrt(np.maximum(np.outer(sizes, sizes), 1)))
@@ -104,7 +104,7 @@ def draw_clusters(partition: Partition) -> Drawing:
 
 
 def _cluster_weights(partition: Partition) -> FloatArray:
-    """Return the weight of the edges between and, once each, inside clusters, shape (k, k)."""
+    """Return the weight of the edges between and, once each, inside clusters, shape (k, k), for a drawing."""
     upper = sp.coo_array(sp.triu(partition.A))
     first, second, k = partition.labels[upper.row], partition.labels[upper.col], partition.n_clusters
     total = np.bincount(first * k + second, weights=np.nan_to_num(upper.data), minlength=k * k).reshape(k, k)
@@ -112,7 +112,7 @@ def _cluster_weights(partition: Partition) -> FloatArray:
 
 
 def _cluster_lines(weights: FloatArray, places: FloatArray) -> Iterator[Line]:
-    """Yield a line for each pair of joined clusters, as wide as the root of its weight."""
+    """Yield a line of the drawing for each pair of joined clusters, as wide as the root of its weight."""
     first, second = np.nonzero(np.triu(weights, 1) > 0)
     most = float(weights[first, second].max(initial=0.0)) or 1.0
     widest = float(np.clip(70.0 / len(weights), 3.0, 14.0))
@@ -124,7 +124,7 @@ def _cluster_lines(weights: FloatArray, places: FloatArray) -> Iterator[Line]:
 
 
 def _scale_to_frame(places: FloatArray, margin: float = 40.0) -> tuple[FloatArray, int]:
-    """Return places in a picture of the fixed width, and its height."""
+    """Return places of a drawing scaled to a picture of the fixed width, and its height."""
     height = int(np.clip(WIDTH * np.ptp(places[:, 1]) / max(np.ptp(places[:, 0]), 1e-9), 480, 900))
     reach = np.array([WIDTH / 2 - margin, height / 2 - margin])
     scale = float(np.min(reach / np.maximum(np.abs(places).max(axis=0), 1e-9)))

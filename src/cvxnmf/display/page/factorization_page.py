@@ -14,14 +14,14 @@ COMPONENTS, ITEMS = 60, 8
 
 
 def title(result: Factorization) -> str:
-    """Return the title a page has when none is given."""
+    """Return the title that the page about a factorisation has when none is given."""
     sides = f"{count(len(result.U), 'row')} and {count(len(result.V), 'column')}"
     data = count(len(result.U), "node") if result.V is result.U else sides
     return f"Factorisation of {data} into {count(result.n_components, 'component')}"
 
 
 def context(result: Factorization, choice: RankChoice | None = None) -> dict[str, Any]:
-    """Return what the template ``factorization.html`` shows; the curve of ranks where there is one."""
+    """Return everything that the template ``factorization.html`` shows; the curve of ranks where there is one."""
     symmetric, bound = result.V is result.U, result.certificate.bound
     certificate = describe(result.certificate)
     return {
@@ -45,7 +45,7 @@ def context(result: Factorization, choice: RankChoice | None = None) -> dict[str
 
 
 def _tiles(result: Factorization) -> list[tuple[str, str, str]]:
-    """Return the headline numbers: name, number and a remark."""
+    """Return the headline numbers of the page about a factorisation: name, number and a remark."""
     rows = [("Rows", f"{len(result.U):,}", ""), ("Columns", f"{len(result.V):,}", "")]
     return [
         *([("Nodes", f"{len(result.U):,}", "")] if result.V is result.U else rows),
@@ -56,7 +56,7 @@ def _tiles(result: Factorization) -> list[tuple[str, str, str]]:
 
 
 def _top_note(result: Factorization) -> str:
-    """Return how names are to be read, and what is left out."""
+    """Return the note on how names of the strongest rows and columns are to be read on the page, and what is left out."""
     notes = [] if result.named else ["Rows and columns have no names and are numbered from 0."]
     if result.n_components > COMPONENTS:
         notes.append(f"{count(result.n_components - COMPONENTS, 'weaker component')} more; result.top() has them all.")
@@ -64,7 +64,7 @@ def _top_note(result: Factorization) -> str:
 
 
 def _factors_note(result: Factorization) -> str:
-    """Return what the page does not hold."""
+    """Return the note on what the page about a factorisation does not hold of the factors."""
     width, notes = payload.kept_precision(result), []
     if max(len(result.U), len(result.V)) > payload.COLUMNS:
         notes.append(f"More than {payload.COLUMNS:,} items share columns, which show the largest entry.")

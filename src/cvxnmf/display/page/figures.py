@@ -36,7 +36,7 @@ VARIABLES = {shade: f"var(--c{place})" for place, shade in enumerate(palette.LIG
 
 
 def gap_figure(history: Sequence[Iterate], final_bound: float) -> str:
-    """Return how the gap closed: bars for a few steps; for many, value and bound above the gap; nothing for a single one."""
+    """Return the page's figure of how the gap closed: bars for a few steps; value, bound and gap for many; none for one."""
     steps, bounds = charts.drawable_steps(history, final_bound)
     if len(steps) < 2:
         return ""
@@ -51,7 +51,7 @@ def gap_figure(history: Sequence[Iterate], final_bound: float) -> str:
 
 
 def step_rows(history: Sequence[Iterate], final_bound: float) -> list[list[str]]:
-    """Return step, value, bound, relative gap and seconds of the steps as text, of a few of them where they are many."""
+    """Return step, value, bound, relative gap and seconds as text, of a few steps where they are many, for the page's table."""
     steps, bounds = charts.drawable_steps(history, final_bound)
     chosen: Iterable[int] = range(len(steps))
     if len(steps) > charts.FEW:
@@ -64,7 +64,7 @@ def step_rows(history: Sequence[Iterate], final_bound: float) -> list[list[str]]
 
 
 def spectrum_figure(partition: Partition, penalty: float, label: str) -> str:
-    """Return the spectrum of the modularity matrix, or nothing where it is not known."""
+    """Return the page's figure of the spectrum of the modularity matrix, or nothing where that is not known."""
     if not len(charts.shown_eigenvalues(partition)):
         return ""
     figure, (axes,) = charts.new_figure(4.6, 3.2)
@@ -73,7 +73,7 @@ def spectrum_figure(partition: Partition, penalty: float, label: str) -> str:
 
 
 def rank_figure(choice: RankChoice) -> str:
-    """Return held-out error, stability, loss and bound over the number of components."""
+    """Return the page's figure of held-out error, stability, loss and bound over the number of components."""
     return inline_svg(plots.ranks(choice), "ranks", choice.reason)
 
 

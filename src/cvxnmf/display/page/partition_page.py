@@ -18,12 +18,12 @@ from cvxnmf.results import Partition
 
 
 def title(partition: Partition) -> str:
-    """Return the title a page has when none is given."""
+    """Return the title that the page about a partition has when none is given."""
     return f"Partition of {count(len(partition.nodes), 'node')} into {count(partition.n_clusters, 'cluster')}"
 
 
 def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[str, Any]:
-    """Return what the template ``partition.html`` shows."""
+    """Return everything that the template ``partition.html`` shows on the page about a partition."""
     certificates = [*_label_proof(partition), ("The model behind them", describe(partition.certificate))]
     if with_factors:
         heading = f"Its factors, {count(partition.n_clusters, 'column')}"
@@ -49,7 +49,7 @@ def context(partition: Partition, edges: EdgeList, with_factors: bool) -> dict[s
 
 
 def _label_proof(partition: Partition) -> list[tuple[str, Description]]:
-    """Return what is proved of the labels, where it is."""
+    """Return the certificate of the labels in words for the page about a partition, where there is one."""
     if partition.label_certificate_at_hand is None:
         return []
     text = describe(partition.label_certificate_at_hand)
@@ -57,7 +57,7 @@ def _label_proof(partition: Partition) -> list[tuple[str, Description]]:
 
 
 def _headline(partition: Partition) -> str:
-    """Return the first sentence: what is proved of the clusters, or how to prove it."""
+    """Return the first sentence of the page about a partition: what is proved of the clusters, or how to prove it."""
     proof = partition.label_certificate_at_hand
     if proof is not None:
         return describe(proof).claim
@@ -66,7 +66,7 @@ def _headline(partition: Partition) -> str:
 
 
 def _sizes(partition: Partition) -> list[tuple[int, int, str]]:
-    """Return the clusters with their sizes, and in words what they hold and by how much they shorten the description."""
+    """Return the clusters with their sizes, and in words what they hold and save, for the page about a partition."""
     sizes = np.bincount(partition.labels, minlength=partition.n_clusters).tolist()
     savings = partition.hierarchy.savings
     known = savings if len(savings) == len(sizes) else np.full(len(sizes), np.nan)  # many clusters are merged before
@@ -75,7 +75,7 @@ def _sizes(partition: Partition) -> list[tuple[int, int, str]]:
 
 
 def _tiles(partition: Partition, edges: EdgeList) -> list[tuple[str, str, str]]:
-    """Return the headline numbers: name, number and a remark."""
+    """Return the headline numbers of the page about a partition: name, number and a remark."""
     alone = int(np.count_nonzero(edges.degree == 0))
     remarks = ["weighted" if edges.weighted else "", f"{count(edges.loops, 'self-loop')} among them" if edges.loops else ""]
     return [
@@ -89,7 +89,7 @@ def _tiles(partition: Partition, edges: EdgeList) -> list[tuple[str, str, str]]:
 
 
 def _next_best(partition: Partition) -> str:
-    """Return by how many nats the description with the next best number of clusters is longer."""
+    """Return by how many nats the description of a partition with the next best number of clusters is longer."""
     found = dict(partition.alternatives)
     others = [(length, k) for k, length in found.items() if k != partition.n_clusters]
     if partition.n_clusters not in found or not others:
@@ -103,7 +103,7 @@ def _next_best(partition: Partition) -> str:
 
 
 def _matrix_lead(partition: Partition, edges: EdgeList) -> str:
-    """Return what the dots of the matrix are."""
+    """Return what the dots in the picture of the adjacency matrix are, for the page about a partition."""
     if lists_edges(edges):
         return "A dot is an edge, in the colour of its cluster when both ends share one."
     size = min(len(partition.nodes), GRID)
@@ -114,7 +114,7 @@ def _matrix_lead(partition: Partition, edges: EdgeList) -> str:
 
 
 def _graph(partition: Partition, edges: EdgeList) -> dict[str, Any]:
-    """Return the drawing of a graph, or of the clusters of a large one, with heading and lead."""
+    """Return the drawing of a partition's graph, or of the clusters of a large one, with heading and lead."""
     n, k = len(partition.nodes), partition.n_clusters
     if n <= drawing.MOST_NODES and lists_edges(edges):
         lead = "Larger marks have more neighbours. Click a node to pin it in all pictures; names appear where they fit."
@@ -128,7 +128,7 @@ def _graph(partition: Partition, edges: EdgeList) -> dict[str, Any]:
 
 
 def _memberships_lead(n: int) -> str:
-    """Return how the heat map is to be read."""
+    """Return how the heat map of memberships on the page about a partition is to be read."""
     lead = "Each column is a node, cluster by cluster; the stronger the colour, the larger its share in the cluster of that row."
     if n > COLUMNS:
         lead += f" {n:,} nodes share {COLUMNS:,} columns, which show means; the table lists every node's own share."
@@ -136,7 +136,7 @@ def _memberships_lead(n: int) -> str:
 
 
 def _penalty(partition: Partition) -> float:
-    """Return the weight of the trace where it lies in the scale of the spectrum and apart from the noise edge, else NaN."""
+    """Return the trace weight for the picture of the spectrum, NaN if in another scale or at the noise edge."""
     terms = partition.certificate.statement
     if (terms.get("loss"), terms.get("cone"), terms.get("metric")) != ("kl", "conditional", "degree"):
         return math.nan
@@ -145,7 +145,7 @@ def _penalty(partition: Partition) -> float:
 
 
 def _spectrum_note(partition: Partition, penalty: float) -> str:
-    """Return what the picture of the spectrum shows, and what it leaves out."""
+    """Return what the picture of the spectrum on the page about a partition shows, and what it leaves out."""
     rank, drawn = partition.solution.rank, len(charts.shown_eigenvalues(partition))
     known = int(np.count_nonzero(np.isfinite(partition.spectrum)))
     if not known:

@@ -27,12 +27,12 @@ DOUBLE, SINGLE = 90_000, 220_000
 
 
 def lists_edges(edges: EdgeList) -> bool:
-    """Whether the page holds the edges one by one."""
+    """Whether the page's data hold the edges one by one."""
     return len(edges.weights) <= EDGES
 
 
 def partition_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
-    """Return everything the script needs for a partition."""
+    """Return the data that the page's script needs for a partition."""
     n = len(partition.nodes)
     shares = _unit_interval(partition.memberships)
     own = shares[np.arange(n), partition.labels]
@@ -51,7 +51,7 @@ def partition_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
 
 
 def factorization_data(result: Factorization, shape: Any = None) -> dict[str, Any]:
-    """Return everything the script needs for a factorisation; images of this shape where its components are such."""
+    """Return the data that the page's script needs for a factorisation; images where a shape is given."""
     factors = [result.U] if result.V is result.U else [result.U, result.V]
     finite = [np.nan_to_num(np.asarray(factor, dtype=np.float64), posinf=0.0, neginf=0.0) for factor in factors]
     width, orders = kept_precision(result), [_by_component(factor) for factor in finite]
@@ -67,7 +67,7 @@ def factorization_data(result: Factorization, shape: Any = None) -> dict[str, An
 
 
 def _by_component(factor: FloatArray) -> NDArray[np.intp]:
-    """Return the lines of a factor by their strongest component and, within it, by how much they have of it alone."""
+    """Return the order of a factor's lines for the page's heat map: by strongest component, then by its share in the line."""
     if not factor.shape[1]:
         return np.arange(len(factor))
     strongest = factor.argmax(axis=1)
@@ -76,19 +76,19 @@ def _by_component(factor: FloatArray) -> NDArray[np.intp]:
 
 
 def _names(names: Sequence[Any] | None) -> list[str] | None:
-    """Return names as text, unless there are none or too many for a page."""
+    """Return names as text for the page's data, unless there are none or too many for a page."""
     return None if names is None or len(names) > NAMES else [encodable(name) for name in names]
 
 
 def _image_data(result: Factorization, shape: Any) -> dict[str, Any]:
-    """Return the components as images, each scaled to its largest entry."""
+    """Return the components as images for the page's data, each scaled to its largest entry."""
     images = plots.component_images(result, shape)
     largest = np.maximum(images.max(axis=(1, 2), keepdims=True), np.finfo(np.float64).tiny)
     return {"height": images.shape[1], "width": images.shape[2], "data": _pack(np.round(255 * images / largest), "u1")["data"]}
 
 
 def kept_precision(result: Factorization) -> str:
-    """Return the width of the numbers the page keeps of the factors; nothing when there are too many."""
+    """Return the width of the numbers in which the page's data keep the factors; nothing when there are too many."""
     entries = result.U.size + (0 if result.V is result.U else result.V.size)
     if entries > SINGLE:
         return ""
@@ -101,30 +101,30 @@ def encodable(name: object) -> str:
 
 
 def _pack(array: Any, dtype: str) -> dict[str, str]:
-    """Return the bytes of an array, little endian, in base64, and their type."""
+    """Return the bytes of an array for the page's script, little endian, in base64, and their type."""
     content = np.ascontiguousarray(array).astype(np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"type": dtype, "data": base64.b64encode(content).decode("ascii")}
 
 
 def _pack_integers(array: Any) -> dict[str, str]:
-    """Pack nonnegative integers in as few bytes as the largest needs."""
+    """Pack nonnegative integers for the page's script in as few bytes as the largest needs."""
     values = np.asarray(array)
     return _pack(values, "u2" if values.max(initial=0) < 1 << 16 else "u4")
 
 
 def _unit_interval(array: Any) -> NDArray[np.float64]:
-    """Return numbers cut to [0, 1], what is not a number as 0."""
+    """Return shares for the page's data cut to [0, 1], NaN as 0."""
     return np.clip(np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0), 0.0, 1.0)
 
 
 def _edge_data(edges: EdgeList) -> dict[str, Any]:
-    """Return the edges one by one, with weights when they differ."""
+    """Return the edges one by one for the page's script, with weights when they differ."""
     weights = _pack(np.nan_to_num(edges.weights), "f4") if edges.weighted else None
     return {"first": _pack_integers(edges.first), "second": _pack_integers(edges.second), "weights": weights}
 
 
 def _grid_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
-    """Return how densely the cells of a grid are filled, before and after the permutation."""
+    """Return how densely the cells of the page's grid of edges are filled, before and after the permutation."""
     n = len(partition.nodes)
     place = np.empty(n, dtype=np.intp)
     place[partition.order] = np.arange(n)
@@ -136,7 +136,7 @@ def _grid_data(partition: Partition, edges: EdgeList) -> dict[str, Any]:
 
 
 def _heat_map(values: FloatArray, top: float, how: str) -> dict[str, Any]:
-    """Return a matrix, items by rows, as bytes in bins of items: their mean, or their largest."""
+    """Return a matrix, items by rows, as bytes for the page's heat map, in bins of items: their mean, or their largest."""
     n = len(values)
     bins = min(n, COLUMNS)
     starts = np.asarray(np.arange(bins) * n // max(bins, 1), dtype=np.intp)

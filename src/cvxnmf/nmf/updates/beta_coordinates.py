@@ -12,7 +12,7 @@ from cvxnmf.nmf.updates.rule import Rule, lifted_entry
 
 
 class BetaCoordinates(Rule[BetaObjective]):
-    """One Newton step per coordinate; for betas whose powers are not `CHEAP` a bold multiplication instead.
+    """Coordinate descent on a beta divergence by Newton steps; for betas without `CHEAP` powers a bold multiplication.
 
     Steps may pass the minimum, so that the caller has to look at the value, which comes along if `count`.
     """
@@ -21,7 +21,7 @@ class BetaCoordinates(Rule[BetaObjective]):
         self.count, self.multiplicative = count, Multiplicative(bold=True)
 
     def update(self, objective: BetaObjective, X: FloatArray) -> FloatArray:
-        """One pass over the coordinates."""
+        """One pass of Newton steps over the coordinates of a factor in a beta divergence."""
         loss = objective.loss
         if loss.beta not in CHEAP:
             return self.multiplicative.update(objective, X)

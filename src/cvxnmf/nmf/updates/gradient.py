@@ -21,11 +21,11 @@ class Gradient(Rule[FactorObjective]):
         self.steps, self.enough, self.length = steps, enough, 0.0
 
     def project(self, new: FloatArray, X: FloatArray) -> FloatArray:
-        """The nearest nonnegative factor."""
+        """The nearest nonnegative factor to a gradient step."""
         return np.maximum(new, 0.0)
 
     def update(self, objective: FactorObjective, X: FloatArray) -> FloatArray:
-        """A few steps."""
+        """A few projected gradient steps on one factor."""
         value = objective.value(X)
         for _ in range(self.steps):
             G = objective.gradient(X)
@@ -41,7 +41,7 @@ class Gradient(Rule[FactorObjective]):
     def _step(
         self, objective: FactorObjective, X: FloatArray, G: FloatArray, value: float, length: float
     ) -> tuple[FloatArray, float] | None:
-        """The first step, halved in turn, of sufficient decrease, and the value there."""
+        """The first projected gradient step, halved in turn, of sufficient decrease, and the value there."""
         for _ in range(HALVINGS):
             new = self.project(X - length * G, X)
             new_value = objective.value(new)
@@ -56,12 +56,12 @@ class PositiveGradient(Gradient):
     """Projected gradient for Kullback-Leibler, where a factor must not reach zero: an entry falls to a tenth at most."""
 
     def project(self, new: FloatArray, X: FloatArray) -> FloatArray:
-        """Off zero."""
+        """A gradient step kept off zero: an entry falls to a tenth at most."""
         return np.asarray(np.maximum(np.maximum(new, X / 10.0), NEGLIGIBLE_ENTRY * X.max()))
 
 
 class Sparseness(Gradient):
-    """A gradient step, then every column on the set of its sparseness, with its norm kept if `keep_norm`.
+    """A gradient step, then every column on the set of its Hoyer sparseness, with its norm kept if `keep_norm`.
 
     The set is not convex, so that any decrease is taken.
     """
@@ -71,18 +71,18 @@ class Sparseness(Gradient):
         self.sparseness, self.keep_norm = sparseness, keep_norm
 
     def feasible_start(self, X: FloatArray, loss: NMFLoss) -> FloatArray:
-        """The start on the set."""
+        """The start with every column projected on the set of its sparseness."""
         return self.project(X, X)
 
     def project(self, new: FloatArray, X: FloatArray) -> FloatArray:
-        """Column by column."""
+        """A gradient step projected, column by column, on the set of its sparseness."""
         norms = np.linalg.norm(X if self.keep_norm else new, axis=0)
         columns = [project_on_sparseness(x, self.sparseness, float(norm)) for x, norm in zip(new.T, norms, strict=True)]
         return np.stack(columns, axis=1)
 
 
 def project_on_sparseness(x: FloatArray, sparseness: float, norm: float) -> FloatArray:
-    """The nearest nonnegative vector of this norm and sparseness.
+    """The nearest nonnegative vector of a given norm and Hoyer sparseness.
 
     Project on the plane of the sum, move along it to the sphere, drop what is negative, again.
     """

@@ -28,13 +28,13 @@ SETTLED = 0.01
 
 
 class HALS(Rule[QuadraticObjective]):
-    """Columns one after the other, in up to `sweeps` sweeps per row."""
+    """Hierarchical alternating least squares: columns one after the other, in up to `sweeps` sweeps per row."""
 
     def __init__(self, sweeps: int = 1) -> None:
         self.sweeps = sweeps
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """Sweep, many rows in threads."""
+        """Coordinate descent sweeps of HALS over a factor, many rows in threads."""
         if len(X) <= ROWS_AT_A_TIME:
             return hals_sweeps(X, objective.P, objective.Q, self.sweeps, SETTLED)
         result = np.empty_like(X)
@@ -46,7 +46,7 @@ class HALS(Rule[QuadraticObjective]):
         return result
 
     def multiplies(self, A: Storage, V: FloatArray) -> bool:
-        """Whether one compiled loop multiplies and sweeps: for dense rows and few components."""
+        """Whether one compiled loop multiplies and sweeps by HALS: for dense rows and few components."""
         return not A.sparse and is_thin(A.A, V)
 
     def one_pass(
@@ -58,7 +58,7 @@ class HALS(Rule[QuadraticObjective]):
         state: tuple[FloatArray, FloatArray],
         result: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray]:
-        """Rows of U from their state to the result, and ``A'U`` and ``U'U`` of them."""
+        """HALS sweeps of rows of U, written into the result in one pass, and their ``A'U`` and ``U'U``."""
         (l1, l2), k, weight = penalties, V.shape[1], 0.0 if extrapolation is None else extrapolation.weight
         Q = V.T @ V + l2 * np.eye(k)
         (U, last), (ahead, new) = (np.ascontiguousarray(factor) for factor in state), result
@@ -68,7 +68,7 @@ class HALS(Rule[QuadraticObjective]):
 
 @inlined
 def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
-    """``p - q x`` of one column for the rows that are swept together, eight components at a time."""
+    """The negative slope ``p - q x`` of one column for the rows that HALS sweeps together, eight components at a time."""
     k = len(q)
     for i in range(ROWS_TOGETHER):
         slope[i] = p[i]
@@ -93,7 +93,7 @@ def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
 
 @compiled
 def _sweep_rows(X: Any, start: int, rows: int, P: Any, Q: Any, sweeps: int, settled: float, result: Any) -> None:
-    """:func:`hals_sweeps` of some rows from `start` on into those of a result; P has only them, and perhaps more columns."""
+    """Sweep some rows by :func:`hals_sweeps`, from `start` on, into a result; P has no other rows, and perhaps more columns."""
     k = X.shape[1]
     x, p = np.zeros((k, ROWS_TOGETHER)), np.zeros((k, ROWS_TOGETHER))
     slope, change = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
@@ -146,7 +146,7 @@ def hals_sweeps(X: FloatArray, P: FloatArray, Q: FloatArray, sweeps: int, settle
 def hals_pass(
     A: Any, V: Any, Q: Any, shift: float, sweeps: int, settled: float, weight: float, U: Any, last: Any, new: Any, ahead: Any
 ) -> Any:
-    """Sweep the rows of U and sum up ``A'U`` and ``U'U`` of what is extrapolated, both with columns up to whole vectors.
+    """HALS sweeps over the rows of U, and sums ``A'U`` and ``U'U`` of the extrapolated rows, columns up to whole vectors.
 
     V has them, too. Rows are taken as many at a time as stay in a cache from the first product with them to the second;
     `shift` is taken from the products with V.
@@ -173,7 +173,7 @@ def hals_pass(
 
 @compiled
 def _extrapolate(new: Any, last: Any, weight: float, result: Any, first: int, end: int) -> None:
-    """``new + weight (new - last)``, not below zero, of some entries of arrays taken as flat."""
+    """Extrapolated entries ``new + weight (new - last)`` of swept rows, not below zero, of arrays taken as flat."""
     x, y, z = new.reshape(-1), last.reshape(-1), result.reshape(-1)
     for j in range(first, end):
         z[j] = max(0.0, x[j] + weight * (x[j] - y[j]))

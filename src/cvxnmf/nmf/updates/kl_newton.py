@@ -22,7 +22,7 @@ TOGETHER = 8
 
 
 class KLNewton(Rule[DivergenceObjective]):
-    """One Newton step per coordinate; with `count` the value of the objective comes along for free.
+    """Kullback-Leibler coordinate descent, one Newton step per coordinate; with `count` the value comes along for free.
 
     A step may pass the minimum on its way down, so that the caller has to look at the value.
     """
@@ -31,11 +31,12 @@ class KLNewton(Rule[DivergenceObjective]):
         self.count = count
 
     def update(self, objective: DivergenceObjective, X: FloatArray) -> FloatArray:
-        """One pass over the coordinates."""
+        """One pass of Newton steps over the coordinates of a factor in Kullback-Leibler."""
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
-        sums = _paired(objective.sums + objective.l1)
+        sums = _pad_to_even_columns(objective.sums + objective.l1)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
-        V = pad_columns(objective.V) if A.sparse else np.ascontiguousarray(_paired(objective.V).T, dtype=A.entries.dtype)
+        wide = pad_columns(objective.V) if A.sparse else _pad_to_even_columns(objective.V).T
+        V = np.ascontiguousarray(wide, dtype=np.float64 if A.sparse else A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
 
         def work(rows: tuple[int, int]) -> float:
@@ -47,7 +48,7 @@ class KLNewton(Rule[DivergenceObjective]):
         return new
 
 
-def _paired(X: FloatArray) -> FloatArray:
+def _pad_to_even_columns(X: FloatArray) -> FloatArray:
     """X with an even number of columns, a column of zeros in excess if need be: coordinates are taken in pairs."""
     k = X.shape[-1]
     if k % 2 == 0:
@@ -74,7 +75,7 @@ def _newton_point(x: float, N: float, q: float, slope: float, extra: float, floo
 
 @inlined
 def _newton_row(a: Any, H: Any, w: Any, u: Any, S: Any, extra: float, size: int, floor: float) -> None:
-    """One pass over the coordinates of a row u in pairs: ``w = u H`` follows, `S` holds ``sum_j H_lj + l1``, `extra` is 2 l2.
+    """One pass of KL Newton steps over coordinates of a row u in pairs: ``w = u H``, `S` is ``sum_j H_lj + l1``, `extra` 2 l2.
 
     Both of a pair take their sums from one pass over the entries, which halves divisions and loads. What the step d of the
     first does to the sums of the second is taken from ``sum p / (1 + t d) ≈ P / (1 + T d / P)``, with P and T the sums of p and
@@ -113,7 +114,7 @@ def _newton_row(a: Any, H: Any, w: Any, u: Any, S: Any, extra: float, size: int,
 
 @inlined
 def _weighted_logarithms(a: Any, w: Any, wide: Any, bits: Any, logs: Any, size: int) -> float:
-    """``sum a log w`` of a row; the last three are scratch."""
+    """The sum ``sum a log w`` of a row after its KL Newton steps; the last three arguments are scratch."""
     for j in range(size):
         wide[j] = w[j]
     logarithms(wide, bits, logs, size)
@@ -127,7 +128,7 @@ def _weighted_logarithms(a: Any, w: Any, wide: Any, bits: Any, logs: Any, size: 
 def newton_sweep_dense(
     A: Any, result: Any, H: Any, S: Any, extra: float, floor: float, count: bool, first: int, last: int
 ) -> float:
-    """One pass of :func:`_newton_row` over some rows of the result; if `count`, ``sum A log(X H)`` there."""
+    """One pass of :func:`_newton_row` over some dense rows of the result; if `count`, ``sum A log(X H)`` there."""
     n, k = A.shape[1], result.shape[1]
     u, w, wide, logs = np.zeros(len(H)), np.empty(n, A.dtype), np.empty(n), np.empty(n)
     bits = wide.view(np.int64)

@@ -15,10 +15,10 @@ from cvxnmf.nmf.updates.rule import Rule, row_values
 
 
 class LeastSquares(Rule[QuadraticObjective]):
-    """The exact minimiser by block principal pivoting; rows that rounding would make worse stay as they are."""
+    """The exact least squares factor by block principal pivoting; rows that rounding would make worse stay as they are."""
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """Solve for all rows."""
+        """Solve the nonnegative least squares problems of all rows of a factor."""
         new = nnls_rows(objective.Q[None], objective.P, X > 0, regularise=True)
         _keep_better(objective.P, objective.Q, X, new)
         return new
@@ -26,7 +26,7 @@ class LeastSquares(Rule[QuadraticObjective]):
 
 @compiled
 def _keep_better(P: Any, Q: Any, old: Any, new: Any) -> None:
-    """Put back rows x whose ``x'Qx - 2 p'x`` has grown, or is not a number."""
+    """Put back rows x of a least squares factor whose ``x'Qx - 2 p'x`` has grown, or is not a number."""
     (m, k), values = P.shape, np.empty(2)
     for i in range(m):
         for side in range(2):
@@ -43,13 +43,13 @@ def _keep_better(P: Any, Q: Any, old: Any, new: Any) -> None:
 
 
 class QuasiNewton(Rule[QuadraticObjective]):
-    """``X - t G (Q + lambda I)^-1`` projected, zeros that stay left out, t by row; or a gradient step."""
+    """Quasi-Newton least squares: ``X - t G (Q + lambda I)^-1`` projected, fixed zeros left out, t by row; or a gradient step."""
 
     def __init__(self, steps: int = 2, regularisation: float = 1e-3) -> None:
         self.steps, self.regularisation = steps, regularisation
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """A few steps."""
+        """A few quasi-Newton steps on the least squares problem of a factor."""
         Q, k = objective.Q, len(objective.Q)
         curvature = float(np.trace(Q))
         if not curvature > 0:

@@ -20,7 +20,7 @@ class Multiplicative(Rule[VObjective]):
         self.bold = bold
 
     def update(self, objective: VObjective, X: FloatArray) -> FloatArray:
-        """One multiplication."""
+        """One multiplicative update of a factor."""
         negative, positive = objective.gradient_parts(X)
         lift = lifted_entry(objective, X)
         ratio = negative / np.where(positive > 0, positive, np.finfo(np.float64).tiny)

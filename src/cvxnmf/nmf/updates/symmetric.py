@@ -20,7 +20,7 @@ REAL = 1e-9
 
 
 class SymmetricTerms(NamedTuple):
-    """The data and the weights of both penalties, which fall on one factor."""
+    """The data of a symmetric update rule and the weights of both penalties, which fall on one factor."""
 
     A: Products
     l1: float
@@ -43,7 +43,7 @@ def symmetric_multiplicative(terms: SymmetricTerms, U: FloatArray, share: float)
 
 
 def symmetric_coordinates(terms: SymmetricTerms, U: FloatArray, share: float) -> FloatArray:
-    """Exact minimisation over one entry of U after the other."""
+    """Exact minimisation of the squared error of UU' over one entry of U after the other."""
     A, l1, l2 = cast(tuple[Storage, float, float], terms)
     sweep: Any = symmetric_sweep_csr if A.sparse else symmetric_sweep_dense
     return np.asarray(sweep(*A.arrays, U, l1, l2))
@@ -67,7 +67,7 @@ def symmetric_least_squares(terms: SymmetricTerms, U: FloatArray, share: float) 
 
 
 def _quartic(U: FloatArray, D: FloatArray, AU: FloatArray, AD: FloatArray) -> FloatArray:
-    """``||A - (U + tD)(U + tD)'||²`` less its value at t = 0: coefficients of t⁴ to t."""
+    """The quartic ``||A - (U + tD)(U + tD)'||²`` of a symmetric step less its value at t = 0: coefficients of t⁴ to t."""
     G, cross, H = U.T @ U, U.T @ D, D.T @ D
     L = cross + cross.T
     terms = np.vdot(H, H), 2 * np.vdot(L, H), np.vdot(L, L) + 2 * np.vdot(G, H) - 2 * np.vdot(AD, D)
@@ -75,12 +75,12 @@ def _quartic(U: FloatArray, D: FloatArray, AU: FloatArray, AD: FloatArray) -> Fl
 
 
 def _penalties(U: FloatArray, D: FloatArray, l1: float, l2: float) -> FloatArray:
-    """The same coefficients of the penalties on U + tD."""
+    """The coefficients of t⁴ to t of the penalties on the symmetric factor U + tD."""
     return np.array([0.0, 0.0, l2 * np.vdot(D, D), l1 * D.sum() + 2 * l2 * np.vdot(U, D)])
 
 
 def _best_step(polynomial: FloatArray) -> float:
-    """The minimiser of a polynomial from 0 to 1."""
+    """The best symmetric step: the minimiser of a polynomial from 0 to 1."""
     roots = np.roots(np.polyder(polynomial))
     inside = [float(root.real) for root in roots if abs(root.imag) <= REAL and 0.0 < root.real < 1.0]
     return min([0.0, 1.0, *inside], key=lambda t: float(np.polyval(polynomial, t)))
@@ -105,7 +105,7 @@ def symmetric_expectation(terms: SymmetricTerms, U: FloatArray, share: float) ->
 
 @inlined
 def _largest_root(s: float, b: float) -> float:
-    """Minimiser over x >= 0 of ``x^4/4 + s x^2/2 - b x``: the largest root of ``x^3 + s x - b`` if it pays, else 0."""
+    """Exact symmetric coordinate: the x >= 0 of least ``x^4/4 + s x^2/2 - b x``, largest root of ``x^3 + s x - b``, or 0."""
     third, half = s / 3.0, b / 2.0
     discriminant = half * half + third * third * third
     if discriminant >= 0.0:

@@ -23,19 +23,19 @@ class Volume(NamedTuple):
     floor: float = 1.0
 
     def value(self, V: FloatArray) -> float:
-        """The penalty."""
+        """The penalty on the volume of V."""
         if not self.weight:
             return 0.0
         k = V.shape[1]
         return self.weight * float(np.linalg.slogdet(V.T @ V / self.floor + np.eye(k))[1])
 
     def tangent(self, V: FloatArray) -> FloatArray:
-        """F in ``weight <F, V'V>``, which lies above the penalty, up to a constant, and touches it at this V: it is concave."""
+        """The matrix F with ``weight <F, V'V>`` above the concave penalty on the volume, up to a constant, touching it at V."""
         return np.asarray(self.weight * np.linalg.inv(V.T @ V + self.floor * np.eye(V.shape[1])))
 
     @classmethod
     def balancing(cls, share: float, loss: float, V: FloatArray) -> Volume:
-        """The penalty that is this share of a loss at V; the floor is a tenth of the mean square of its columns."""
+        """The penalty on the volume that is a given share of a loss at V; its floor a tenth of the mean square of the columns."""
         floor = max(0.1 * float(np.vdot(V, V)) / V.shape[1], np.finfo(np.float64).tiny)
         unit = cls(1.0, floor).value(V)
         return cls(share * loss / max(unit, np.finfo(np.float64).tiny), floor)
@@ -50,7 +50,7 @@ class SimplexColumns(Rule[QuadraticObjective]):
         self.volume = volume
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """A few accelerated steps, restarted where the value would rise."""
+        """A few accelerated steps on columns in the simplex of little volume, restarted where the value would rise."""
         Q = objective.Q + self.volume.tangent(X)
         return np.ascontiguousarray(descend_in_simplex(objective.P, Q, X, columns=True))
 
@@ -64,19 +64,19 @@ class SmallVolume(Rule[QuadraticObjective]):
         self.volume = volume
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """A few sweeps."""
+        """A few sweeps of coordinate descent on columns of little volume."""
         return hals_sweeps(X, objective.P, objective.Q + self.volume.tangent(X), INNER_SWEEPS, SETTLED)
 
 
 class SimplexRows(Rule[QuadraticObjective]):
-    """Rows that sum to one: shares."""
+    """Update rule for rows in the simplex, which sum to one: shares."""
 
     def feasible_start(self, X: FloatArray, loss: NMFLoss) -> FloatArray:
-        """The nearest shares."""
+        """The nearest start whose rows lie in the simplex."""
         return project_rows(X)
 
     def update(self, objective: QuadraticObjective, X: FloatArray) -> FloatArray:
-        """A few accelerated steps."""
+        """A few accelerated steps on rows in the simplex."""
         return np.ascontiguousarray(descend_in_simplex(objective.P, objective.Q, X, columns=False))
 
 
