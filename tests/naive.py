@@ -135,3 +135,16 @@ def naive_posterior(A, q, dispersion, prior, common):
     L = (A @ q * np.log(within / across) - np.outer(d, (within - across) * (d @ q))) / dispersion + prior
     p = np.exp(L - L.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)
+
+
+#: The losses of factors U and V by their names, entry by entry, where A > 0 or not.
+FACTOR_LOSSES = {
+    "mse": lambda a, e: (a - e) ** 2,
+    "kl": lambda a, e: (a * math.log(a / e) if a > 0 else 0.0) - a + e,
+    "itakura-saito": lambda a, e: a / e - math.log(a / e) - 1.0,
+}
+
+
+def factor_loss(name, A, E):
+    """The loss over the entries that are not missing."""
+    return math.fsum(FACTOR_LOSSES[name](a, e) for a, e in zip(A.flat, E.flat, strict=True) if not math.isnan(a))

@@ -18,6 +18,8 @@ import pytest
 
 import cvxnmf
 from cvxnmf import cli, plots, report
+from cvxnmf.io.formats import WORDS
+from cvxnmf.io.networks import READERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -104,6 +106,12 @@ def test_links_inside_the_project_resolve(page):
 def test_every_page_is_in_the_contents():
     listed = set(re.findall(r"^([a-z-]+)$", text(ROOT / "docs/index.md"), re.MULTILINE))
     assert {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "get-started.md"], ids=name)
+def test_every_format_of_graphs_is_named(page):
+    words = [WORDS[kind].removesuffix(" file").split()[-1] for kind in READERS]
+    assert [word for word in words if word not in text(page)] == []
 
 
 def test_every_public_name_is_in_the_reference():

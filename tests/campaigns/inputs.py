@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 
 import networkx as nx
 import numpy as np
@@ -281,6 +282,9 @@ FILES = {
     "h.csv": (_table, read_graph),
     "g.gml": (lambda A: "\n".join(nx.generate_gml(nx.from_numpy_array(A))).encode(), read_graph),
     "g.graphml": (lambda A: "\n".join(nx.generate_graphml(nx.from_numpy_array(A))).encode(), read_graph),
+    "g.gexf": (lambda A: "\n".join(nx.generate_gexf(nx.from_numpy_array(A))).encode(), read_graph),
+    "g.net": (lambda A: "\n".join(nx.generate_pajek(nx.from_numpy_array(A))).encode(), read_graph),
+    "g.json": (lambda A: json.dumps(nx.node_link_data(nx.from_numpy_array(A), edges="links")).encode(), read_graph),
     "g.mtx": (_market, read_graph),
     "h.mtx": (_market, read_matrix),
     "g.npy": (_npy, read_graph),

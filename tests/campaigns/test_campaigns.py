@@ -1,5 +1,7 @@
 """A short slice of every campaign, and finds of earlier ones."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,9 @@ pytest.importorskip("mpmath")
 
 import cvxnmf
 from campaigns.attacks import CAMPAIGNS
-from campaigns.inputs import require_sentence
+from campaigns.inputs import FILES, require_sentence
+from cvxnmf.io.formats import ENDINGS
+from cvxnmf.io.networks import READERS
 
 #: Trials of each campaign; those that start programs are tested in tests/cli and take long.
 SLICES = {
@@ -25,6 +29,10 @@ SLICES = {
     "frames": 6,
     "command-line": 20,
 }
+
+
+def test_files_of_every_format_of_graphs_are_damaged():
+    assert {ENDINGS.get(Path(name).suffix) for name in FILES} >= set(READERS)
 
 
 @pytest.mark.parametrize("name", sorted(SLICES))

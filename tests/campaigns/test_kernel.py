@@ -8,12 +8,24 @@ mp = pytest.importorskip("mpmath")
 import cvxnmf  # noqa: E402
 from campaigns import exact  # noqa: E402
 from campaigns.battery import make_cases, verdicts  # noqa: E402
+from campaigns.cases import random_certificate  # noqa: E402
 from cvxnmf import certificates  # noqa: E402
 from cvxnmf.certificates import rounding  # noqa: E402
 
 
 def test_the_kernel_is_right_about_the_battery():
     assert list(verdicts(make_cases(last_seed=60))) == []
+
+
+def test_certificates_of_every_kind_of_bound_are_tried():
+    known, made = set(), set()
+    for seed in range(400):
+        found = random_certificate(np.random.default_rng(seed))
+        if found is not None:
+            statement = found[1].statement
+            known |= {(statement.form, statement.get("loss"), kind) for kind in statement.kinds}
+            made.add((statement.form, statement.get("loss"), found[1].kind))
+    assert {name for name in known - made if name[-1] != "zero"} == set()
 
 
 def nearly_singular(rng, n):

@@ -1,25 +1,31 @@
 """Statements: what they hold, how they are read, and what is refused."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 import cvxnmf
 from builders import forged
+from cvxnmf import certificates
 from cvxnmf.certificates import (
     DoublyNonnegativeStatement,
     GroupedStatement,
     LabelStatement,
     NonsymmetricStatement,
+    Proof,
     RankStatement,
     Statement,
     SymmetricStatement,
     WeightedRankStatement,
     parse_statement,
+    rank,
     weights_digest,
 )
 from cvxnmf.certificates.certificate import FORMS
 from cvxnmf.certificates.losses import is_unbounded_loss
+from cvxnmf.certificates.statement import ZERO, Kind
 
 STATEMENTS = [
     SymmetricStatement("kl", "conditional", "fit", 1.5, "degree"),
@@ -101,6 +107,18 @@ def test_a_statement_reads_like_a_dictionary():
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=name)
+def test_every_kind_of_bound_is_named_where_people_look(statement):
+    page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text(encoding="utf8")
+    assert [kind for kind in statement.kinds if f'``"{kind}"``' not in cvxnmf.Certificate.__doc__] == []
+    assert [kind for kind in statement.kinds if f'`"{kind}"`' not in page] == []
+
+
+def test_every_module_is_listed():
+    modules = {path.stem for path in Path(certificates.__path__[0]).glob("*.py")} - {"__init__"}
+    assert [name for name in modules if not re.search(rf"^    (\w+, )?{name}\b", certificates.__doc__, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=name)
 def test_every_kind_of_bound_says_what_it_rests_on(statement):
     assert statement.sense == "max" or set(statement.kinds) & {"dual", "rectangles"}
     assert all(statement.explain(kind) for kind in statement.kinds)
@@ -115,6 +133,20 @@ def test_a_certificate_takes_its_statement_as_a_dictionary(karate):
     assert isinstance(again.statement, SymmetricStatement)
     with pytest.raises(cvxnmf.CertificateError, match="not understood"):
         forged(certificate, statement={"form": "symmetric"})
+
+
+def test_a_bound_for_another_loss_is_an_entry_of_the_table(monkeypatch):
+    known, one = (
+        RankStatement("itakura-saito", 2, symmetric=False),
+        Kind("a test", lambda A, statement, witness: Proof(0.5, True, 1.0)),
+    )
+    assert known.explain("zero").startswith("no bound for this loss is known")
+    monkeypatch.setitem(rank.KINDS, "itakura-saito", ZERO | {"one": one})
+    assert known.prove([[1.0]], "one", {}).bound == 0.5
+    assert (known.explain("one"), known.explain("zero")[:21]) == ("a test", "nothing better than 0")
+    for other in ("beta=0.5", "weighted itakura-saito", "kl"):
+        with pytest.raises(cvxnmf.CertificateError, match="kind 'one' cannot be checked"):
+            RankStatement(other, 2, symmetric=False).prove([[1.0]], "one", {})
 
 
 def test_losses_without_a_bound():

@@ -11,23 +11,22 @@ from sklearn.base import clone
 import cvxnmf
 from builders import random_factors
 from cvxnmf.nmf.descent import classical_nmf
+from cvxnmf.nmf.loss_names import LOSSES
+from cvxnmf.nmf.methods import METHODS
 from row_chunk_builders import ENOUGH, dask_chunks, in_chunks, mapped_file, planted_rows, sparse_counts
 
+#: Methods that work on data in row chunks, and the losses that each of them lowers.
+BY_ROWS = [
+    (name, loss)
+    for name, method in METHODS.items()
+    for loss in method.make
+    if method.by_rows and loss in LOSSES and LOSSES[loss].in_chunks
+]
 SWEEPS = {"max_iter": 4, "tol": 0.0}
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize(
-    ("method", "loss"),
-    [
-        ("hals", "mse"),
-        ("multiplicative", "mse"),
-        ("als", "mse"),
-        ("quasi-newton", "mse"),
-        ("multiplicative", "kl"),
-        ("hals", "kl"),
-    ],
-)
+@pytest.mark.parametrize(("method", "loss"), BY_ROWS)
 def test_memory_file_and_cluster_agree(method, loss, kind, client, tmp_path):
     A = planted_rows() if kind == "dense" else sparse_counts()
     terms = {"method": method, "loss": loss, "init": random_factors(A.shape, 4), **SWEEPS}

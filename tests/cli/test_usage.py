@@ -1,5 +1,7 @@
 """Help, arguments, and what is said about wrong ones."""
 
+import re
+
 import pytest
 from running import run
 
@@ -74,6 +76,17 @@ def test_the_choices_in_the_help_are_those_of_the_files():
     assert options.LOSSES == NUMBERS
     for text in (*LOSSES, "2", "1", "0", "0.5", "-1", "3e0", "beta=0.1"):
         assert options.loss(text) == find_loss(text).name
+    words = [io.formats.WORDS[name].removeprefix("a ").removesuffix(" file") for name in io.networks.READERS]
+    assert [word for word in words if word not in options.GRAPH_FILES or word not in options.MATRIX_FILES] == []
+
+
+def test_the_help_names_every_loss(capsys):
+    from cvxnmf.nmf.loss_names import LOSSES
+
+    with pytest.raises(SystemExit):
+        cli.main(["factorize", "--help"])
+    text = " ".join(capsys.readouterr().out.replace("-\n", "-").split())
+    assert [name for name in LOSSES if not re.search(rf"LOSS [^;]*\b{name}\b", text)] == []
 
 
 @pytest.mark.parametrize(

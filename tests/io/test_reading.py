@@ -12,7 +12,7 @@ from files import dense, sentence_of, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cvxnmf.io import FileError, read_graph, read_matrix
+from cvxnmf.io import FORMATS, FileError, networks, read_graph, read_matrix, reading
 from cvxnmf.io.reading import read_factors
 
 
@@ -214,3 +214,8 @@ def test_parquet_holds_edges_or_a_table(tmp_path):
     table = read_matrix(tmp_path / "t.parquet")
     assert (table.rows, table.columns) == (("x", "y"), ("p", "q"))
     np.testing.assert_array_equal(table.A, [[0.1, 3.0], [0.2, 4.0]])
+
+
+def test_every_format_has_a_reader_and_is_named():
+    assert {*networks.READERS, *reading.READERS, "edges", "table", "parquet"} == set(FORMATS)
+    assert [name for name in FORMATS if f'"{name}"' not in read_graph.__doc__] == []

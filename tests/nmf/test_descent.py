@@ -10,6 +10,7 @@ from sklearn.decomposition import non_negative_factorization
 from threadpoolctl import threadpool_limits
 
 import cvxnmf
+import naive
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.methods import METHODS
 
@@ -33,11 +34,7 @@ def with_missing(A, share=0.2, symmetric=False):
 
 def naive_value(A, U, V, loss, l1=(0, 0), l2=(0, 0)):
     """The objective, entry by entry."""
-    total, E = 0.0, U @ V.T
-    for i, j in itertools.product(range(A.shape[0]), range(A.shape[1])):
-        a, e = A[i, j], E[i, j]
-        if not np.isnan(a):
-            total += (a - e) ** 2 if loss == "mse" else (a * np.log(a / e) if a > 0 else 0.0) - a + e
+    total = naive.factor_loss(loss, A, U @ V.T)
     for X, first, second in zip((U, V), l1, l2, strict=True):
         total += first * X.sum() + second * (X**2).sum()
     return total

@@ -1,12 +1,17 @@
 """Update rules against their formulas and optimality conditions."""
 
+import pkgutil
+import re
+
 import numpy as np
 import pytest
 
+from cvxnmf.nmf import updates
 from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.losses import DivergenceObjective, QuadraticObjective
+from cvxnmf.nmf.methods import METHODS
 from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.updates.hals import HALS, SETTLED, hals_sweeps
 from cvxnmf.nmf.updates.kl_newton import KLNewton
@@ -132,3 +137,9 @@ def test_a_start_of_any_layout_gives_the_same_factors():
     A, start = np.random.default_rng(1).random((60, 30)), (np.ones((60, 3)) + np.eye(60, 3), np.ones((30, 3)) + np.eye(30, 3))
     results = [classical_nmf(A, 3, init=tuple(np.array(X, order=order) for X in start), max_iter=9, tol=0.0) for order in "CF"]
     np.testing.assert_allclose(results[0].U, results[1].U, rtol=1e-9, atol=1e-12)
+
+
+def test_methods_and_rules_are_named_where_people_look():
+    assert [name for name in METHODS if f'"{name}"' not in classical_nmf.__doc__] == []
+    families = {module.name for module in pkgutil.iter_modules(updates.__path__)} - {"rule"}
+    assert [name for name in families if not re.search(rf"^{name} ", updates.__doc__, re.MULTILINE)] == []

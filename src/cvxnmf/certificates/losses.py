@@ -111,12 +111,12 @@ KL, SQUARED_ERROR = KullbackLeibler(), SquaredError()
 #: The losses by their names in statements, and those of factors U and V.
 LOSSES: dict[str, Loss] = {"kl": KL, "mse": SQUARED_ERROR, "mse-paper": ConstrainedSquaredError()}
 FACTOR_LOSSES = ("kl", "mse")
-#: The beta divergences for which nothing better than 0 is proved: a name, or how names with a number begin.
-ITAKURA_SAITO, BETA, WEIGHTED = "itakura-saito", "beta=", "weighted "
+#: The losses for which nothing better than 0 is proved: their names, or how names with a number begin.
+UNBOUNDED_LOSSES, BETA, WEIGHTED = ("itakura-saito",), "beta=", "weighted "
 
 
 def is_unbounded_loss(name: object) -> bool:
-    """Whether a loss is a beta divergence for which no bound but 0 is known, or one whose weights are not stated.
+    """Whether a loss is one for which no bound but 0 is known, or one whose weights are not stated.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def is_unbounded_loss(name: object) -> bool:
         plain = name.removeprefix(WEIGHTED)
         return plain in FACTOR_LOSSES or is_unbounded_loss(plain)
     if not isinstance(name, str) or not name.startswith(BETA):
-        return isinstance(name, str) and name == ITAKURA_SAITO
+        return isinstance(name, str) and name in UNBOUNDED_LOSSES
     try:
         return math.isfinite(float(name.removeprefix(BETA)))
     except ValueError:

@@ -56,13 +56,13 @@ class RankStatement(Statement):
     @property
     def kinds(self) -> dict[str, Kind]:
         """The kinds of rank bounds known for the loss; of other beta divergences only that they cannot be negative."""
-        return ZERO if self.is_unbounded else SQUARED_ERROR_KINDS if self.has_squared_error else KL_KINDS
+        return KINDS.get(self.loss, ZERO)
 
     def explain(self, kind: str) -> str:
         """What a rank bound of this kind rests on, or why none better than 0 is known."""
         if kind != "zero":
             return super().explain(kind)
-        if self.is_unbounded:
+        if self.kinds == ZERO:
             return "no bound for this loss is known but that it cannot be negative"
         return "nothing better than 0 was sought or found; verify looks for more, unless the rank reaches a side of the data"
 
@@ -73,7 +73,7 @@ class RankStatement(Statement):
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether the loss of a rank statement is one for which nothing but 0 is proved."""
+        """Whether the loss of a rank statement is of factors only, whose data have no scale; nothing but 0 is proved unless it has `KINDS`."""
         return is_unbounded_loss(self.loss)
 
     @property
@@ -209,3 +209,5 @@ KL_KINDS = (
     }
     | RECTANGLES
 )
+#: The kinds of bounds by loss; of other losses only that they cannot be negative.
+KINDS: dict[str, dict[str, Kind]] = {"mse": SQUARED_ERROR_KINDS, "kl": KL_KINDS}

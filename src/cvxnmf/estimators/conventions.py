@@ -20,19 +20,20 @@ from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.progress import shown
 from cvxnmf.results import Factorization, Iterate, Status
 
-#: scikit-learn's names of the losses.
-BETA_LOSSES = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
+#: Our names of the losses by scikit-learn's.
+BETA_LOSSES = {"frobenius": "mse", "kullback-leibler": "kl", "itakura-saito": "itakura-saito"}
 #: Steps that tell whether a descent was still going when it stopped.
 LAST_STEPS = 10
 
 
 def loss_name(beta_loss: Any) -> str:
     """Our name of the loss that scikit-learn calls `beta_loss`."""
-    number = BETA_LOSSES.get(beta_loss) if isinstance(beta_loss, str) else beta_loss
-    if not isinstance(number, int | float | np.number) or isinstance(number, bool) or not np.isfinite(number):
+    if isinstance(beta_loss, str) and beta_loss in BETA_LOSSES:
+        return BETA_LOSSES[beta_loss]
+    if not isinstance(beta_loss, int | float | np.number) or isinstance(beta_loss, bool) or not np.isfinite(beta_loss):
         listed = ", ".join(map(repr, BETA_LOSSES))
         validation.refuse(f"beta_loss={beta_loss!r} is not known; choose one of {listed}, or a number beta.")
-    return find_loss(number).name
+    return find_loss(beta_loss).name
 
 
 def require_nonnegative(X: Any, name: str) -> None:

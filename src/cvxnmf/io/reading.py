@@ -7,7 +7,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import scipy.sparse as sp
@@ -21,8 +21,10 @@ from cvxnmf.io.separated import data_pieces, text_of_parquet
 from cvxnmf.io.source import FileError, Source, read_source
 from cvxnmf.io.tables import MatrixFile
 
+#: Readers of matrices other than tables.
+READERS: dict[str, Callable[[Source], Any]] = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": read_mtx}
 #: Formats that hold factors.
-FACTORS = ("table", "npy", "npz", "mtx")
+FACTORS = ("table", *READERS)
 #: The least number of columns at which a square table is taken for an adjacency matrix.
 LEAST_SQUARE = 4
 #: Headings of the column of clusters.
@@ -188,8 +190,7 @@ def _matrix(source: Source, kind: str, separator: str | None, header: bool | Non
         source.refuse("is empty; give a file with data in it.")
     if kind == "npz" and (saved := arrays.saved_kind(source)):
         source.refuse(f"is a {saved} written by cvxnmf, not a matrix; give the data that it was made from.")
-    readers = {"npy": arrays.read_npy, "npz": arrays.read_npz, "mtx": read_mtx}
-    return MatrixFile(arrays.require_matrix(source, readers[kind](source)))
+    return MatrixFile(arrays.require_matrix(source, READERS[kind](source)))
 
 
 def _square_table(source: Source, separator: str | None, header: bool | None) -> MatrixFile | None:

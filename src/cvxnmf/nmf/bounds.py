@@ -1,6 +1,7 @@
 """Lower bounds for all nonnegative factorisations of a rank, and the certificate of a value (docs/mathematics.md).
 
-A bound is sought here and proved by the checker; to bound another loss, add who seeks its bounds to `BOUNDS`.
+A bound is sought here and proved by the checker; to bound another loss, add who seeks its bounds to `BOUNDS`, and to the
+checker's `KINDS` what it proves.
 """
 
 from __future__ import annotations

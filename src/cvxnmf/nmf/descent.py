@@ -184,10 +184,10 @@ def classical_nmf(
 
     Notes
     -----
-    On data in row chunks the methods are "hals", "multiplicative", "als" and "quasi-newton" ("kl": the first two) and the starts
-    "nndsvd", "random" and arrays. Steps are the same as in memory, with two exceptions: "hals" for "kl" updates V
-    by multiplication, since Newton's steps on V would need more than one pass over the data; and symmetric "hals" takes the best
-    point on the way to nonnegative least squares instead of one coordinate after the other. For "kl" the values in the
+    On data in row chunks the methods are "hals", "multiplicative", "als", "quasi-newton" and "min-volume" ("kl": the first two)
+    and the starts "nndsvd", "spa", "random" and arrays. Steps are the same as in memory, with two exceptions: "hals" for "kl"
+    updates V by multiplication, since Newton's steps on V would need more than one pass over the data; and symmetric "hals" takes
+    the best point on the way to nonnegative least squares instead of one coordinate after the other. For "kl" the values in the
     history are those before V is updated; the value of the result is computed at its factors.
 
     Examples

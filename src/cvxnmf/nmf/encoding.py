@@ -7,12 +7,14 @@ steps and then Newton's method.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from cvxnmf import validation
 from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.nnls import nnls_rows
@@ -50,6 +52,8 @@ def encode(
     with np.errstate(all="ignore"):  # values are tested for being finite
         if weights is None and known.kind in ENCODERS:
             return ENCODERS[known.kind](X, H, l1, l2, start).astype(X.dtype)
+        if math.isnan(known.beta):
+            validation.refuse(f"Data are not encoded under loss={known.name!r}; use a beta divergence, such as 'mse' or 'kl'.")
         return beta_codes(BetaRows(X, H, weights, known.beta), l1 / known.unit, l2 / known.unit, start).astype(X.dtype)
 
 
@@ -219,5 +223,5 @@ class _Mixture(NamedTuple):
         return np.asarray(2.0 * a / (self.S + np.sqrt(self.S**2 + 8.0 * self.square * a)))
 
 
-#: Encoders by kind of loss.
+#: Encoders by kind of loss; other beta divergences are encoded by their number.
 ENCODERS: dict[str, Callable[..., FloatArray]] = {"mse": _least_squares, "kl": _divergence}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from cvxnmf import validation
 from cvxnmf.nmf.extrapolation import Extrapolation
+from cvxnmf.nmf.loss_names import LOSSES
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.updates.beta_coordinates import BetaCoordinates
 from cvxnmf.nmf.updates.gradient import Gradient, PositiveGradient, Sparseness
@@ -151,16 +152,19 @@ def require_method(name: str, loss: NMFLoss, symmetric: bool, sparseness: Any, i
     if sum_to_one and (symmetric or loss.kind not in method.shares):
         validation.refuse("sum_to_one is for method='hals' or 'min-volume' with loss='mse' and symmetric=False.")
     if symmetric and not method.symmetric_rules:
-        validation.refuse(f"method={name!r} has no symmetric form; use 'hals' or 'multiplicative', or symmetric=False.")
+        known = " or ".join(repr(other) for other, kind in METHODS.items() if kind.symmetric_rules)
+        validation.refuse(f"method={name!r} has no symmetric form; use {known}, or symmetric=False.")
     if symmetric and loss.kind not in method.symmetric_rules:
-        validation.refuse(f"loss={loss.name!r} has no symmetric form; use 'mse' or 'kl', or symmetric=False.")
+        known = " or ".join(map(repr, method.symmetric_rules))
+        validation.refuse(f"loss={loss.name!r} has no symmetric form; use {known}, or symmetric=False.")
     if not symmetric and loss.kind not in method.make:
         known = ", ".join(repr(other) for other, kind in METHODS.items() if loss.kind in kind.make)
         validation.refuse(f"method={name!r} does not lower loss={loss.name!r}; use one of {known}.")
     if sparseness is not None and not method.constrained:
         validation.refuse(f"sparseness is a constraint of method='sparse', not of {name!r}; l1 works with every method.")
     if not in_memory and not loss.in_chunks:
-        validation.refuse(f"Data in blocks are factored by the losses 'mse' and 'kl', not {loss.name!r}; use data in memory.")
+        known = " and ".join(repr(other) for other, kind in LOSSES.items() if kind.in_chunks)
+        validation.refuse(f"Data in blocks are factored by the losses {known}, not {loss.name!r}; use data in memory.")
     if not (in_memory or method.by_rows):
         known = ", ".join(repr(other) for other, kind in METHODS.items() if kind.by_rows and loss.kind in kind.make)
         validation.refuse(f"method={name!r} does not work on data in blocks; use one of {known}, or data in memory.")
