@@ -62,8 +62,8 @@ def imports(scale: Scale) -> list[Table]:
         beyond = f"{timing.median - base:.2f}" if name in uses else ""
         rows.append([name, str(timing), beyond])
     note = (
-        "Whole processes, bytecode and compiled code cached. Goal: less than 0.5 s beyond numpy and scipy (linalg, sparse.linalg), of NMF "
-        "beyond scikit-learn's."
+        "Whole processes, bytecode and compiled code cached. Goal: less than 0.5 s beyond numpy and scipy (linalg, "
+        "sparse.linalg), of NMF beyond scikit-learn's."
     )
     return [Table("Start-up", ["process", "seconds", "beyond numpy and scipy, s"], rows, note)]
 
