@@ -73,7 +73,7 @@ class RankStatement(Statement):
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether the loss of a rank statement is of factors only: its data have no scale, and 0 is proved unless it has `KINDS`."""
+        """Whether the loss of a rank statement is of factors only: data have no scale, and 0 is proved unless it has `KINDS`."""
         return is_unbounded_loss(self.loss)
 
     @property

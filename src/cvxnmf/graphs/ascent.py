@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.graphs.moves import (
+    WHOLE,
     Effort,
     Labels,
     Level,
@@ -29,6 +30,8 @@ from cvxnmf.linalg.prefetching import look_ahead
 from cvxnmf.linalg.sparse_products import ONE_SHARE_BELOW, shares_of_rows
 from cvxnmf.linalg.threads import map_in_threads
 
+#: No rows before the first, as a number of the kind that calls from elsewhere have: a literal would be compiled for itself.
+NONE = WHOLE(0)
 #: Nodes from which clusters are divided in threads.
 SHARED_NODES = 10_000
 
@@ -70,7 +73,7 @@ def _aggregate(level: Level, parts: Any) -> Level:
     """Aggregate a level, whose parts become nodes, on this thread alone."""
     count = count_of(parts)
     smaller, members, starts = _room_for(level, parts, count)
-    return _trim_level(smaller, _aggregate_rows(level, parts, members, starts, smaller, 0, 0, count))
+    return _trim_level(smaller, _aggregate_rows(level, parts, members, starts, smaller, NONE, NONE, count))
 
 
 @compile_with(**EXACT)
