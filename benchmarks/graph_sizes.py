@@ -205,7 +205,7 @@ def lines(known: dict[str, Any]) -> list[str]:
         facts, peer = runs["ours"], runs.get("igraph")
         case = CASES[name]
         words = f"LFR, {case.mixing:.0%} across" if case.lfr else f"planted, degree {case.degree}"
-        beside = [f"{peer['seconds']:.0f}", f"{peer['peak'] / 1e9:.2f}", f"{peer['nmi']:.4f}"] if peer else ["not run", "", ""]
+        beside = _beside(peer)
         sizes = [f"{facts['nodes']:,}", f"{facts['edges']:,}", f"{facts['clusters']:,} of {facts['groups']:,}"]
         spent = [f"{facts['seconds']:.1f}", f"{facts['processor']:.1f}", f"{facts['peak'] / 1e9:.2f}", f"{facts['nmi']:.4f}"]
         rows.append("| " + " | ".join([words, *sizes, *spent, *beside]) + " |")
@@ -217,6 +217,13 @@ def lines(known: dict[str, Any]) -> list[str]:
             f"The time of the processors grows as the edges of the planted graphs of degree 10 to the {slope:.2f}.",
         ]
     return rows
+
+
+def _beside(peer: dict[str, Any] | None) -> list[str]:
+    """Seconds, peak and agreement of igraph; of a run that was stopped, after how long."""
+    if peer is None or "stopped" in peer:
+        return ["not run" if peer is None else f"stopped after {peer['stopped'] / 60:.0f} minutes", "", ""]
+    return [f"{peer['seconds']:.0f}", f"{peer['peak'] / 1e9:.2f}", f"{peer['nmi']:.4f}"]
 
 
 def page(known: dict[str, Any]) -> str:
