@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections import namedtuple
 
 import dask
@@ -9,14 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from distributed import Client
 
 import cvxnmf
 from cvxnmf import cli
+from cvxnmf.chunked.conductor import Conducted
 from cvxnmf.chunked.connection import open_connection
 from cvxnmf.chunked.graphs import series
-from cvxnmf.chunked.graphs.build import graph_of_matrix
+from cvxnmf.chunked.graphs.build import graph_of_edges, graph_of_matrix
 from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
-from cvxnmf.chunked.graphs.frames import Columns, graph_of_frame
+from cvxnmf.chunked.graphs.pieces import FrameEdges
 from cvxnmf.chunked.graphs.shelf import MemoryShelf
 from cvxnmf.chunked.memory import Settings
 from cvxnmf.graphs.blocked import search
@@ -162,18 +165,74 @@ def test_the_command_line_on_dask(client, tmp_path, expected):
     assert np.array_equal(table["cluster"], expected.labels[table["node"]])
 
 
+def frame_of_names(named, late=True):
+    """The edges as a table; some nodes come late."""
+    table = pd.DataFrame(PAIRS[np.argsort(PAIRS.max(axis=1))] if late else PAIRS, columns=["source", "target"])
+    return "node " + table.astype(str) if named else table
+
+
 @pytest.mark.parametrize("named", [False, True])
-def test_workers_name_their_labels(named, client, monkeypatch):
+def test_labels_and_names_stay_on_the_workers_until_they_are_looked_at(named, client, monkeypatch, expected):
     monkeypatch.setattr(series, "NODES_OF_A_PART", 250)
-    table = pd.DataFrame(PAIRS[np.argsort(PAIRS.max(axis=1))], columns=["source", "target"])  # some nodes come late
-    table = "node " + table.astype(str) if named else table
-    workers = Workers(open_connection(client, Settings()), Settings())
-    columns, silent = Columns("source", "target"), lambda stage, share: None
-    built = graph_of_frame(workers, Partitions(table, 3), columns, MemoryShelf(), silent)
-    labels = np.arange(len(built.nodes), dtype=np.int32)
-    futures = built.names.label_futures(labels)
-    assert len(futures) >= 4
-    found = pd.concat(client.gather(futures))
-    assert list(found.index) == list(built.nodes)
-    assert found.tolist() == labels.tolist()
-    built.graph.close()
+    fetched, fetch = [], Conducted.fetch
+    monkeypatch.setattr(Conducted, "fetch", lambda self, function: fetched.append(function.__name__) or fetch(self, function))
+    found = cvxnmf.partition(Partitions(frame_of_names(named), 3), client=client)
+    here = cvxnmf.partition(frame_of_names(named), memory_limit=ENOUGH)
+    assert (len(found.nodes), found.n_clusters, found.sizes.tolist()) == (N, 16, np.bincount(here.labels).tolist())
+    assert (found.modularity, found.alternatives, str(found)) == (here.modularity, here.alternatives, str(here).replace(*ORIGINS))
+    parts = found.series.__self__.label_parts()
+    assert len(parts) == 4
+    labels = pd.concat(client.gather(client.compute(parts)))
+    assert fetched == ["refusal_of", "summary_of"]  # nothing as long as there are nodes
+    assert (labels.name, labels.index.name, labels.dtype) == ("cluster", "node", np.int32)
+    assert labels.to_dict() == found.to_dict() == here.to_dict()
+    assert (found.nodes[7], found.nodes[-1]) == (here.nodes[7], here.nodes[-1])
+    assert set(fetched) == {"refusal_of", "summary_of", "labels_of", "names_of"}
+    assert found.certificate.digest == here.certificate.digest
+
+
+ORIGINS = "a data frame of edges", "a dask data frame of edges"
+
+
+def test_labels_on_workers_of_a_closed_client_are_refused_in_a_sentence(client, expected):
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        found = cvxnmf.partition(Partitions(frame_of_names(False), 3), client=other)
+        nodes = list(found.nodes)
+    assert found.n_clusters == 16
+    with pytest.raises(ConnectionError, match="a Dask client that is closed; look at them while it is open"):
+        _ = found.labels
+    by_address = cvxnmf.partition(Partitions(frame_of_names(False), 3), client=client.scheduler.address)  # fetched at the end
+    assert np.array_equal(by_address.labels, expected.labels[nodes])
+
+
+def test_nobody_conducts_a_search_that_was_given_up(client):
+    def stop(iterate):
+        raise KeyboardInterrupt
+
+    before = searches_on(client)
+    with pytest.raises(KeyboardInterrupt):
+        cvxnmf.partition(Partitions(frame_of_names(True), 3), client=client, callback=stop)
+    until = time.monotonic() + 30
+    while any(client.processing().values()) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(client.processing().values())
+    assert searches_on(client) <= before
+    found = cvxnmf.partition(Partitions(frame_of_names(False), 3), client=client)
+    assert len(searches_on(client)) > 0
+    del found
+    time.sleep(1)
+    assert searches_on(client) <= before  # workers keep nothing longer than the result is kept
+
+
+def searches_on(client):
+    """What is kept on the workers of searches."""
+    return {key for keys in client.has_what().values() for key in keys if key.startswith("cvxnmf-search")}
+
+
+def test_a_slice_of_names():
+    frame = frame_of_names(True)
+    pieces = [FrameEdges(*(part[end].to_numpy() for end in ("source", "target"))) for part in (frame[:3000], frame[3000:])]
+    nodes = graph_of_edges(pieces, MemoryShelf(), 1, lambda stage, share: None).nodes
+    assert nodes.are_text
+    for first, stop in ((0, len(nodes)), (0, 3), (300, 700), (len(nodes) - 1, len(nodes)), (5, 5)):
+        assert list(nodes.between(first, stop)) == list(nodes)[first:stop]

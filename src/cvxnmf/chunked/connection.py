@@ -108,27 +108,32 @@ class Connection:
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """The results of Dask futures, waited for as long as the cluster is alive."""
+        for _ in self.waits(lambda: self._are_done(futures)):
+            pass
         with _readable_errors(self.client):
-            self._wait(futures)
             return list(self.client.gather(list(futures)))
 
-    def _wait(self, futures: Sequence[Any]) -> None:
-        wait = import_module("distributed").wait
+    def waits(self, is_done: Callable[[], bool]) -> Iterator[None]:
+        """Ask whether something is done, which takes a while each time, and yield until it is or the Dask cluster is dead."""
         alone: float | None = None
-        while True:
-            try:
-                with self.client.as_current():
-                    wait(list(futures), timeout=self.settings.poll_seconds)
-                return
-            except TimeoutError:
-                pass
+        while not is_done():
             if self.client.status in CLOSED:
                 raise ConnectionError(GONE)
-            now = time.monotonic()
-            alone = None if self.client.nthreads() else now if alone is None else alone
-            patience = self.settings.workerless_seconds
+            now, patience = time.monotonic(), self.settings.workerless_seconds
+            with _readable_errors(self.client):
+                alone = None if self.client.nthreads() else now if alone is None else alone
             if alone is not None and now - alone > patience:
                 raise ConnectionError(f"The Dask cluster has had no workers for {patience} seconds; start some and try again.")
+            yield
+
+    def _are_done(self, futures: Sequence[Any]) -> bool:
+        """Whether Dask futures are done after a short wait."""
+        with _readable_errors(self.client), self.client.as_current():
+            try:
+                import_module("distributed").wait(list(futures), timeout=self.settings.poll_seconds)
+                return True
+            except TimeoutError:
+                return False
 
 
 @contextmanager

@@ -68,17 +68,11 @@ def reading_of(options: argparse.Namespace) -> Any:
 def _facts(found: Partition) -> dict[str, Any]:
     """Return the clusters of a graph in blocks for machines; labels of single nodes are in the --output."""
     names = ("modularity", "performance", "off_diagonal_performance")
-    facts = {"nodes": len(found.nodes), "edges": _n_edges(found), "n_clusters": found.n_clusters, "sizes": _sizes(found)}
+    facts = {"nodes": len(found.nodes), "edges": _n_edges(found), "n_clusters": found.n_clusters, "sizes": found.sizes.tolist()}
     lengths = [{"clusters": k, "description_length": length} for k, length in found.alternatives]
     proof = found.certificate_at_hand
     proved = {"certificate": None if proof is None else output.certificate_facts(proof) | {"groups": found.n_groups}}
     return facts | {name: getattr(found, name) for name in names} | {"alternatives": lengths} | proved
-
-
-def _sizes(found: Partition) -> list[int]:
-    import numpy as np
-
-    return list(np.bincount(found.labels, minlength=found.n_clusters).tolist())
 
 
 def _n_edges(found: Partition) -> int:
@@ -93,7 +87,7 @@ def _print(found: Partition, title: str) -> None:
         f"modularity {found.modularity:.4f}, performance {found.performance:.4f} "
         f"({found.off_diagonal_performance:.4f} without the diagonal)"
     )
-    sizes = _sizes(found)
+    sizes = found.sizes.tolist()
     terminal.show_table(("cluster", "nodes"), [(str(number), f"{size:,}") for number, size in enumerate(sizes[:LISTED])], left=())
     if len(sizes) > LISTED:
         print(f"and {count(len(sizes) - LISTED, 'smaller cluster')}; --output writes the cluster of every node")

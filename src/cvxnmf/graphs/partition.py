@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.graphs.adapters import named_graph
-from cvxnmf.graphs.blocked.partition import needs_blocks, partition_in_blocks
+from cvxnmf.graphs.blocked.open import needs_blocks
+from cvxnmf.graphs.blocked.partition import partition_in_blocks
 from cvxnmf.graphs.clusters import Division, alone_where_new, divide_into, find_clusters, in_any_order
 from cvxnmf.graphs.continuation import follow, start_labels
 from cvxnmf.graphs.convex_model import ConvexModel, convex_model

@@ -93,12 +93,15 @@ class Partition:
     in_blocks : bool
         Whether the graph was worked on in blocks: there are labels, measures and the certificate of the model, but no
         memberships, factors and proofs of the labels.
+    known_sizes : ndarray of int, optional
+        Numbers of nodes in the clusters, where the labels are somewhere else; see `sizes`.
     series : callable, optional
         Computes `to_dask` where the names of the nodes are on the workers of a cluster.
 
     Notes
     -----
-    All from the memberships to the hierarchy is computed when it is first looked at.
+    All from the memberships to the hierarchy is computed when it is first looked at. Nodes and labels of a dask data frame
+    of edges stay on the workers of its client until they are looked at.
 
     Examples
     --------
@@ -110,8 +113,8 @@ class Partition:
     """
 
     nodes: tuple[Any, ...]
-    labels: NDArray[np.intp]
-    A: Any
+    labels: OnDemand[NDArray[np.intp]] = OnDemand()
+    A: Any  # type: ignore[misc]  # labels have no default
     memberships: OnDemand[FloatArray] = OnDemand()
     performance: OnDemand[float] = OnDemand()
     off_diagonal_performance: OnDemand[float] = OnDemand()
@@ -132,6 +135,7 @@ class Partition:
     origin: str = ""
     name: str = ""
     in_blocks: bool = False
+    known_sizes: NDArray[np.intp] | None = field(default=None, repr=False)
     series: Callable[[], Any] | None = field(default=None, repr=False)
 
     def with_changes(self, **changes: Any) -> Partition:
@@ -139,9 +143,14 @@ class Partition:
         return Partition(**{name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
 
     @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of nodes in each cluster of the partition."""
+        return np.bincount(self.labels) if self.known_sizes is None else self.known_sizes
+
+    @property
     def n_clusters(self) -> int:
         """Number of clusters of the partition."""
-        return int(self.labels.max()) + 1
+        return int(self.labels.max()) + 1 if self.known_sizes is None else len(self.known_sizes)
 
     @property
     def certificate(self) -> Certificate:
@@ -244,8 +253,8 @@ class Partition:
     def to_dask(self) -> Any:
         """Return the labels as a dask series, ``cluster`` by ``node``.
 
-        Of a dask data frame of edges that was partitioned by a client, its parts are made on the workers, from the names that are
-        there, as long as this result is kept and the client is open; of all other graphs they are made of the labels here.
+        Of a dask data frame of edges that was partitioned by a client, its parts are made on the workers, where labels and names
+        stay, as long as this result is kept and the client is open; of all other graphs they are made of the labels here.
         """
         from cvxnmf.display import frames
 
@@ -282,7 +291,7 @@ class Partition:
 
     def __str__(self) -> str:
         """Return a summary of the partition in a few lines."""
-        sizes = ", ".join(map(str, np.bincount(self.labels, minlength=self.n_clusters)))
+        sizes = ", ".join(map(str, self.sizes))
         nodes, clusters = self._sizes()
         lengths = f"  {self.comparison}\n" if self.comparison else ""
         return (

@@ -15,7 +15,6 @@ from cvxnmf.chunked.graphs.cells import Cells
 from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffle_entries, with_row_sums
 from cvxnmf.chunked.graphs.numbering import NodeNames, Numbering
 from cvxnmf.chunked.graphs.pieces import EdgePiece, FrameEdges, Place
-from cvxnmf.chunked.graphs.series import NamesPart, WorkerNames
 from cvxnmf.chunked.graphs.shelf import Shelf
 from cvxnmf.chunked.tasks import Literal, Refusal
 
@@ -59,17 +58,16 @@ class DaskEdges:
 
 
 class FrameGraph(NamedTuple):
-    """The graph of a dask data frame on the workers, with the names of its nodes in this process and on the workers."""
+    """The graph of a dask data frame on the workers, with the names of its nodes in this process."""
 
     nodes: NodeNames
-    names: WorkerNames
     graph: ClusterGraph
 
 
-def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf, report: Report) -> FrameGraph:
-    """The graph of a dask data frame: edges go from the partitions to the workers of their rows."""
-    parts = [workers.compute(part) for part in frame.to_delayed()]
-    nodes, named = _number_nodes(workers, parts, columns, shelf, report)
+def graph_of_frame(workers: Workers, partitions: list[Any], columns: Columns, shelf: Shelf, report: Report) -> FrameGraph:
+    """The graph of the delayed partitions of a dask data frame: edges go from them to the workers of their rows."""
+    parts = [workers.compute(part) for part in partitions]
+    nodes = _number_nodes(workers, parts, columns, shelf, report)
     keys = workers.submit(tasks.blocks_as_sent, Literal(nodes.keys))
     made = [workers.submit(partition_entries, part, columns, number, keys) for number, part in enumerate(parts)]
     facts = workers.gather([workers.submit(tasks.one_of, part, 1) for part in made])
@@ -82,25 +80,22 @@ def graph_of_frame(workers: Workers, frame: Any, columns: Columns, shelf: Shelf,
     entries = [workers.submit(tasks.one_of, part, 0) for part in made]
     graph = with_row_sums(shuffle_entries(workers, entries, histogram, known, in_order=True, root=True))
     report("sorting", 1.0)
-    return FrameGraph(nodes, WorkerNames(workers, named or [NamesPart(keys, range(len(nodes)))]), graph)
+    return FrameGraph(nodes, graph)
 
 
-def _number_nodes(
-    workers: Workers, parts: list[Any], columns: Columns, shelf: Shelf, report: Report
-) -> tuple[NodeNames, list[NamesPart]]:
-    """The names of the nodes of a data frame, numbered; if they are text, which of them first occur in which partition."""
+def _number_nodes(workers: Workers, parts: list[Any], columns: Columns, shelf: Shelf, report: Report) -> NodeNames:
+    """The names of the nodes of a data frame, numbered."""
     ends = [workers.submit(distinct_ends, part, columns, number) for number, part in enumerate(parts)]
-    numbering, named = Numbering(shelf), []
+    numbering = Numbering(shelf)
     for number, future in enumerate(ends):
         (found,) = workers.gather([future])
-        before = len(numbering.names)
         numbering.add(EdgePiece(found, found, None, Place(NAME.format(number), "name", np.arange(len(found))), 1.0))
-        named += [NamesPart(future, hashed) for hashed, _, _ in numbering.names[before:]]
+        ends[number] = None  # so that the workers can let go of it
         report("reading", (number + 1) / len(ends))
     nodes, rest = numbering.finish()
     for _ in rest:  # the ends are not needed again
         pass
-    return nodes, named
+    return nodes
 
 
 def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:

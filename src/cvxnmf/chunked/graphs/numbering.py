@@ -173,11 +173,29 @@ class NodeNames(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.keys)
 
+    @property
+    def are_text(self) -> bool:
+        """Whether the nodes are named by text instead of whole numbers."""
+        return self._names is not None
+
     def order(self) -> Any:
         """The numbers of the nodes in the order in which their names are listed; None if that is their own."""
         if self._names is None:
             return None
         return np.concatenate([np.searchsorted(self.keys, hashed[0 : len(hashed)]) for hashed, _, _ in self._names])
+
+    def between(self, first: int, stop: int) -> NodeNames:
+        """The names of the nodes that are listed from one place up to another, in memory; text stays bytes."""
+        if self._names is None:
+            return NodeNames(self.keys[first:stop])
+        parts = [_names_between(part, first - before, stop - before) for part, before in self._parts_and_places()]
+        return NodeNames(np.sort(np.concatenate([part[0] for part in parts])), parts)
+
+    def _parts_and_places(self) -> Iterator[tuple[Any, int]]:
+        before = 0
+        for part in self._names or ():
+            yield part, before
+            before += len(part[0])
 
     def __iter__(self) -> Iterator[Any]:
         if self._names is None:
@@ -204,3 +222,12 @@ class NodeNames(Sequence[Any]):
                 return data[int(ends[-1] - lengths[number : number + 1][0]) : int(ends[-1])].tobytes().decode("utf-8", "replace")
             number -= len(hashed)
         raise IndexError(place)
+
+
+def _names_between(part: tuple[Any, Any, Any], first: int, stop: int) -> tuple[Any, Any, Any]:
+    """Keys, lengths and bytes of those names of nodes in a part that stand from one place up to another."""
+    first, stop = min(max(first, 0), len(part[0])), min(max(stop, 0), len(part[0]))
+    keys, lengths, data = part
+    begin = int(np.sum(lengths[0:first]))
+    found = lengths[first:stop]
+    return keys[first:stop], found, data[begin : begin + int(np.sum(found))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,22 +49,27 @@ class SummedCoarsening(Coarsening):
 class BlockedModel:
     """The convex model of a graph in blocks that is divided into k clusters, solved when it is first asked for."""
 
-    def __init__(self, summed: SummedGraph, k: int, options: dict[str, Any]) -> None:
-        self.summed, self.k, self.options = summed, k, options
+    def __init__(self, sums: Callable[[], SummedGraph], k: int, options: dict[str, Any]) -> None:
+        self._sums, self.k, self.options = sums, k, options
+
+    @cached_property
+    def graph_sums(self) -> SummedGraph:
+        """The groups and sums of a graph in blocks, asked for once."""
+        return self._sums()
 
     @cached_property
     def noise(self) -> Noise:
         """Edge and dispersion of the noise of a graph in blocks, from its sums over groups."""
-        degrees, dispersion = self.summed.sums.degrees, self.summed.dispersion
+        degrees, dispersion = self.graph_sums.sums.degrees, self.graph_sums.dispersion
         s = degree_metric(degrees)
         if dispersion is None:
-            return floored_noise(two_valued_noise(degrees, s, self.summed.sums.largest), degrees, s)
+            return floored_noise(two_valued_noise(degrees, s, self.graph_sums.sums.largest), degrees, s)
         return floored_noise(dispersed_noise(degrees, s, lambda variance, edge: dispersion), degrees, s)
 
     @cached_property
     def coarse(self) -> SummedCoarsening:
         """The coarsening of a graph in blocks by its groups, from the sums over them."""
-        groups, found, _ = self.summed
+        groups, found, _ = self.graph_sums
         s = degree_metric(found.degrees)
         return SummedCoarsening(None, groups, found.pairs, np.sqrt(np.bincount(groups, s * s)), found)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from cvxnmf.chunked.graphs.blocks import Facts
 from cvxnmf.chunked.graphs.row_pieces import pieces_of
 from cvxnmf.chunked.graphs.text import Reading
 from cvxnmf.chunked.memory import limit_in_bytes
-from cvxnmf.graphs.blocked.partition import OpenedGraph, Progress, open_graph
+from cvxnmf.graphs.blocked.open import OpenedGraph, Progress, connection_of, open_graph
 
 
 def row_pieces(
@@ -41,7 +41,8 @@ def row_pieces(
     True
     """
     limit = None if memory_limit is None else limit_in_bytes(memory_limit)
-    return _rows(open_graph(graph, weight, reading or Reading(weight is not None), limit, client, Progress(None)))
+    connection, reading = connection_of(graph, client), reading or Reading(weight is not None)
+    return _rows(open_graph(graph, weight, reading, limit, connection, Progress(None)))
 
 
 def _rows(opened: OpenedGraph) -> Iterator[Any]:
