@@ -125,7 +125,7 @@ def partition(
         the labels (docs/scale.md).
     client : distributed.Client or str, optional
         The client, or the address of the scheduler, of a Dask cluster that works on the blocks. A dask data frame of edges is
-        worked on by the current client without being asked.
+        worked on by the current client without being asked; its labels and names stay on the workers until they are looked at.
 
     Returns
     -------
