@@ -56,6 +56,7 @@ def test_smaller_graphs_on_the_workers_have_the_same_labels(client):
     graph.close()
 
 
+@pytest.mark.slow
 def test_averages_over_neighbours_on_the_workers_have_the_same_labels(client, monkeypatch):
     monkeypatch.setattr(search, "LOST", -np.inf)
     found = [cvxnmf.partition(matrix(), **place).labels for place in ({"memory_limit": ENOUGH}, {"client": client})]
