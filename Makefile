@@ -2,14 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test campaign check docs dist bench bench-full clean
+.PHONY: demo test test-all campaign check docs dist bench bench-full clean
 
 demo: .venv/app
 	$(BIN)/cvxnmf demo
 
 # A process for each core, with one thread of BLAS: more would wait for each other. Bytecode is kept for the processes that tests start.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+
+# About five minutes on two cores: all but the tests marked slow.
 test: .venv/test
-	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+	$(PYTEST) -m "not slow"
+
+# Those marked slow too: larger sizes, more random cases, Dask workers in processes, the site.
+test-all: .venv/test
+	$(PYTEST)
 
 # Random attacks, each for a minute; SECONDS=3600 for an hour of each.
 campaign: .venv/test

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import cvxnmf
+from tiers import slow_but
 
 ROOT = Path(__file__).parents[1]
 if str(ROOT) not in sys.path:  # pytest started by its own name does not add it
@@ -39,6 +40,9 @@ from benchmarks.report import Table  # noqa: E402
 from benchmarks.scale import Scale  # noqa: E402
 
 IN_PROCESSES = {"start-up", "first-calls", "memory", "nmf-proofs"}
+#: Tables that take a second or more even in small.
+LONG = {"huge-graphs", "out-of-core", "families", "nmf-races", "one-fit", "nmf-kernels"}
+QUICK = set(bench.TABLES) - IN_PROCESSES - LONG
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +77,7 @@ def without(monkeypatch):
 # Tables -------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(bench.TABLES) - IN_PROCESSES))
+@pytest.mark.parametrize("name", slow_but(sorted(QUICK), sorted(set(bench.TABLES) - IN_PROCESSES)))
 def test_every_table_is_made_in_small(name, no_environments):
     for table in bench.TABLES[name](Scale.TINY):
         assert table.rows

@@ -150,6 +150,7 @@ def test_the_table_of_hard_problems_is_what_its_script_writes(number):
         assert float(theirs) / 4 <= float(ours) <= 4 * float(theirs)
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     for package in ("sphinx", "myst_parser", "sphinx_gallery", "sphinx_copybutton", "furo"):
         pytest.importorskip(package)

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tiers import slow_but
+
 EXAMPLES = {script.stem: script for script in sorted((Path(__file__).parent.parent / "examples").glob("*.py"))}
 IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 #: Needs a file that is not part of the package.
 NEEDS_DATA = {"hyperspectral_unmixing": "samson.mat"}
 #: Need a package that is not among the dependencies of the tests, and say so without.
 NEEDS_PACKAGE = {"single_cells": "anndata"}
+
+#: Take two seconds or more each; the site's gallery runs them, too.
+LONG = {"number_of_clusters", "how_good_is_my_topic_model", "how_good_is_my_leiden", "hyperspectral_unmixing"}
 
 
 def kernel_features_are_good(output):
@@ -41,7 +46,7 @@ def run(tmp_path, monkeypatch, capsys):
     return printed
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", slow_but(set(EXAMPLES) - LONG, EXAMPLES))
 def test_an_example_prints_numbers_and_saves_a_picture(name, run, tmp_path):
     image = pytest.importorskip("PIL.Image")
     lines = run(name).splitlines()

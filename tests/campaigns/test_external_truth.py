@@ -122,6 +122,7 @@ def _inside(A, cut):
 # Graphs with known communities ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lfr_graphs():
     graph = nx.LFR_benchmark_graph(250, 3, 1.5, 0.1, average_degree=5, min_community=20, seed=10)
     graph.remove_edges_from(nx.selfloop_edges(graph))

@@ -16,6 +16,7 @@ from cvxnmf.certificates import krylov, leading
 from cvxnmf.cli.output import certificate_facts
 from cvxnmf.nmf.bound_goal import Limits
 from cvxnmf.nmf.bounds import rank_certificate
+from tiers import slow_but
 
 
 def terms(k, symmetric=False, scaling=None):
@@ -47,7 +48,7 @@ def test_factors_of_data_with_repeated_singular_values_are_certified():
         assert certificate.check(BLOCKS) <= certificate.value
 
 
-@pytest.mark.parametrize("copies", [3, 40])
+@pytest.mark.parametrize("copies", slow_but([3], [3, 40]))
 def test_values_repeated_more_often_than_the_block_is_wide(copies):
     A = sp.csr_array(np.kron(np.eye(copies), np.ones((20, 20))))
     for k in (1, 2, 3, 10):
@@ -55,7 +56,7 @@ def test_values_repeated_more_often_than_the_block_is_wide(copies):
             assert prove(A, "lanczos", terms(k, symmetric), {}).bound <= max(0.0, tail(A.toarray(), k, symmetric))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_but([0], range(4)))
 @pytest.mark.parametrize(("shape", "density"), [((230, 310), 0.1), ((400, 250), 0.02), ((900, 600), 0.01)])
 def test_no_bound_is_above_the_tail_and_little_is_lost(shape, density, seed):
     A = sp.random_array(shape, density=density, rng=np.random.default_rng(seed)).tocsr()
@@ -90,6 +91,7 @@ def test_the_share_is_no_larger_than_that_of_kuczynski_and_wozniakowski(n, produ
     assert krylov.missed_share(n, 4, 2 * products - 1, 1e-6) < share
 
 
+@pytest.mark.slow
 def test_random_starts_miss_no_more_than_the_theorem_says():
     n, width, depth, failure = 60, 2, 4, 0.05
     values = np.append(np.linspace(0.0, 0.9, n - 1), 1.0)

@@ -1,14 +1,10 @@
 """Clusters that fail: a recomputation or a sentence, never a wrong answer or an endless wait."""
 
-import logging
-import os
-import signal
 import socket
 import sys
 import threading
 import time
 
-import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -18,26 +14,6 @@ from cvxnmf.nmf.descent import classical_nmf
 from row_chunk_builders import dask_chunks, in_chunks, planted_rows
 
 SWEEPS = {"max_iter": 9, "tol": 0.0}
-
-
-def test_a_killed_worker_costs_a_recomputation_and_not_the_answer(client, caplog):
-    A = planted_rows(800, 50, 4)
-    data = da.from_array(A, chunks=(200, 50))
-    terms = {"method": "multiplicative", "max_iter": 16, "tol": 0.0}
-    undisturbed = classical_nmf(data, 4, client=client, **terms)
-    pids = client.run(os.getpid)
-
-    def kill(iterate):
-        if iterate.iteration == 8:
-            os.kill(min(pids.values()), signal.SIGKILL)
-
-    with caplog.at_level(logging.INFO):
-        disturbed = classical_nmf(data, 4, client=client, callback=kill, **terms)
-    client.wait_for_workers(2, timeout=60)
-    assert set(client.run(os.getpid).values()) != set(pids.values())
-    assert np.array_equal(disturbed.U, undisturbed.U)
-    assert disturbed.value == undisturbed.value
-    assert not [r for r in caplog.records if r.name.startswith("distributed") and r.levelno >= logging.WARNING]
 
 
 def test_the_state_is_sent_anew_when_its_lineage_is_long(client):
@@ -114,21 +90,6 @@ def test_a_cluster_that_is_closed_in_mid_run_and_its_client():
         for call in (classical_nmf, cvxnmf.factorize):
             with pytest.raises(ConnectionError, match=r"The Dask client is closed; open a new one, Client\(address\)\."):
                 call(planted_rows(), 3, client=single)
-
-
-def test_workers_that_die_on_every_attempt():
-    def deadly(block):
-        os.kill(os.getpid(), signal.SIGKILL)
-        return block
-
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as one,
-        Client(one, set_as_default=False) as single,
-    ):
-        one.scheduler.allowed_failures = 0
-        data = dask_chunks(planted_rows()).map_blocks(deadly, meta=np.empty((0, 0)))
-        with pytest.raises(ConnectionError, match="died again and again"):
-            classical_nmf(data, 3, client=single)
 
 
 def test_without_dask_a_client_is_a_sentence(monkeypatch):

@@ -14,6 +14,7 @@ from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.loss_names import LOSSES
 from cvxnmf.nmf.methods import METHODS
 from row_chunk_builders import ENOUGH, dask_chunks, in_chunks, mapped_file, planted_rows, sparse_counts
+from tiers import slow_but
 
 #: Methods that work on data in row chunks, and the losses that each of them lowers.
 BY_ROWS = [
@@ -22,11 +23,13 @@ BY_ROWS = [
     for loss in method.make
     if method.by_rows and loss in LOSSES and LOSSES[loss].in_chunks
 ]
+EVERY_WAY = [(*way, kind) for way in BY_ROWS for kind in ("dense", "sparse")]
+#: Of sparse chunks, the method of most users.
+ALWAYS = [*((*way, "dense") for way in BY_ROWS), ("hals", "mse", "sparse"), ("hals", "kl", "sparse")]
 SWEEPS = {"max_iter": 4, "tol": 0.0}
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize(("method", "loss"), BY_ROWS)
+@pytest.mark.parametrize(("method", "loss", "kind"), slow_but(ALWAYS, EVERY_WAY))
 def test_memory_file_and_cluster_agree(method, loss, kind, client, tmp_path):
     A = planted_rows() if kind == "dense" else sparse_counts()
     terms = {"method": method, "loss": loss, "init": random_factors(A.shape, 4), **SWEEPS}

@@ -1,15 +1,10 @@
-"""Graphs on a Dask cluster: the labels of memory, whoever works on the blocks, and when a worker dies."""
+"""Graphs on a Dask cluster: the labels of memory, whoever works on the blocks."""
 
-import os
-import signal
 import time
-from collections import namedtuple
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from distributed import Client
 
 import cvxnmf
@@ -26,43 +21,7 @@ from cvxnmf.graphs.blocked import search
 from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.io import row_pieces
-
-ENOUGH = "32 GB"
-
-
-def ring_of_groups(groups=16, size=60, seed=0):
-    """Edges of groups of nodes, half of all inside, each once."""
-    rng = np.random.default_rng(seed)
-    n = groups * size
-    tails = rng.integers(0, n, 16 * n)
-    inside = rng.random(len(tails)) < 0.75
-    heads = np.where(inside, tails // size * size + rng.integers(0, size, len(tails)), rng.integers(0, n, len(tails)))
-    pairs = np.sort(np.column_stack([tails, heads])[tails != heads], axis=1)
-    return rng.permutation(np.unique(pairs, axis=0))
-
-
-PAIRS = ring_of_groups()
-N = int(PAIRS.max()) + 1
-
-
-class Partitions(namedtuple("Partitions", ["frame", "npartitions"])):
-    """Looks like a dask data frame, which needs pyarrow."""
-
-    @property
-    def columns(self):
-        return self.frame.columns
-
-    def head(self, npartitions=1):
-        return self.frame.head()
-
-    def to_delayed(self):
-        cuts = np.linspace(0, len(self.frame), self.npartitions + 1).astype(int)
-        return [dask.delayed(self.frame.iloc[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
-
-
-def matrix(weights=None):
-    A = sp.coo_array((np.ones(len(PAIRS)) if weights is None else weights, PAIRS.T), shape=(N, N)).tocsr()
-    return sp.csr_array(A + A.T)
+from dask_graphs import ENOUGH, PAIRS, N, Partitions, matrix
 
 
 @pytest.fixture(scope="module")
@@ -70,19 +29,11 @@ def expected():
     return cvxnmf.partition(matrix(), memory_limit=ENOUGH)
 
 
-def test_two_processes_have_the_labels_of_memory(client, expected):
-    found = cvxnmf.partition(matrix(), client=client)
-    assert expected.n_clusters == 16
-    assert np.array_equal(found.labels, expected.labels)
-    assert (found.modularity, found.performance) == (expected.modularity, expected.performance)
-
-
-def test_two_processes_have_the_certificate_of_memory(client, expected):
-    found = cvxnmf.partition(matrix(), client=client)
-    assert found.certificate.digest == expected.certificate.digest
-    assert found.certificate.rigorous
+def test_a_dask_data_frame_has_the_labels_and_the_certificate_of_memory(client, expected):
     frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 5)
-    there = cvxnmf.partition(frame, client=client).certificate
+    found = cvxnmf.partition(frame, client=client)
+    assert np.array_equal(found.labels, expected.labels[list(found.nodes)])
+    there = found.certificate
     assert there.digest == expected.certificate.digest
     for graph in (frame, matrix()):
         assert there.check(row_pieces(graph, client=client)) == there.bound
@@ -93,6 +44,8 @@ def test_a_certificate_of_names_and_whole_weights(client):
     weights = np.random.default_rng(0).integers(1, 20, len(PAIRS)) * 1.0
     names = pd.DataFrame([[f"node {a}", f"node {b}"] for a, b in PAIRS], columns=["source", "target"]).assign(weight=weights)
     found, here = (cvxnmf.partition(Partitions(names, 3), client=client), cvxnmf.partition(names, memory_limit=ENOUGH))
+    assert list(found.nodes) == list(here.nodes)
+    assert np.array_equal(found.labels, here.labels)
     assert found.certificate.digest == here.certificate.digest
     assert found.certificate.rigorous
     assert found.certificate.check(row_pieces(Partitions(names, 3), client=client)) == here.certificate.bound
@@ -107,6 +60,7 @@ def test_smaller_graphs_on_the_workers_have_the_same_labels(client):
     graph.close()
 
 
+@pytest.mark.slow
 def test_averages_over_neighbours_on_the_workers_have_the_same_labels(client, monkeypatch):
     monkeypatch.setattr(search, "LOST", -np.inf)
     found = [cvxnmf.partition(matrix(), **place).labels for place in ({"memory_limit": ENOUGH}, {"client": client})]
@@ -114,13 +68,13 @@ def test_averages_over_neighbours_on_the_workers_have_the_same_labels(client, mo
     assert found[0].max() + 1 == 16
 
 
-@pytest.mark.parametrize("here", [True, False])
-def test_a_dask_data_frame_of_edges(here, client, expected):
+def test_a_dask_data_frame_without_a_cluster(expected):
     frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 5)
-    found = cvxnmf.partition(frame, **({} if here else {"client": client}))
+    found = cvxnmf.partition(frame)
     assert np.array_equal(found.labels, expected.labels[list(found.nodes)])
 
 
+@pytest.mark.slow
 def test_names_and_weights_of_a_dask_data_frame(client):
     weights = np.random.default_rng(0).integers(1, 20, len(PAIRS)) / 3.0
     names = pd.DataFrame([[f"node {a}", f"node {b}"] for a, b in PAIRS], columns=["source", "target"]).assign(weight=weights)
@@ -140,21 +94,6 @@ def test_what_is_wrong_with_a_partition_is_named(client):
         cvxnmf.partition(Partitions(frame, 5), client=client)
     with pytest.raises(ValueError, match=r"partition 4 of the dask data frame, row [\d,]+: the weight is -2"):
         cvxnmf.partition(Partitions(frame, 5))
-
-
-def test_a_killed_worker_costs_a_recomputation_and_not_the_answer(client, expected):
-    frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 4)
-    pids, killed = client.run(os.getpid), []
-
-    def kill(iterate):
-        if iterate.stage == "moves" and not killed:
-            killed.append(min(pids.values()))
-            os.kill(killed[0], signal.SIGKILL)
-
-    found = cvxnmf.partition(frame, client=client, callback=kill)
-    assert killed
-    assert np.array_equal(found.labels, expected.labels[list(found.nodes)])
-    client.wait_for_workers(2, timeout=60)
 
 
 def test_the_command_line_on_dask(client, tmp_path, expected):

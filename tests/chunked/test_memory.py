@@ -10,6 +10,7 @@ from cvxnmf.chunked import memory
 from cvxnmf.chunked.open import needs_chunks, too_large
 from cvxnmf.nmf.descent import classical_nmf
 from row_chunk_builders import mapped_file, planted_rows
+from tiers import slow_but
 
 
 @pytest.mark.parametrize(
@@ -78,26 +79,30 @@ def spared(call, allowed):
     with open("/proc/self/status") as file:
         return limit - 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1])
 
-large, wide = (np.load(path, mmap_mode="r") for path in sys.argv[1:])
+large, wide = (np.load(path, mmap_mode="r") for path in sys.argv[2:])
 classical_nmf(np.ones((9, 5)), 2)  # what is loaded when first needed
-for call, allowed in [
+calls = [
     (lambda limit: factorize(wide, 8, loss="mse", max_iter=3, memory_limit=limit), 105_000_000),
     (lambda limit: factorize(wide, 8, loss="kl", max_iter=3, memory_limit=limit), 105_000_000),
     (lambda limit: NMF(4, solver="cd", tol=0, max_iter=2, memory_limit=limit).fit(large), 130_000_000),
     (lambda limit: factorize(large, 4, max_iter=2, memory_limit=limit).certificate.check(large), 130_000_000),
-]:
+]
+for call, allowed in calls[int(sys.argv[1]) :: 2]:
     print(spared(call, allowed))
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told on Linux only")
-def test_peaks_stay_below_the_limit_on_a_larger_and_on_a_wide_file(tmp_path):
+@pytest.mark.parametrize("first", slow_but([0], [0, 1]))
+def test_peaks_stay_below_the_limit_on_a_larger_and_on_a_wide_file(first, tmp_path):
     rng, paths = np.random.default_rng(0), [tmp_path / "large.npy", tmp_path / "wide.npy"]
     for path, shape in zip(paths, [(30_000, 600), (200, 6_000)], strict=True):  # 144 MB as float64, and a Gram matrix of 288
         np.save(path, rng.random(shape, dtype=np.float32))
-    answer = subprocess.run([sys.executable, "-c", MEASURED, *map(str, paths)], capture_output=True, text=True, timeout=300)
+    answer = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(first), *map(str, paths)], capture_output=True, text=True, timeout=300
+    )
     spared = [int(line) for line in answer.stdout.splitlines()]
-    assert len(spared) == 4, answer.stderr
+    assert len(spared) == 2, answer.stderr
     assert min(spared) > 0
 
 

@@ -36,13 +36,14 @@ def test_views_of_a_file(part, tmp_path):
     )
 
 
-@pytest.mark.parametrize("where", ["local", "cluster"])
-@pytest.mark.parametrize("heights", [(0, 1, 59), (30, 0, 30), (60, 0), (0, 60), (0, 0, 1, 0, 59, 0)])
-def test_chunks_without_rows(heights, where, request):
+HEIGHTS = [(0, 1, 59), (30, 0, 30), (60, 0), (0, 60), (0, 0, 1, 0, 59, 0)]
+
+
+def require_the_answers_of_memory(heights, **place):
+    """Factors, values, bounds and checks of chunks of such heights are those of the array."""
     A = planted_rows(60)
     A[0] *= 10
     data, terms = da.from_array(A, chunks=(heights, (0, 13, 11))), {"init": random_factors(A.shape, 3), **SWEEPS}
-    place = {"client": request.getfixturevalue("client")} if where == "cluster" else {}
     expected = classical_nmf(A, 3, **terms)
     run = classical_nmf(data, 3, **terms, **place)
     assert run.U.shape == expected.U.shape
@@ -54,6 +55,16 @@ def test_chunks_without_rows(heights, where, request):
     assert [parts.check(data), parts.check(A)] == pytest.approx([whole.bound] * 2, rel=1e-9)
     wide = cvxnmf.verify(data.T, expected.V, expected.U, **place)
     assert [wide.bound, wide.check(data.T)] == pytest.approx([whole.bound] * 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("heights", HEIGHTS)
+def test_chunks_without_rows(heights):
+    require_the_answers_of_memory(heights)
+
+
+@pytest.mark.parametrize("heights", HEIGHTS)
+def test_chunks_without_rows_on_a_cluster(heights, client):
+    require_the_answers_of_memory(heights, client=client)
 
 
 def test_a_file_that_is_cut_short_is_a_sentence(tmp_path, client):

@@ -12,6 +12,7 @@ from cvxnmf.nmf.descent import classical_nmf
 from cvxnmf.nmf.storage import ChunkedProducts
 from cvxnmf.nmf.updates.symmetric import SymmetricTerms, symmetric_least_squares
 from row_chunk_builders import ENOUGH, dask_chunks, in_chunks, mapped_file
+from tiers import slow_but
 
 
 def planted(n=120, k=4, seed=0):
@@ -37,8 +38,13 @@ def naive_loss(A, U, loss):
     return np.sum(np.where(A > 0, A * np.log(np.where(A > 0, A, 1.0) / E), 0.0) - A + E)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize(("method", "loss"), [("hals", "mse"), ("multiplicative", "mse"), ("hals", "kl")])
+@pytest.mark.parametrize(
+    ("method", "loss", "kind"),
+    slow_but(
+        [("hals", "mse", "dense"), ("hals", "mse", "sparse"), ("multiplicative", "mse", "dense"), ("hals", "kl", "sparse")],
+        [(*way, kind) for way in (("hals", "mse"), ("multiplicative", "mse"), ("hals", "kl")) for kind in ("dense", "sparse")],
+    ),
+)
 def test_file_and_cluster_have_the_same_factors(method, loss, kind, client, tmp_path):
     A = planted() if kind == "dense" else sparse_graph()
     start = np.random.default_rng(1).random((120, 4)) + 0.1
@@ -58,7 +64,7 @@ def test_file_and_cluster_have_the_same_factors(method, loss, kind, client, tmp_
         np.testing.assert_allclose(runs[0].U, whole.U, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_but([0], range(4)))
 @pytest.mark.parametrize("make", [planted, sparse_graph])
 def test_least_squares_end_where_coordinates_end(make, seed):
     A = make(seed=seed)

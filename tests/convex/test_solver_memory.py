@@ -10,6 +10,7 @@ import pytest
 import cvxnmf
 from builders import wide_range_table
 from cvxnmf.convex.symmetric import MATRIX_FREE_FROM
+from tiers import slow_but
 
 #: Nodes of a small and of a larger problem.
 SIZES = (150, 250)
@@ -72,7 +73,7 @@ def load_code():
     cvxnmf.solve(cvxnmf.symmetric(graph(MATRIX_FREE_FROM), trace="auto"), max_iter=1)
 
 
-@pytest.mark.parametrize(("kind", "n"), CASES)
+@pytest.mark.parametrize(("kind", "n"), slow_but([(kind, n) for kind, n in CASES if n == min(SIZES)], CASES))
 def test_a_solve_holds_at_most_ten_arrays(quiet, kind, n):
     quiet.submit(require_ten_arrays, kind, n).result()
 

@@ -25,24 +25,35 @@ def exceptions(estimator):
     return {}
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [
-        NMF(),
-        NMF(2, beta_loss="kullback-leibler", max_iter=10),
-        NMF(2, solver="cd", alpha_W=0.01, l1_ratio=0.5),
-        NMF(None, solver="mu", max_iter=30),
-        NMF(3, init="random", random_state=0),
-        SymmetricNMF(3, affinity="rbf", tol=1e-3, max_iter=100),
-        SymmetricNMF(2, tol=1e-3, max_iter=100),
-        GraphPartitioner(3, affinity="nearest_neighbors"),
-        GraphPartitioner(3, affinity="rbf"),
-        GraphPartitioner(),
-        GraphPartitioner(2),
-    ],
-    expected_failed_checks=exceptions,
-)
+#: Settings that take other ways through an estimator; the rest are more of the same.
+SETTINGS = [
+    NMF(),
+    NMF(2, beta_loss="kullback-leibler", max_iter=10),
+    NMF(2, solver="cd", alpha_W=0.01, l1_ratio=0.5),
+    SymmetricNMF(2, tol=1e-3, max_iter=100),
+    GraphPartitioner(3, affinity="nearest_neighbors"),
+    GraphPartitioner(),
+]
+MORE_SETTINGS = [
+    NMF(None, solver="mu", max_iter=30),
+    NMF(3, init="random", random_state=0),
+    SymmetricNMF(3, affinity="rbf", tol=1e-3, max_iter=100),
+    GraphPartitioner(3, affinity="rbf"),
+    GraphPartitioner(2),
+]
+QUIET = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning")
+
+
+@QUIET
+@parametrize_with_checks(SETTINGS, expected_failed_checks=exceptions)
 def test_scikit_learn_accepts(estimator, check):
+    check(estimator)
+
+
+@QUIET
+@pytest.mark.slow
+@parametrize_with_checks(MORE_SETTINGS, expected_failed_checks=exceptions)
+def test_scikit_learn_accepts_more_settings(estimator, check):
     check(estimator)
 
 

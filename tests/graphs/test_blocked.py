@@ -24,6 +24,7 @@ from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.quality import modularity
 from cvxnmf.io import read_graph, row_pieces
+from tiers import slow_but
 
 ENOUGH = "32 GB"
 
@@ -119,15 +120,14 @@ def test_clusters_are_as_good_as_in_memory(expected):
     assert expected.off_diagonal_performance == pytest.approx(cvxnmf.performance(A, expected.labels, diagonal=False), abs=1e-12)
 
 
-@pytest.mark.parametrize(("threads", "shelf"), [(1, MemoryShelf), (2, DiskShelf)])
-def test_many_blocks_have_the_same_labels_in_any_threads_and_places(threads, shelf):
+def test_many_blocks_have_the_same_labels_in_any_threads_and_places():
     pairs, groups = planted(20_000, 8, 16)
     found = []
-    for count, kept in ((2, MemoryShelf), (threads, shelf)):
+    for count, kept in ((2, MemoryShelf), (1, MemoryShelf), (2, DiskShelf)):
         graph = graph_of_matrix(matrix_of(pairs, len(groups)), kept(), count)
         assert len(graph.rows.bounds) > blocks.COLOURS
         found.append(find_clusters(describe_blocks(graph, True), lambda stage, share: None).labels)
-    assert np.array_equal(*found)
+    assert all(np.array_equal(labels, found[0]) for labels in found)
     assert normalized_mutual_info_score(groups, found[0]) > 0.98
 
 
@@ -189,7 +189,7 @@ def test_labels_in_blocks_are_proved_by_the_graph_in_memory():
     assert certificate.rigorous
 
 
-@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "list"])
+@pytest.mark.parametrize("kind", slow_but(["csv", "npz"], ["csv", "npy", "npz", "list"]))
 def test_files_have_the_certificate_of_memory(kind, tmp_path, expected):
     path = written(tmp_path, kind)
     found = cvxnmf.partition(path, memory_limit=ENOUGH)
@@ -204,6 +204,7 @@ def test_files_have_the_certificate_of_memory(kind, tmp_path, expected):
     assert level.words == "models of this form whose nodes share positions in groups"
 
 
+@pytest.mark.slow
 def test_groups_tell_more_than_clusters_and_most_of_what_positions_of_nodes_do(expected):
     A = matrix_of(PAIRS, N)
     kept = np.flatnonzero(np.diff(A.indptr))
@@ -232,17 +233,17 @@ def test_names_are_listed_alike_in_the_certificate(tmp_path):
         found.certificate.check(row_pieces(shuffled, memory_limit=ENOUGH))  # its nodes are listed otherwise
 
 
-def test_weights_loops_and_nodes_without_edges_are_in_the_certificate():
-    whole = np.random.default_rng(1).integers(1, 9, len(PAIRS)).astype(float)
-    for weights, rigorous in ((whole, True), (whole / 3, False)):
-        A = matrix_of(PAIRS, N, weights)
-        A = sp.csr_array(sp.block_diag([sp.csr_array((2, 2)), A + sp.diags_array(np.arange(N) % 3 * 1.0)], format="csr"))
-        found = cvxnmf.partition(A, memory_limit=ENOUGH)
-        assert found.certificate.rigorous is rigorous
-        assert found.certificate.relative_gap < 1e-4
-        assert found.noise_edge == pytest.approx(cvxnmf.partition(A, n_groups=100).noise_edge, rel=0.03)
-        for data in (A, row_pieces(A), [A[:1000], A[1000:]]):
-            assert found.certificate.check(data) == pytest.approx(found.certificate.bound, rel=1e-12)
+@pytest.mark.parametrize("unit", slow_but([1], [1, 3]))
+def test_weights_loops_and_nodes_without_edges_are_in_the_certificate(unit):
+    weights = np.random.default_rng(1).integers(1, 9, len(PAIRS)) / unit
+    A = matrix_of(PAIRS, N, weights)
+    A = sp.csr_array(sp.block_diag([sp.csr_array((2, 2)), A + sp.diags_array(np.arange(N) % 3 * 1.0)], format="csr"))
+    found = cvxnmf.partition(A, memory_limit=ENOUGH)
+    assert found.certificate.rigorous is (unit == 1)  # sums of thirds are rounded
+    assert found.certificate.relative_gap < 1e-4
+    assert found.noise_edge == pytest.approx(cvxnmf.partition(A, n_groups=100).noise_edge, rel=0.03)
+    for data in (A, row_pieces(A), [A[:1000], A[1000:]]):
+        assert found.certificate.check(data) == pytest.approx(found.certificate.bound, rel=1e-12)
 
 
 def test_pieces_of_any_size_are_the_graph(monkeypatch):

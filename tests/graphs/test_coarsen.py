@@ -11,6 +11,7 @@ from sklearn.metrics import normalized_mutual_info_score as agreement
 
 import cvxnmf
 from cvxnmf.graphs.block_model import PlantedPartition, RateModel
+from tiers import slow_but
 
 N_GROUPS = 150
 
@@ -68,6 +69,7 @@ def test_large_graphs_take_groups_by_themselves():
     assert found.status.name == "OPTIMAL"
 
 
+@pytest.mark.slow
 def test_it_finds_planted_groups_as_well_as_leiden():
     leidenalg, igraph = pytest.importorskip("leidenalg"), pytest.importorskip("igraph")
     A, truth = sparse_degree_corrected(8_000, 20, 15, 0.2, 2.5, seed=0)
@@ -165,7 +167,7 @@ def test_a_callback_may_stop_in_every_stage(graph, stage):
     assert len([call for call in after if call.startswith("clusters")]) <= 2
 
 
-@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("refine", slow_but([True], [True, False]))
 def test_no_cluster_is_empty_though_there_are_few_groups(refine):
     A = nx.ring_of_cliques(12, 20)
     for k, groups in ((10, 2), (10, 5), (60, 50), (240, 20)):
@@ -194,7 +196,7 @@ def test_partitions_in_groups_are_kept_in_files(graph, coarse, tmp_path):
     assert again.certificate.check(graph[0]) == coarse.certificate.bound
 
 
-@pytest.mark.parametrize("loss", ["mse", "kl"])
+@pytest.mark.parametrize("loss", slow_but(["mse"], ["mse", "kl"]))
 def test_large_symmetric_factorisations_start_from_groups(loss, tmp_path):
     A, _ = sparse_degree_corrected(2500, 6, 14, 0.2, 2.5, seed=0)
     found = cvxnmf.factorize(A, 6, loss, symmetric=True, effort=0)

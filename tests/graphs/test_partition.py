@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 import cvxnmf
 from builders import planted_graph, stored_graph
 from cvxnmf.paper.spectral import min_max_cut
+from tiers import slow_but
 
 
 def half_normal(n):
@@ -114,7 +115,7 @@ def test_obvious_numbers_of_clusters(make, k):
     assert cvxnmf.partition(make()).n_clusters == k
 
 
-@pytest.mark.parametrize("inside", [0.3, 0.2])
+@pytest.mark.parametrize("inside", slow_but([0.2], [0.3, 0.2]))
 def test_small_groups_beside_a_large_one_are_found(inside):
     sizes = [500, *[20] * 5]
     rates = np.where(np.eye(6, dtype=bool), inside, 0.01)
@@ -145,7 +146,7 @@ def test_smooth_similarities_are_divided_at_the_widest_gap():
 # Quality against others --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("delta", [-0.8, -0.4, 0.0, 0.2, 0.6])
+@pytest.mark.parametrize("delta", slow_but([-0.4, 0.6], [-0.8, -0.4, 0.0, 0.2, 0.6]))
 def test_block_graphs_are_divided_as_well_as_by_spectral_methods(delta):
     differences = []
     for seed in range(12):
@@ -165,6 +166,7 @@ def test_directions_below_the_tolerance_of_the_solve_still_divide():
     assert found.performance >= cvxnmf.performance(A, min_max_cut(A, 2)) - 0.005
 
 
+@pytest.mark.slow
 def test_planted_graphs_are_not_worse_than_spectral_clustering():
     gains = []
     for seed in range(6):
@@ -364,7 +366,7 @@ def test_a_weighted_rank_certificate_is_about_its_own_weights():
         found.check(nx.to_numpy_array(nx.karate_club_graph(), weight=None))
 
 
-@pytest.mark.parametrize("n_clusters", [None, 6])
+@pytest.mark.parametrize("n_clusters", slow_but([None], [None, 6]))
 def test_twins_and_ties_do_not_make_the_order_of_nodes_matter(n_clusters):
     A = nx.to_scipy_sparse_array(nx.les_miserables_graph()).astype(float).tocsr()
     first = cvxnmf.partition(A, n_clusters)

@@ -52,6 +52,7 @@ def test_weak_clusters_become_pure(weak):
     assert purity(smoothed_clusters(LEVEL, weak)) > 0.95
 
 
+@pytest.mark.slow
 def test_threads_and_equal_weights_do_not_matter(weak):
     several = smoothed_clusters(LEVEL, weak)
     with single_thread():

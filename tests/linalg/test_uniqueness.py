@@ -9,6 +9,7 @@ from scipy.spatial import ConvexHull
 import cvxnmf
 from cvxnmf.linalg.uniqueness import Cone, factor_uniqueness, whole_numbers
 from exact_rays import exactly_scattered, extreme_rays
+from tiers import slow_but
 
 
 def permutations_of(*entries):
@@ -92,7 +93,7 @@ def test_the_condition_is_that_of_an_independent_enumeration(k):
     assert seen == {"proved", "unknown"}
 
 
-@pytest.mark.parametrize(("k", "count"), [(3, 150), (4, 60)])
+@pytest.mark.parametrize(("k", "count"), slow_but([(3, 150)], [(3, 150), (4, 60)]))
 def test_rows_on_the_hyperplanes_of_others(k, count):
     """Small whole numbers, where many rows meet in a ray and rays lie on the condition's boundary."""
     rng = np.random.default_rng(k)
@@ -109,7 +110,7 @@ def test_rows_on_the_hyperplanes_of_others(k, count):
     assert seen == {"proved", "unknown"}
 
 
-@pytest.mark.parametrize(("k", "count"), [(3, 40), (4, 30), (5, 15)])
+@pytest.mark.parametrize(("k", "count"), slow_but([(3, 40), (4, 30)], [(3, 40), (4, 30), (5, 15)]))
 def test_a_cone_has_all_of_its_rays_in_whatever_order_rows_are_taken(k, count):
     """Rows through rays that are there already make faces that later rows cut."""
     rng = np.random.default_rng(k)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import cvxnmf
 from cvxnmf.nmf.rank_choice import hide_entries, likeness, merge_components, recommend_rank
+from tiers import slow_but
 
 
 def planted(kind, k, seed=0):
@@ -17,7 +18,7 @@ def planted(kind, k, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "poisson"])
-@pytest.mark.parametrize("k", [3, 5])
+@pytest.mark.parametrize("k", slow_but([3], [3, 5]))
 def test_a_planted_rank_is_found(kind, k):
     A, loss = planted(kind, k)
     choice = cvxnmf.choose_rank(A, range(2, 8), loss)

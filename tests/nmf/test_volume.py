@@ -66,7 +66,7 @@ def test_the_objective_never_rises_and_is_that_of_the_factors():
 @pytest.mark.parametrize("method", ["hals", "min-volume"])
 def test_rows_sum_to_one_if_asked_for(method):
     rng = np.random.default_rng(1)
-    shares = rng.dirichlet(np.ones(3), 300)
+    shares = rng.dirichlet(np.ones(3), 100)
     A = shares @ rng.random((3, 20))
     result = cvxnmf.classical_nmf(A, 3, method, init="spa", sum_to_one=True, max_iter=500, tol=1e-8)
     np.testing.assert_allclose(result.U.sum(axis=1), 1.0)

@@ -50,8 +50,8 @@ class MemoryShelf:
     """Shelf that keeps arrays of a graph in memory."""
 
     def keep(self, parts: Iterator[Array], dtype: Any) -> Any:
-        """Keep the parts on the shelf as one joined array in memory."""
-        found = [np.asarray(part, dtype=dtype) for part in parts]
+        """Keep the parts on the shelf as one joined array in memory; one with gaps would have loops compiled for itself alone."""
+        found = [np.ascontiguousarray(part, dtype=dtype) for part in parts]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype), *found])
 
     def discard(self, kept: Any) -> None:
