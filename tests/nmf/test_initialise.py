@@ -94,20 +94,6 @@ def test_merging_beats_the_start_it_came_from():
     assert loss(A, *initialise.merge(A, 4)) < loss(A, *initialise.nndsvd(A, 4))
 
 
-def test_an_exchange_hands_over_the_column_that_others_make_up_for():
-    V = RNG.random((25, 4))
-    V[:, 2] = (V[:, 0] + V[:, 1]) / 2.0 + 1e-3 * RNG.random(25)
-    U = RNG.random((40, 4))
-    before = U.copy(), V.copy()
-    M = U @ V.T
-    new_U, new_V = initialise.exchange_columns(M, U, V, choice=1)
-    kept = [0, 1, 3]
-    assert np.array_equal(new_V[:, kept], V[:, kept])
-    assert loss(M, new_U[:, kept], new_V[:, kept]) < 1e-4 * np.sum(M**2)
-    assert (new_U >= 0).all()
-    assert all(np.array_equal(old, now) for old, now in zip(before, (U, V), strict=True))
-
-
 def test_the_cheapest_pair_and_its_merger():
     U, V = RNG.random((9, 4)), RNG.random((7, 4))
     lost = {

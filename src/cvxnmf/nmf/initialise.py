@@ -96,14 +96,10 @@ def standing_columns(A: Any, k: int, triples: Triples | None = None) -> Factors:
 
 def least_squares_rows(P: FloatArray, V: FloatArray, sweeps: int = SOLVING) -> FloatArray:
     """Nearly the U >= 0 that minimises ``||A - UV'||``, given ``P = AV``: clipped least squares, then coordinate descent."""
-    Q = V.T @ V
-    return hals_sweeps(np.maximum(P @ _inverse_gram(Q), 0.0), P, Q, sweeps, SETTLED)
-
-
-def _inverse_gram(Q: FloatArray) -> FloatArray:
-    """The inverse of a Gram matrix with a ridge, for least squares of an initialisation."""
-    ridge = max(RIDGE * float(np.trace(Q)) / len(Q), np.finfo(np.float64).tiny)
-    return np.asarray(np.linalg.inv(Q + ridge * np.eye(len(Q))))
+    Q, k = V.T @ V, V.shape[1]
+    ridge = max(RIDGE * float(np.trace(Q)) / k, np.finfo(np.float64).tiny)
+    U = np.maximum(P @ np.linalg.inv(Q + ridge * np.eye(k)), 0.0)
+    return hals_sweeps(U, P, Q, sweeps, SETTLED)
 
 
 def merge(A: Any, k: int, excess: float = 2.0, working: Any = None) -> Factors:
@@ -181,37 +177,16 @@ def _centres(W: FloatArray, k: int) -> FloatArray:
 
 
 def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> Factors:
-    """Factors as a new start, a column freed and the strongest direction of the residual in its place.
+    """Factors as a new start, two near columns merged and the strongest direction of the residual in the free place.
 
-    `choice` counts the ways to free one, in turns: two near columns are merged, or the others take over the part of one.
+    `choice` counts the pairs from the one whose merging costs least.
     """
+    i, j = cheapest_pair(U, V, choice)
     u, v = residual_pair(A, U, V)
-    U, V, j = (_hand_over if choice % 2 else _merge_pair)(U.copy(), V.copy(), choice // 2)
+    U, V = U.copy(), V.copy()
+    U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
     U[:, [j]], V[:, [j]] = balance_columns(u[:, None], v[:, None])
     return U, V
-
-
-def _merge_pair(U: FloatArray, V: FloatArray, choice: int) -> tuple[FloatArray, FloatArray, int]:
-    """Factors after two near columns were merged into one, and the number of the other for an exchange."""
-    i, j = cheapest_pair(U, V, choice)
-    U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
-    return U, V, j
-
-
-def _hand_over(U: FloatArray, V: FloatArray, choice: int) -> tuple[FloatArray, FloatArray, int]:
-    """Factors after a column gave its part to the others, and its number for an exchange.
-
-    With ``P = (V'V)^-1`` the least squares without column j are ``U - u_j P_j / P_jj``, which cost ``|u_j|^2 / P_jj``, and for V
-    likewise: the column and side that cost least are taken, or the next ones.
-    """
-    inverses = [_inverse_gram(Y.T @ Y) for Y in (V, U)]
-    costs = np.array([np.einsum("ij,ij->j", X, X) / np.diag(P) for X, P in zip((U, V), inverses, strict=True)])
-    j = int(np.argsort(costs.min(axis=0), kind="stable")[min(choice, U.shape[1] - 1)])
-    side = int(np.argmin(costs[:, j]))
-    X, P = (U, V)[side], inverses[side]
-    X -= np.outer(X[:, j] / P[j, j], P[j])
-    np.maximum(X, 0.0, out=X)
-    return U, V, j
 
 
 def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:
