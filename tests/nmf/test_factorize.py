@@ -13,7 +13,11 @@ import cvxnmf
 from builders import stored_graph
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bounds import ProofLater
+from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.factorize import factorize
+from cvxnmf.nmf.loss_names import find_loss
+from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.race import Race
 
 DIGITS = load_digits().data[:200]
 
@@ -307,6 +311,15 @@ def test_starts_that_agree_or_seem_to_be_at_the_bound_do_not_end_the_search(A, k
 @pytest.mark.parametrize("loss", ["mse", "kl"])
 def test_a_race_of_few_steps_has_a_winner(loss):
     assert cvxnmf.factorize(load_digits().data[:500], 6, loss, symmetric=False, max_iter=2).value > 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "sampled"), [(500, 5, 500), (700, 5, 350), (1300, 5, 325), (1300, 40, 650), (700, 40, 700)]
+)
+def test_samples_of_a_race_have_enough_rows_for_the_components(rows, k, sampled):
+    data = memory_matrix(np.random.default_rng(1).random((rows, 60)), False, find_loss("mse"))
+    first = Race(data, k, find_loss("mse"), Stopping())._sampled_rows()[0]
+    assert (rows if first is None else len(first)) == sampled
 
 
 def test_nearly_exact_data_race_in_double_precision():

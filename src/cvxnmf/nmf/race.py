@@ -27,7 +27,7 @@ from cvxnmf.nmf.progress import with_place
 from cvxnmf.results import Iterate, Status
 
 #: Samples of the rows, and the fewest rows (and so many for each component) and entries of data that are sampled.
-SAMPLES, SAMPLED_ROWS, ROWS_PER_COMPONENT, SAMPLED_ENTRIES = 4, 100, 6, 20_000
+SAMPLES, SAMPLED_ROWS, ROWS_PER_COMPONENT, SAMPLED_ENTRIES = 4, 300, 12, 20_000
 #: Starts without a pattern, and entries up to which they are tried.
 UNEVEN_STARTS, FEW_ENTRIES = 6, 400
 #: Components in excess, of those wanted, that are merged on each sample: different ones lead to different answers.
