@@ -174,6 +174,13 @@ def in_blocks(folder: str, limit: str) -> dict[str, Any]:
     return told
 
 
+def on_dask(folder: str, parts: int, address: str) -> dict[str, Any]:
+    """Labels of a graph on a Dask cluster, in `benchmarks.on_dask`."""
+    from benchmarks.on_dask import search
+
+    return search(folder, parts, address)
+
+
 WORKS: dict[str, Callable[..., dict[str, Any]]] = {
     "planted": planted,
     "dense_solve": dense_solve,
@@ -181,6 +188,7 @@ WORKS: dict[str, Callable[..., dict[str, Any]]] = {
     "graph_sizes": graph_sizes,
     "huge": huge,
     "in_blocks": in_blocks,
+    "on_dask": on_dask,
     "sweeps": sweeps,
     "one_fit": one_fit,
     "proof": proof,

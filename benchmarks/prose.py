@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks import child, datasets, graph_sizes, objective
+from benchmarks import child, datasets, graph_sizes, objective, on_dask
 
 RESULTS = Path(__file__).with_suffix(".json")
 #: Graphs that are worked on in blocks, and most memory of the process in megabytes.
 BLOCKED = {"planted-1e6": 500, "lfr-1e6": 500}
+#: Graphs that are worked on by Dask, and the parts of their data frames.
+DASKED = {"planted-1e5": 8, "planted-1e6": 8}
 
 
 def results() -> dict[str, Any]:
@@ -108,18 +110,39 @@ def blocks() -> dict[str, Any]:
     """Graphs of a million nodes from a file of edges within a limit of memory, each in a process of its own."""
     told = {}
     for name, limit in BLOCKED.items():
-        A, truth = graph_sizes.CASES[name].make()
-        upper = sp.coo_array(sp.triu(A, 1))
+        edges, truth = _edges(name)
         with tempfile.TemporaryDirectory() as folder:
-            np.save(Path(folder, "edges.npy"), np.column_stack([upper.row, upper.col]))
+            np.save(Path(folder, "edges.npy"), edges)
             told[name] = child.ask("in_blocks", folder=folder, limit=f"{limit} MB")
             nodes, labels = np.load(Path(folder, "labels.npy")).T
-        facts = {"edges": upper.nnz, "limit": limit, "nmi": objective.agreement(truth[nodes], labels)[1]}
-        told[name] |= facts | {"nodes": len(truth), "groups": int(truth.max()) + 1}
+        told[name] |= {"limit": limit} | _facts(edges, truth, nodes, labels)
     return told
 
 
-MEASURED = {"lastfm": lastfm, "samson": samson, "changed": changed, "blocks": blocks}
+def dask() -> dict[str, Any]:
+    """Graphs in dask data frames, with the peaks of client, scheduler and workers."""
+    told = {}
+    for name, parts in DASKED.items():
+        edges, truth = _edges(name)
+        told[name], found = on_dask.measure(edges, parts)
+        told[name] |= _facts(edges, truth, *found.T)
+    return told
+
+
+def _edges(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of a case, each once, and the groups of its nodes."""
+    A, truth = graph_sizes.CASES[name].make()
+    upper = sp.coo_array(sp.triu(A, 1))
+    return np.column_stack([upper.row, upper.col]), truth
+
+
+def _facts(edges: np.ndarray, truth: np.ndarray, nodes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Sizes of a graph, and how well labels agree with its groups."""
+    sizes = {"nodes": len(truth), "edges": len(edges), "groups": int(truth.max()) + 1}
+    return sizes | {"nmi": objective.agreement(truth[nodes], labels)[1]}
+
+
+MEASURED = {"lastfm": lastfm, "samson": samson, "changed": changed, "blocks": blocks, "dask": dask}
 
 
 def main() -> None:

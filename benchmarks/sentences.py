@@ -10,7 +10,7 @@ from benchmarks import graph_sizes, prose
 
 #: Where such text stands on a page, and which one it is.
 MARKED = re.compile(
-    r"(<!-- (lastfm|changed|blocks): written by python -m benchmarks\.figures -->).*?(<!-- end of \2 -->)", re.DOTALL
+    r"(<!-- (lastfm|changed|blocks|dask): written by python -m benchmarks\.figures -->).*?(<!-- end of \2 -->)", re.DOTALL
 )
 FULL = Path(__file__).with_name("RESULTS-full.md")
 
@@ -64,7 +64,20 @@ def blocks() -> str:
     return "\n".join([*rows, ""])
 
 
-TEXTS: dict[str, Callable[[], str]] = {"lastfm": lastfm, "changed": changed, "blocks": blocks}
+def dask() -> str:
+    """Return the table of graphs in dask data frames, with the peaks of those who take part."""
+    header = "| nodes | edges | clusters | seconds | NMI | client, before and at its peak | scheduler | workers |"
+    rows = ["", header, "|---|---|---|---|---|---|---|---|"]
+    for run in prose.results()["dask"].values():
+        sizes = f"{run['nodes']:,} | {run['edges']:,} | {run['clusters']:,} of {run['groups']:,}"
+        names = ("before", "client", "scheduler")
+        before, client, scheduler, *workers = (f"{peak / 1e6:.0f}" for peak in (*map(run.get, names), *run["workers"]))
+        memory = f"{before}, {client} MB | {scheduler} MB | {', '.join(workers)} MB"
+        rows.append(f"| {sizes} | {run['seconds']:.0f} | {run['nmi']:.4f} | {memory} |")
+    return "\n".join([*rows, ""])
+
+
+TEXTS: dict[str, Callable[[], str]] = {"lastfm": lastfm, "changed": changed, "blocks": blocks, "dask": dask}
 
 
 def written(page: str) -> str:
