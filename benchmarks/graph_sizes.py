@@ -220,10 +220,8 @@ def lines(known: dict[str, Any]) -> list[str]:
 
 
 def _beside(peer: dict[str, Any] | None) -> list[str]:
-    """Seconds, peak and agreement of igraph; of a run that was stopped, after how long."""
-    if peer is None or "stopped" in peer:
-        return ["not run" if peer is None else f"stopped after {peer['stopped'] / 60:.0f} minutes", "", ""]
-    return [f"{peer['seconds']:.0f}", f"{peer['peak'] / 1e9:.2f}", f"{peer['nmi']:.4f}"]
+    """Seconds, peak and agreement of igraph, where it was run."""
+    return ["not run", "", ""] if peer is None else [f"{peer['seconds']:.0f}", f"{peer['peak'] / 1e9:.2f}", f"{peer['nmi']:.4f}"]
 
 
 def page(known: dict[str, Any]) -> str:
