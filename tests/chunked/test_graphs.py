@@ -22,6 +22,7 @@ from cvxnmf.graphs.blocked.description import describe_blocks
 from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.io import row_pieces
 from dask_graphs import ENOUGH, PAIRS, N, Partitions, matrix
+from tiers import slow_but
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,6 @@ def test_smaller_graphs_on_the_workers_have_the_same_labels(client):
     graph.close()
 
 
-@pytest.mark.slow
 def test_averages_over_neighbours_on_the_workers_have_the_same_labels(client, monkeypatch):
     monkeypatch.setattr(search, "LOST", -np.inf)
     found = [cvxnmf.partition(matrix(), **place).labels for place in ({"memory_limit": ENOUGH}, {"client": client})]
@@ -110,7 +110,7 @@ def frame_of_names(named, late=True):
     return "node " + table.astype(str) if named else table
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("named", slow_but([True], [False, True]))
 def test_labels_and_names_stay_on_the_workers_until_they_are_looked_at(named, client, monkeypatch, expected):
     monkeypatch.setattr(series, "NODES_OF_A_PART", 250)
     fetched, fetch = [], Conducted.fetch

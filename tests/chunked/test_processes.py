@@ -51,7 +51,6 @@ def test_a_killed_worker_costs_factors_a_recomputation_and_not_the_answer(proces
     assert not [r for r in caplog.records if r.name.startswith("distributed") and r.levelno >= logging.WARNING]
 
 
-@pytest.mark.slow
 def test_a_killed_worker_costs_a_graph_a_recomputation_and_not_the_answer(processes, expected):
     frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 4)
     pids, killed = processes.run(os.getpid), []
