@@ -51,19 +51,26 @@ def test_a_killed_worker_costs_factors_a_recomputation_and_not_the_answer(proces
     assert not [r for r in caplog.records if r.name.startswith("distributed") and r.levelno >= logging.WARNING]
 
 
-def test_a_killed_worker_costs_a_graph_a_recomputation_and_not_the_answer(processes, expected):
+@pytest.mark.parametrize("conducts", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_killed_worker_costs_a_graph_a_recomputation_and_not_the_answer(conducts, processes, expected):
     frame = Partitions(pd.DataFrame(PAIRS, columns=["source", "target"]), 4)
     pids, killed = processes.run(os.getpid), []
 
     def kill(iterate):
         if iterate.stage == "moves" and not killed:
-            killed.append(max(pids.values()))
+            (conductor,) = searching(processes)
+            killed.append(pids[conductor] if conducts else min(pid for worker, pid in pids.items() if worker != conductor))
             os.kill(killed[0], signal.SIGKILL)
 
     found = cvxnmf.partition(frame, client=processes, callback=kill)
     assert killed
     assert np.array_equal(found.labels, expected.labels[list(found.nodes)])
     processes.wait_for_workers(2, timeout=60)
+
+
+def searching(client):
+    """Addresses of the workers that conduct a search."""
+    return [worker for worker, keys in client.processing().items() if any(key.startswith("cvxnmf-search") for key in keys)]
 
 
 @pytest.mark.slow
