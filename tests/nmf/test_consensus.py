@@ -28,7 +28,7 @@ def test_too_many_components_agree_less():
 def test_data_in_row_chunks_have_the_same_components(loss, tmp_path):
     np.save(tmp_path / "counts.npy", counts().astype(float))
     stored = np.load(tmp_path / "counts.npy", mmap_mode="r")
-    chunks = cvxnmf.consensus(stored, 3, loss, n_starts=4, memory_limit="4 GB")
+    chunks = cvxnmf.consensus(stored, 3, loss, n_starts=4, memory_limit="32 GB")
     memory = cvxnmf.consensus(counts(), 3, loss, n_starts=4)
     assert chunks.result.value == pytest.approx(memory.result.value, rel=1e-3)
     assert chunks.silhouette == pytest.approx(memory.silhouette, abs=0.05)
@@ -36,7 +36,7 @@ def test_data_in_row_chunks_have_the_same_components(loss, tmp_path):
 
 def test_losses_that_row_chunks_do_not_have_are_refused():
     with pytest.raises(ValueError, match="use data in memory"):
-        cvxnmf.consensus(counts() + 1.0, 3, "itakura-saito", memory_limit="4 GB")
+        cvxnmf.consensus(counts() + 1.0, 3, "itakura-saito", memory_limit="32 GB")
 
 
 def test_clusters_of_known_rows():
