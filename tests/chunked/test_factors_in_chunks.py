@@ -255,8 +255,8 @@ def test_the_estimator_in_chunks(loss, tmp_path, client):
 
 
 def test_the_estimator_keeps_its_parameters():
-    model = cvxnmf.NMF(3, memory_limit="2 GB")
-    assert clone(model).get_params()["memory_limit"] == "2 GB"
+    model = cvxnmf.NMF(3, memory_limit=ENOUGH)
+    assert clone(model).get_params()["memory_limit"] == ENOUGH
     model.fit(planted_rows())
     assert model.get_params() == clone(model).get_params()
     default = cvxnmf.NMF(3, memory_limit=ENOUGH).fit(planted_rows().astype(np.float32))
