@@ -118,7 +118,7 @@ def test_one_pass_is_products_sweeps_and_extrapolation(k, l1):
     A, U, last, V = rng.random((701, 97)), rng.random((701, k)), rng.random((701, k)), rng.random((97, k))
     new, ahead = np.empty_like(U), np.empty_like(U)
     rule, extrapolation = HALS(2), Extrapolation(wait=0, weight=0.6)
-    products, gram = rule.one_pass(A, V, (l1, 0.25), extrapolation, (U, last), (ahead, new))
+    products, gram = rule.one_pass(V, (l1, 0.25), extrapolation)(A, (U, last), (ahead, new))
     objective = QuadraticObjective(A @ V, V.T @ V, l1, 0.25, 0.0)
     np.testing.assert_allclose(new, rule.update(objective, U), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(ahead, extrapolation.point(new, last), rtol=1e-12, atol=1e-14)

@@ -17,24 +17,27 @@ MOST, TOGETHER = 32, 16
 ENTRIES = 24
 
 
-def _prefetch() -> Callable[..., None]:
-    """Make ``prefetch(array, place)`` for compiled loops: the processor's instruction to load an entry of an array soon."""
+def prefetch_at(builder: Any, address: Any) -> None:
+    """Build the processor's instruction to load what stands at an address, for reading it more than once."""
     from llvmlite import ir  # type: ignore[import-untyped]  # what numba compiles with
-    from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic
 
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-    for_reading_often = [number(0), number(3), number(1)]
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    load = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
+    builder.call(load, [builder.bitcast(address, byte), number(0), number(3), number(1)])
+
+
+def _prefetch() -> Callable[..., None]:
+    """Make ``prefetch(array, place)`` for compiled loops: the processor's instruction to load an entry of an array soon."""
+    from numba import types
+    from numba.extending import intrinsic
 
     @intrinsic
     def ask(_: Any, array: Any, place: Any) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             entries = context.make_array(signature.args[0])(context, builder, given[0]).data
-            address = builder.bitcast(builder.gep(entries, [given[1]]), byte)
-            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-            load = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
-            builder.call(load, [address, *for_reading_often])
+            prefetch_at(builder, builder.gep(entries, [given[1]]))
             return context.get_dummy_value()
 
         return types.void(array, types.int64), generate

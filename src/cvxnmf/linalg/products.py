@@ -15,6 +15,8 @@ THIN = 32
 #: Rows of a product that are summed together, a multiple of all that a strip takes at once, and entries of a sum at a time: what
 #: is multiplied then stays in the first cache.
 ROWS, DEPTH = 24, 64
+#: How many rows ahead those of narrow matrices are asked for.
+AHEAD = 8
 _STRIP_1, _STRIP_2, _STRIP_3, _STRIP_4 = of_vectors("product_strip")
 
 
@@ -34,7 +36,7 @@ def dense_transposed_times(A: FloatArray, X: FloatArray) -> FloatArray:
         return np.ascontiguousarray((X.T.astype(A.dtype, copy=False) @ A).T, dtype=np.float64)
     factor = pad_columns(X)
     result = np.zeros((A.shape[1], factor.shape[1]))
-    add_transposed_times(A, 0, len(A), factor, result)
+    add_transposed_times(A, 0, len(A), factor, result, DEPTH)
     return np.ascontiguousarray(result[:, : X.shape[1]])
 
 
@@ -55,23 +57,23 @@ def pad_columns(X: FloatArray) -> FloatArray:
 
 @compile_with(error_model="numpy", nogil=True)
 def _add_product(
-    A: Any, place: int, across: int, along: int, rows: int, count: int, B: Any, first: int, C: Any, row: int
+    A: Any, place: int, across: int, along: int, rows: int, count: int, B: Any, first: int, C: Any, row: int, ahead: int
 ) -> None:
     """Add a thin product to all columns of some rows of C, in strips of three or four vectors where there are so many."""
     column = 0
     while column < C.shape[1]:
         left = (C.shape[1] - column) // LANES
         if left >= 4 and left % 3 != 0 and left != 5:
-            _STRIP_4(A, place, across, along, rows, count, B, first, C, row, column)
+            _STRIP_4(A, place, across, along, rows, count, B, first, C, row, column, ahead)
             column += 4 * LANES
         elif left >= 3:
-            _STRIP_3(A, place, across, along, rows, count, B, first, C, row, column)
+            _STRIP_3(A, place, across, along, rows, count, B, first, C, row, column, ahead)
             column += 3 * LANES
         elif left == 2:
-            _STRIP_2(A, place, across, along, rows, count, B, first, C, row, column)
+            _STRIP_2(A, place, across, along, rows, count, B, first, C, row, column, ahead)
             column += 2 * LANES
         else:
-            _STRIP_1(A, place, across, along, rows, count, B, first, C, row, column)
+            _STRIP_1(A, place, across, along, rows, count, B, first, C, row, column, ahead)
             column += LANES
 
 
@@ -79,20 +81,24 @@ def _add_product(
 def add_times(A: Any, first: int, rows: int, X: Any, result: Any) -> None:
     """Add the product of some rows of A with X, whose columns are whole vectors, to as many rows of the result."""
     n = A.shape[1]
+    depth, ahead = (n, AHEAD * n) if n <= 2 * DEPTH else (DEPTH, 0)  # a processor guesses the way along long rows
     for i in range(0, rows, ROWS):
-        for j in range(0, n, DEPTH):
-            _add_product(A, (first + i) * n + j, n, 1, min(ROWS, rows - i), min(DEPTH, n - j), X, j, result, i)
+        for j in range(0, n, depth):
+            _add_product(A, (first + i) * n + j, n, 1, min(ROWS, rows - i), min(depth, n - j), X, j, result, i, ahead)
 
 
 @compile_with(error_model="numpy", nogil=True)
-def add_transposed_times(A: Any, first: int, rows: int, X: Any, result: Any) -> None:
-    """Add the product of the transpose of some rows of A with as many of X, in whole vectors, to the result."""
+def add_transposed_times(A: Any, first: int, rows: int, X: Any, result: Any, ahead: int) -> None:
+    """Add the product of the transpose of some rows of A with as many of X, in whole vectors, to the result.
+
+    Rows so many ahead are asked for meanwhile: 0 for rows that are in a cache.
+    """
     n = A.shape[1]
     for i in range(0, rows, DEPTH):
-        _add_product(A, (first + i) * n, 1, n, len(result), min(DEPTH, rows - i), X, i, result, 0)
+        _add_product(A, (first + i) * n, 1, n, len(result), min(DEPTH, rows - i), X, i, result, 0, ahead * n)
 
 
-@compiled
+@compile_with(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def product_entries(rows: Any, columns: Any, U: Any, V: Any) -> Any:
     """Single entries ``(UV')_ij`` of a product, at the listed places."""
     result = np.empty(len(rows))

@@ -16,6 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from cvxnmf.linalg.lanes import LANES
+from cvxnmf.linalg.prefetching import prefetch_at
 
 _LONG, _SHORT = ir.IntType(64), ir.IntType(32)
 #: Rows whose sums are taken at once with so many vectors: twelve sums hide the time of a multiplication and leave registers.
@@ -192,9 +193,10 @@ def _copy_square(x: _Array, rows: list[Any], column: Any, y: _Array, to_row: Any
 def product_strip(vectors: int) -> Callable[..., None]:
     """A function that adds a product of dense matrices to so many vectors of columns of C, several rows at a time.
 
-    ``add(A, place, across, along, rows, count, B, first, C, row, column)`` adds
+    ``add(A, place, across, along, rows, count, B, first, C, row, column, ahead)`` adds
     ``sum_q A[place + r across + q along] B[first + q]`` over ``q < count`` to the row ``row + r`` of C for all ``r < rows``,
-    with A read as a flat array: by rows it is A that is multiplied, by columns its transpose.
+    with A read as a flat array: by rows it is A that is multiplied, by columns its transpose. Unless `ahead` is 0, entries of A
+    so many places ahead are asked for meanwhile, as if rows at hand were whole.
     """
 
     @intrinsic
@@ -211,6 +213,7 @@ def product_strip(vectors: int) -> Callable[..., None]:
         C: Any,
         row: Any,
         column: Any,
+        ahead: Any,
     ) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             a, b, c = (_Array(context, builder, signature.args[at], given[at]) for at in (0, 6, 8))
@@ -223,7 +226,7 @@ def product_strip(vectors: int) -> Callable[..., None]:
             return context.get_dummy_value()
 
         n = types.int64
-        return types.void(A, n, n, n, n, n, B, n, C, n, n), generate
+        return types.void(A, n, n, n, n, n, B, n, C, n, n, n), generate
 
     return add
 
@@ -233,7 +236,7 @@ class _Strip:
 
     def __init__(self, builder: Any, a: _Array, b: _Array, c: _Array, given: Any, vectors: int) -> None:
         self.builder, self.a, self.b, self.c = builder, a, b, c
-        _, self.place, self.across, self.along, _, self.count, _, self.first, _, self.row, column = given
+        _, self.place, self.across, self.along, _, self.count, _, self.first, _, self.row, column, self.ahead = given
         self.columns = [builder.add(column, ir.Constant(_LONG, LANES * number)) for number in range(vectors)]
 
     def add_tile(self, r: Any, rows: int) -> None:
@@ -245,11 +248,35 @@ class _Strip:
         sums = [[cgutils.alloca_once(builder, c.vector) for _ in self.columns] for _ in each]  # type: ignore[no-untyped-call]
         for total in (total for line in sums for total in line):
             builder.store(zero, total)
-        with cgutils.for_range_slice(builder, ir.Constant(_LONG, 0), self.count, ir.Constant(_LONG, 1), intp=_LONG) as (q, _):
-            self._multiply(sums, starts, q)
+        if rows == 1:
+            self._multiply_all(sums, starts, streamed=False)
+        else:
+            with builder.if_else(builder.icmp_signed("==", self.ahead, ir.Constant(_LONG, 0))) as (at_hand, from_memory):
+                with at_hand:
+                    self._multiply_all(sums, starts, streamed=False)
+                with from_memory:
+                    self._multiply_all(sums, starts, streamed=True)
         for line, number in zip(sums, numbers, strict=True):
             for total, place in zip(line, c.vectors(c.row(builder.add(self.row, number)), self.columns), strict=True):
                 c.store(builder.fadd(c.load(place), builder.load(total)), place)
+
+    def _multiply_all(self, sums: list[list[Any]], starts: list[Any], streamed: bool) -> None:
+        """The loop of a dense product over entries of its sums; of streamed data those of later rows are asked for meanwhile."""
+        zero, one = ir.Constant(_LONG, 0), ir.Constant(_LONG, 1)
+        with cgutils.for_range_slice(self.builder, zero, self.count, one, intp=_LONG) as (q, _):
+            if streamed:
+                self._ask_for_later(starts[0], q, len(starts))
+            self._multiply(sums, starts, q)
+
+    def _ask_for_later(self, start: Any, q: Any, rows: int) -> None:
+        """Ask for a cache line that a dense product will need later: all at once they would wait for each other.
+
+        By rows those of as many rows as are at hand, one after the other; by columns that of the row as far ahead.
+        """
+        builder, by_rows = self.builder, self.builder.icmp_signed("==", self.along, ir.Constant(_LONG, 1))
+        step = builder.select(by_rows, ir.Constant(_LONG, rows), self.along)
+        place = builder.add(builder.add(start, self.ahead), builder.mul(q, step))
+        prefetch_at(builder, builder.gep(self.a.pointer, [place]))
 
     def _multiply(self, sums: list[list[Any]], starts: list[Any], q: Any) -> None:
         """Vectors of one row of B times one entry of each row: the fewer ones are loaded first, since all registers are taken."""

@@ -295,11 +295,11 @@ class MemoryMatrix:
         new = np.empty(current.shape)
         ahead = new if extrapolation is None else np.empty(current.shape)
         if rule.multiplies(self.storage, V):
+            over_rows = cast(HALS, rule).one_pass(V, (penalty.l1[0], penalty.l2[0]), extrapolation)
 
             def multiply(lane: Lane) -> tuple[Any, ...]:
-                rows, A, penalties = slice(lane[0][0].start, lane[-1][0].stop), self.storage.A, (penalty.l1[0], penalty.l2[0])
-                state, result = (current[rows], last[rows]), (ahead[rows], new[rows])
-                return cast(HALS, rule).one_pass(A[rows], V, penalties, extrapolation, state, result)
+                rows = slice(lane[0][0].start, lane[-1][0].stop)
+                return over_rows(self.storage.A[rows], (current[rows], last[rows]), (ahead[rows], new[rows]))
 
             products, gram = sum_in_threads(multiply, self.storage.lanes, add_part)
         else:
@@ -332,4 +332,4 @@ class MemoryMatrix:
         if self.complete:
             return 0.0
         model = product_entries(self.missing.rows, self.missing.columns, U.state[0], V)
-        return float(loss.entrywise(self.filled_values, np.asarray(model)).sum())
+        return loss.filled_part(self.filled_values, np.asarray(model))

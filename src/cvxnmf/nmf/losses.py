@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads, single_thread
 from cvxnmf.nmf.storage import Storage
@@ -223,6 +224,10 @@ class NMFLoss(ABC):
     def objective_from_sums(self, sums: ColumnSums, V: FloatArray, l1: float, l2: float, constant: float) -> VObjective:
         """The loss as an objective in V after a pass over row chunks, from their sums."""
 
+    def filled_part(self, a: FloatArray, e: FloatArray) -> float:
+        """What values a filled in for missing entries add to the objective at model entries e, the constant included."""
+        return float(self.entrywise(a, e).sum())
+
     @abstractmethod
     def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
         """The loss of each entry, NaN where that of the data is; e may be overwritten."""
@@ -323,8 +328,12 @@ class KullbackLeibler(NMFLoss):
         return data.total
 
     def constant(self, data: Totals, filled: FloatArray) -> float:
-        """The part ``sum A log A - A`` of the Kullback-Leibler loss that factors cannot change, with filled entries."""
-        return data.entropy + entropy(filled)
+        """The part ``sum A log A - A`` of the Kullback-Leibler loss of observed entries, which factors cannot change."""
+        return data.entropy
+
+    def filled_part(self, a: FloatArray, e: FloatArray) -> float:
+        """What filled entries add to the objective, ``sum e - a log e`` for Kullback-Leibler: the constant does not hold them."""
+        return float(e.sum() - weighted_logarithms(a.reshape(1, -1), e.reshape(1, -1)))
 
     def constant_of(self, A: Storage) -> float:
         """The part ``sum A log A - A`` of the Kullback-Leibler loss of some rows that factors cannot change."""

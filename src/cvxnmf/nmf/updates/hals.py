@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ BLOCK_ENTRIES = 1 << 15
 #: A row has settled when a sweep changes it by less than this share of the first sweep's change.
 SETTLED = 0.01
 
+Factors = tuple[FloatArray, FloatArray]
+#: A pass over rows of A: it takes them, U and U before extrapolation, and where to put both, and returns two sums.
+RowPass = Callable[[FloatArray, Factors, Factors], Factors]
+
 
 class HALS(Rule[QuadraticObjective]):
     """Hierarchical alternating least squares: columns one after the other, in up to `sweeps` sweeps per row."""
@@ -49,21 +54,17 @@ class HALS(Rule[QuadraticObjective]):
         """Whether one compiled loop multiplies and sweeps by HALS: for dense rows and few components."""
         return not A.sparse and is_thin(A.A, V)
 
-    def one_pass(
-        self,
-        A: FloatArray,
-        V: FloatArray,
-        penalties: tuple[float, float],
-        extrapolation: Extrapolation | None,
-        state: tuple[FloatArray, FloatArray],
-        result: tuple[FloatArray, FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        """HALS sweeps of rows of U, written into the result in one pass, and their ``A'U`` and ``U'U``."""
+    def one_pass(self, V: FloatArray, penalties: tuple[float, float], extrapolation: Extrapolation | None) -> RowPass:
+        """A pass of HALS over rows with V fixed: rows of U are swept into a result; it returns their ``A'U`` and ``U'U``."""
         (l1, l2), k, weight = penalties, V.shape[1], 0.0 if extrapolation is None else extrapolation.weight
-        Q = V.T @ V + l2 * np.eye(k)
-        (U, last), (ahead, new) = (np.ascontiguousarray(factor) for factor in state), result
-        products, gram = hals_pass(A, pad_columns(V), Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
-        return np.ascontiguousarray(products[:, :k]), np.ascontiguousarray(gram[:, :k])
+        Q, padded = V.T @ V + l2 * np.eye(k), pad_columns(V)
+
+        def over_rows(A: FloatArray, state: Factors, result: Factors) -> Factors:
+            (U, last), (ahead, new) = (np.ascontiguousarray(factor) for factor in state), result
+            products, gram = hals_pass(A, padded, Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
+            return np.ascontiguousarray(products[:, :k]), np.ascontiguousarray(gram[:, :k])
+
+        return over_rows
 
 
 @inlined
@@ -166,8 +167,8 @@ def hals_pass(
         for i in range(size):
             for r in range(k):
                 factor[i, r] = ahead[first + i, r]
-        add_transposed_times(A, first, size, factor, products)
-        add_transposed_times(factor, 0, size, factor, gram)
+        add_transposed_times(A, first, size, factor, products, 0)
+        add_transposed_times(factor, 0, size, factor, gram, 0)
     return products, gram
 
 
