@@ -100,6 +100,7 @@ def _group_numbers(witness: Witness, count: int) -> NDArray[np.intp]:
 def _problem(found: GroupSums, groups: NDArray[np.intp], count: int, witness: Witness) -> _Sums:
     """The problem that sums over pairs of groups state, with its metric recomputed, constant and rounding."""
     require_moderate_size(np.array([found.largest]), KL)
+    found.pairs.sort_indices()  # sums are then taken in one order, however the data came
     (stated,), degrees = witness_arrays(witness, "metric"), found.degrees
     totals = np.bincount(groups, degrees)
     metric = _group_metric(totals, np.bincount(groups), float(degrees.sum()))

@@ -179,7 +179,7 @@ def _reweighted_dual_point(B: FloatArray, k: int, steps: int) -> FloatArray:
 
 def _outside(values: FloatArray, k: int) -> FloatArray:
     """Shares q in [0, 1] outside a subspace, all but k in sum, of least ``sum values q^2``: inverse to values, cut off at 1."""
-    values = np.maximum(values, np.finfo(np.float64).tiny)
+    values = np.maximum(values, len(values) * np.finfo(np.float64).tiny)  # their inverses have a sum
     order = np.sort(values)
     wanted, inverse = len(values) - k, np.cumsum((1.0 / order)[::-1])[::-1]
     # with the j smallest values cut off at 1, the others share the rest: level / value
