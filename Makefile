@@ -51,10 +51,12 @@ clean:
 
 .venv/made:
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "hatchling>=1.26" editables
 	touch $@
 
 # One stamp per extra, made anew when the project's metadata change. Bytecode on all cores: pip would take one, and half of its time.
+# Without isolation nothing is installed twice: an editable installation is built without the packages that compile.
 .venv/app .venv/test .venv/check .venv/docs .venv/dist .venv/bench: .venv/%: .venv/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[app,$*]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-build-isolation --editable ".[app,$*]"
 	-$(BIN)/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1
 	touch $@

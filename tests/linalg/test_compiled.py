@@ -122,3 +122,30 @@ def test_a_loop_is_found_by_its_name_in_another_process():
     assert pickle.loads(pickle.dumps(held))(1.0)
     assert held(1.0), "called, another object stands under the name"
     assert pickle.loads(pickle.dumps(held))(1.0)
+
+
+CALLED = "from cvxnmf.linalg.compiled import compile_with\n@compile_with(nogil=True)\ndef called(x):\n    return x + {added}\n"
+CALLING = """
+from called import called
+from cvxnmf.linalg.compiled import compile_with
+FACTOR = {factor}
+@compile_with(nogil=True)
+def calling(x):
+    return FACTOR * called(x)
+"""
+
+
+def test_code_beside_the_sources_is_found_unless_a_loop_that_is_called_or_a_constant_is_another(tmp_path):
+    def answer_and_files(kept, added=1.0, factor=2.0):
+        (tmp_path / "called.py").write_text(CALLED.format(added=added))
+        (tmp_path / "calling.py").write_text(CALLING.format(factor=factor))
+        environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+        environment |= {"PYTHONPATH": str(tmp_path)} | ({"NUMBA_CACHE_DIR": str(tmp_path / kept)} if kept else {})
+        command = [sys.executable, "-c", "from calling import calling; print(calling(3.0))"]
+        answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return float(answer.stdout), len(list((tmp_path / kept).rglob("calling.*.nbc")))
+
+    assert answer_and_files("") == (8.0, 1)
+    assert answer_and_files("same") == (8.0, 0)
+    assert answer_and_files("callee", added=2.0) == (10.0, 1)
+    assert answer_and_files("constant", factor=3.0) == (12.0, 1)

@@ -50,14 +50,14 @@ class Deferred:
         with _LOCK:
             if self.made is None:
                 made = self.make()
-                for place, name in _names(self.function):
+                for place, name in global_names(self.function):
                     if isinstance(place[name], Deferred):
                         place[name] = made if place[name] is self else place[name].resolve()
                 self.made = made  # last: other threads may call it from here on
             return self.made
 
 
-def _names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any], str]]:
+def global_names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any], str]]:
     """Global names that a function to be compiled uses, and the dictionaries in which they stand."""
     codes = [] if function is None else [function.__code__]
     while codes:

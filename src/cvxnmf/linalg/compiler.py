@@ -5,26 +5,34 @@ or a notebook, and elsewhere as information, which a log has that asks for it, a
 
 Compiled code is kept beside the sources or in the user's cache folder, as numba does. Where neither can be written (a read-only
 installation, a container without a home) it is kept in a folder of the user's own among the temporary files, or not at all.
+An installation brings the code of everyday loops along, beside the sources (``build_hooks``): that is found wherever new code is
+kept. Code is taken up only where the sources of a loop, and of all loops that it calls, are those that it was compiled from.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import stat
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from inspect import getfile
+from types import FunctionType
 from typing import Any, cast
 
 import numba
 from numba import njit
 from numba.core import event
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from cvxnmf.linalg.compiled import is_interactive
+from cvxnmf.linalg.compiled import global_names, is_interactive
 
 #: Nothing is compiled for callers in C.
 _FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
+#: Files of this folder that write instructions of the processor, which loops name without being able to tell from where.
+_INSTRUCTIONS = ("lanes.py", "prefetching.py", "vectors.py")
 
 
 class _Announcement(event.Listener):
@@ -51,7 +59,51 @@ event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call
 
 def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     """The function as numba's dispatcher, which compiles for the types of its arguments, or finds what it compiled before."""
-    return cast(Callable[..., Any], njit(cache=_has_cache(), **options, **_FOR_PYTHON)(function))
+    made = njit(**options, **_FOR_PYTHON)(function)
+    if _has_cache():
+        made._cache = CodeCache(cast(FunctionType, function))
+    return cast(Callable[..., Any], made)
+
+
+class CodeCache(FunctionCache):
+    """The compiled code of one loop: kept where numba keeps it, and found beside the sources too, if it is of these sources."""
+
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        stamp, beside = source_stamp(function), os.path.join(os.path.dirname(getfile(function)), "__pycache__")
+        self._files = [self._file(folder, stamp) for folder in dict.fromkeys([self._cache_path, beside])]
+        self._cache_file = self._files[0]
+
+    def _file(self, folder: str, stamp: str) -> Any:
+        return IndexDataCacheFile(folder, self._impl.filename_base, stamp)  # type: ignore[no-untyped-call]
+
+    def _load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The code for some types of arguments, or None; called by numba."""
+        key = self._index_key(signature, target_context.codegen())  # type: ignore[no-untyped-call]
+        found = (data for data in (file.load(key) for file in self._files) if data is not None)
+        return next((self._impl.rebuild(target_context, data) for data in found), None)
+
+
+def source_stamp(function: FunctionType) -> str:
+    """Hash of the sources of a loop and of all loops that it calls, and of the numbers that these name."""
+    parts, called = set[str](), [function]
+    for current in called:
+        parts.add(_file_hash(getfile(current)))
+        for place, name in global_names(current):
+            value = place[name]
+            callee = getattr(value, "function", None) or getattr(value, "py_func", None)  # before and after it is compiled
+            if isinstance(callee, FunctionType) and callee not in called:
+                called.append(callee)
+            if isinstance(value, int | float | str | tuple):
+                parts.add(f"{name} {value!r}")
+    parts |= {_file_hash(os.path.join(os.path.dirname(__file__), name)) for name in _INSTRUCTIONS}
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()
+
+
+@cache
+def _file_hash(path: str) -> str:
+    with open(path, "rb") as source:
+        return hashlib.sha256(source.read()).hexdigest()
 
 
 @cache
