@@ -116,10 +116,16 @@ class Sample(NamedTuple):
 
 
 class Contender:
-    """A descent in a race, left and taken up again; `fresh` ones take plain steps first, which keep the basin of the start."""
+    """A descent in a race, left and taken up again; one that goes on from another has its origin.
 
-    def __init__(self, race: Race, sample: Sample, start: Factors, wait: int | None = None) -> None:
+    The first steps, as many as `wait` says, are plain ones, which keep the basin of the start.
+    """
+
+    def __init__(
+        self, race: Race, sample: Sample, start: Factors, wait: int | None = None, parent: Contender | None = None
+    ) -> None:
         self.race, self.sample = race, sample
+        self.origin: Contender = self if parent is None else parent.origin
         self.descent = self._descent(start, wait)
         self.lifted: Contender | None = self if sample.whole else None
         if sample.whole:
@@ -221,13 +227,20 @@ class Race:
         self.search_share = SLOW_SEARCH_SHARE if steps > SLOW * COARSE_STEPS else SEARCH_SHARE
         if self._reaches_bound(first, contenders, triples):
             return self._polish(_best(self.on_all_rows))
-        leaders = self._second_opinion(contenders, rows[1]) if _agree(contenders, AGREEMENT) and not first.whole else []
-        for others, excess in zip(rows, EXCESS, strict=False) if not leaders else ():
-            if leaders and self.effort.exhausted(self.search_share):
-                break
-            leaders += self._lead(self._sample(others), contenders if others is rows[0] else [], excess)
-        winner, decided = self._race_on_all_rows(leaders)
+        winner, decided = self._race_on_all_rows(self._search(rows, contenders))
         return self._polish(self._exchange(winner, decided, self.fine_tolerance, 1.0))
+
+    def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender]) -> list[Contender]:
+        """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
+        agreed = _agree(contenders, AGREEMENT)
+        if agreed and rows[1] is not None:
+            return self._second_opinion(contenders, rows[1])
+        leaders = self._lead(self._sample(rows[0]), contenders, EXCESS[0])
+        for others, excess in zip(rows[1:], EXCESS[1:], strict=True) if not agreed else ():
+            if self.effort.exhausted(self.search_share):
+                break
+            leaders += self._lead(self._sample(others), [], excess)
+        return leaders
 
     def _uneven_starts(self) -> list[Factors]:
         """Random starts of a race for few entries: deterministic starts of symmetric data agree on poor answers."""
@@ -236,7 +249,7 @@ class Race:
         rng = np.random.default_rng(self.data.shape)
         return [initialise.random(self.data.matrix, self.k, rng) for _ in range(UNEVEN_STARTS)]
 
-    def _second_opinion(self, contenders: list[Contender], rows: NDArray[np.intp] | None) -> list[Contender]:
+    def _second_opinion(self, contenders: list[Contender], rows: NDArray[np.intp]) -> list[Contender]:
         """The best contender of a sample, and the best start on other rows, whose sample may favour another basin."""
         other = self._sample(rows)
         return [_best(contenders), self._enter(other, initialise.standing_columns(other.data.matrix, self.k))]
@@ -248,7 +261,7 @@ class Race:
         while parts > 1 and (m // parts < max(ROWS_PER_COMPONENT * self.k, SAMPLED_ROWS) or m * n < SAMPLED_ENTRIES):
             parts //= 2
         if parts == 1 or not self.data.complete:
-            return [None]
+            return [None] * len(EXCESS)
         A = self.data.storage.A
         squares = np.asarray(A.multiply(A).sum(axis=1)).ravel() if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
         order = np.argsort(squares, kind="stable")
@@ -293,7 +306,7 @@ class Race:
         if contender.lifted is None:
             V = contender.factors[1]
             U = initialise.least_squares_rows(self.data.storage.times(V), V, sweeps=6)
-            contender.lifted = Contender(self, self.all_rows, (U, V), wait=0)
+            contender.lifted = Contender(self, self.all_rows, (U, V), wait=0, parent=contender)
         return contender.lifted
 
     def _reaches_bound(self, sample: Sample, contenders: list[Contender], triples: Triples) -> bool:
@@ -332,7 +345,8 @@ class Race:
                 if contender.run(5, self.fine_tolerance):
                     break
         best = _best(lifted)
-        counts = [sum(other.value <= (1.0 + spread) * best.value for other in lifted) for spread in (SAME, EQUAL, AGREEMENT)]
+        near = [[other for other in lifted if other.value <= (1.0 + spread) * best.value] for spread in (SAME, EQUAL, AGREEMENT)]
+        counts = [len({other.origin for other in found}) for found in near]
         enough = min(3, len(lifted))
         in_vain = next((vain for vain, count in enumerate(counts) if count >= enough), FINE_EXCHANGES.in_vain)
         return best, FINE_EXCHANGES._replace(in_vain=in_vain)
@@ -342,7 +356,8 @@ class Race:
         tries = vain = 0
         while vain < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
             A = contender.sample.data.matrix
-            other = Contender(self, contender.sample, initialise.exchange_columns(A, *contender.factors, vain), wait=2)
+            start = initialise.exchange_columns(A, *contender.factors, vain)
+            other = Contender(self, contender.sample, start, wait=2, parent=contender)
             other.run(LOOK, 0.0)
             if other.value < terms.near * contender.value:
                 other.run(SECOND_LOOK, tol)
