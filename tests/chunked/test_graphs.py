@@ -11,7 +11,7 @@ import cvxnmf
 from cvxnmf import cli
 from cvxnmf.chunked.conductor import Conducted
 from cvxnmf.chunked.connection import open_connection
-from cvxnmf.chunked.graphs import series
+from cvxnmf.chunked.graphs import worker_labels
 from cvxnmf.chunked.graphs.build import graph_of_edges, graph_of_matrix
 from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
 from cvxnmf.chunked.graphs.pieces import FrameEdges
@@ -112,7 +112,7 @@ def frame_of_names(named, late=True):
 
 @pytest.mark.parametrize("named", slow_but([True], [False, True]))
 def test_labels_and_names_stay_on_the_workers_until_they_are_looked_at(named, client, monkeypatch, expected):
-    monkeypatch.setattr(series, "NODES_OF_A_PART", 250)
+    monkeypatch.setattr(worker_labels, "NODES_OF_A_PART", 250)
     fetched, fetch = [], Conducted.fetch
     monkeypatch.setattr(Conducted, "fetch", lambda self, function: fetched.append(function.__name__) or fetch(self, function))
     found = cvxnmf.partition(Partitions(frame_of_names(named), 3), client=client)

@@ -137,7 +137,7 @@ from cvxnmf.cli.interruption import supervise
 
 def work():
     Path(sys.argv[1]).write_text("done")
-    from cvxnmf.certificates.files import temporary_file
+    from cvxnmf.certificates.whole_files import temporary_file
     temporary_file(sys.argv[2]).close()
     Path(sys.argv[2] + ".part").write_text("of somebody else")
     while True:

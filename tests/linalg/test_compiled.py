@@ -140,7 +140,8 @@ def test_code_beside_the_sources_is_found_unless_a_loop_that_is_called_or_a_cons
         (tmp_path / "called.py").write_text(CALLED.format(added=added))
         (tmp_path / "calling.py").write_text(CALLING.format(factor=factor))
         environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-        environment |= {"PYTHONPATH": str(tmp_path)} | ({"NUMBA_CACHE_DIR": str(tmp_path / kept)} if kept else {})
+        environment |= {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment |= {"NUMBA_CACHE_DIR": str(tmp_path / kept)} if kept else {}
         command = [sys.executable, "-c", "from calling import calling; print(calling(3.0))"]
         answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return float(answer.stdout), len(list((tmp_path / kept).rglob("calling.*.nbc")))

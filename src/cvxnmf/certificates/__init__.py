@@ -11,7 +11,7 @@ Shared by all proofs
     rounding             bounds less their rounding errors; matrices proved positive semidefinite, and eigenvalues bounded
     losses               the losses and their Fenchel conjugates
     data                 data and witnesses turned into arrays of numbers, or refused
-    row_chunks, files    data read in row chunks; files that take their place when they are complete
+    row_chunks, whole_files    data read in row chunks; files that take their place when they are complete
 
 Scope "model": no X in the stated cone has a lower objective
     symmetric            ``exp(X)`` of a graph: a dual point, by Fenchel's inequality

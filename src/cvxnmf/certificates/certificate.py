@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.certificates.doubly_nonnegative import DoublyNonnegativeStatement
-from cvxnmf.certificates.files import whole_file
 from cvxnmf.certificates.grouped import GroupedStatement
 from cvxnmf.certificates.labels import LabelStatement
 from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
@@ -23,6 +22,7 @@ from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement, Witness, not_understood
 from cvxnmf.certificates.symmetric import SymmetricStatement
 from cvxnmf.certificates.weighted import WeightedRankStatement
+from cvxnmf.certificates.whole_files import whole_file
 
 #: The forms of problems that bounds are known for.
 FORMS: tuple[type[Statement], ...] = (

@@ -1,8 +1,8 @@
 """Data in row chunks: map a function over the chunks and reduce, in this process, from files, or on a Dask cluster."""
 
+from cvxnmf.chunked.map_reduce import Maximum, SentLater, add_part, sent, state_rows
 from cvxnmf.chunked.matrix import ChunkedMatrix, Transposed, transposed_product
 from cvxnmf.chunked.open import matrix_shape, needs_chunks, open_chunked
-from cvxnmf.chunked.row_chunks import Maximum, SentLater, add_part, sent, state_rows
 
 __all__ = [
     "ChunkedMatrix",

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.chunked.entries import Place, checked_chunk, float64_chunk
-from cvxnmf.chunked.row_chunks import ChunkFunction, add_part, state_rows
+from cvxnmf.chunked.checked_chunks import Place, checked_chunk, float64_chunk
+from cvxnmf.chunked.map_reduce import ChunkFunction, add_part, state_rows
 from cvxnmf.chunked.sources import RowSource
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
+from cvxnmf.chunked.map_reduce import Maximum, RowChunks
 from cvxnmf.chunked.memory import DEFAULTS, Settings, gram_fits
-from cvxnmf.chunked.row_chunks import Maximum, RowChunks
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.products import dense_transposed_times
 from cvxnmf.linalg.symmetry import ROUNDING

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.certificates.row_chunks import copy_mapped, file_is_complete
-from cvxnmf.chunked.entries import join_columns
+from cvxnmf.chunked.checked_chunks import join_columns
 
 #: Modes of memory-mapped files whose changes are those of the file.
 SHARED = ("r", "r+", "w+")

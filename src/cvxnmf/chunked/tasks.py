@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cvxnmf.chunked.entries import checked_chunk, join_columns
+from cvxnmf.chunked.checked_chunks import checked_chunk, join_columns
 from cvxnmf.chunked.local import map_reduce
-from cvxnmf.chunked.row_chunks import ChunkFunction, state_rows
+from cvxnmf.chunked.map_reduce import ChunkFunction, state_rows
 
 #: Bytes that the addresses of numpy's own arrays are multiples of.
 ALIGNMENT = 16

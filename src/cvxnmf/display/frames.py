@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxnmf.chunked.graphs.series import CLUSTER, NODE, NODES_OF_A_PART, dask_frames
+from cvxnmf.chunked.graphs.worker_labels import CLUSTER, NODE, NODES_OF_A_PART, dask_frames
 from cvxnmf.display.edges import EdgeList
 
 if TYPE_CHECKING:

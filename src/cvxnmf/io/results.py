@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement, RankStatement, parse_statement
-from cvxnmf.certificates.files import whole_file
+from cvxnmf.certificates.whole_files import whole_file
 from cvxnmf.graphs import quality
 from cvxnmf.graphs.hierarchy import hierarchy_of
 from cvxnmf.graphs.partition import factors_of, label_certificate_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxnmf.certificates import files
+from cvxnmf.certificates import whole_files
 from cvxnmf.io import results
 from cvxnmf.io.source import FileError
 
@@ -36,9 +36,10 @@ def check_writable(path: str, endings: Sequence[str] = ()) -> None:
     if not folder.is_dir():
         raise FileError(f"{path} cannot be written: there is no folder {folder}; make it first.")
     try:
-        with open(path, "ab") if not files.is_plain(path) else files.temporary_file(path) as file:  # only writing tells
+        plain = whole_files.is_plain(path)
+        with whole_files.temporary_file(path) if plain else open(path, "ab") as file:  # only writing tells
             pass
-        if files.is_plain(path):
+        if plain:
             os.unlink(file.name)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}; choose another place.") from None
@@ -46,9 +47,9 @@ def check_writable(path: str, endings: Sequence[str] = ()) -> None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Do as :func:`cvxnmf.certificates.files.whole_file`, but say in a sentence why a file cannot be written."""
+    """Do as :func:`cvxnmf.certificates.whole_files.whole_file`, but say in a sentence why a file cannot be written."""
     try:
-        with files.whole_file(path) as name:
+        with whole_files.whole_file(path) as name:
             yield name
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.data import DataMatrix, FactorRows, Penalty
+from cvxnmf.nmf.data_matrix import DataMatrix, FactorRows, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import CANCELLING, NMFLoss, VObjective
 from cvxnmf.nmf.methods import Rules

@@ -9,7 +9,7 @@ import numpy as np
 
 from cvxnmf.chunked import ChunkedMatrix, Maximum, SentLater, sent, state_rows
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.data import NOTHING, FactorRows, Penalty, RowStep
+from cvxnmf.nmf.data_matrix import NOTHING, FactorRows, Penalty, RowStep
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import ColumnSums, NMFLoss, VObjective
 from cvxnmf.nmf.storage import ChunkedProducts, storage_of

@@ -17,16 +17,16 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data import DataMatrix
+from cvxnmf.nmf.data_matrix import DataMatrix
 from cvxnmf.nmf.descent import Stopping, descend
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import require_method
-from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.rank_choice import data_digest
+from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.results import Consensus
 from cvxnmf.typing import ClientLike, MatrixLike, MemoryLimit, Names
 

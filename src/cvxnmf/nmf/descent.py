@@ -17,12 +17,12 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
 from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data import NO_PENALTY, DataMatrix, MemoryMatrix, Penalty
+from cvxnmf.nmf.data_matrix import NO_PENALTY, DataMatrix, MemoryMatrix, Penalty
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
-from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import memory_matrix
 from cvxnmf.nmf.progress import shown
+from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.nmf.starts import scaled_start, starting_point
 from cvxnmf.nmf.updates.volume import Volume
 from cvxnmf.nmf.weights import weighted_matrix

@@ -24,14 +24,14 @@ from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bound_goal import degree_scaled
 from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate, weighted_certificate
 from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data import NO_PENALTY
+from cvxnmf.nmf.data_matrix import NO_PENALTY
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, require_method
-from cvxnmf.nmf.names import separate_names
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.progress import shown
+from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix
 from cvxnmf.results import Factorization, Iterate

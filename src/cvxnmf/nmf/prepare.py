@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray, with_short_indices
-from cvxnmf.nmf.data import NOTHING_MISSING, MemoryMatrix, Missing
+from cvxnmf.nmf.data_matrix import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.storage import storage_of
 

@@ -18,8 +18,9 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.alternating import Alternating, Objective
 from cvxnmf.nmf.bounds import SPECTRAL
-from cvxnmf.nmf.data import NO_PENALTY, MemoryMatrix
+from cvxnmf.nmf.data_matrix import NO_PENALTY, MemoryMatrix
 from cvxnmf.nmf.descent import Descent, Run, Stopping
+from cvxnmf.nmf.effort import Effort
 from cvxnmf.nmf.initialise import Factors, Triples
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import METHODS, Needs
@@ -42,12 +43,8 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
-#: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
-DESCENTS, INCOMPLETE_DESCENTS = 8.0, 5.0
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
 SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
-#: Steps that a winner may take though the effort is spent.
-FEWEST_LEFT = 40
 #: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
 LOOK, SECOND_LOOK = 16, 12
 
@@ -70,37 +67,6 @@ MOST_STARTS = len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + COARSE_
 
 class Stopped(Exception):
     """Raised in a race when a callback has asked to stop."""
-
-
-class Effort:
-    """Work of a race in steps on all data: how much was spent, and how much may be."""
-
-    def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int) -> None:
-        (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
-        flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
-        filling = len(data.missing.rows) * (12.0 + 1.5 * k)
-        seconds = 1e-4 + flops / 1.2e10 + filling / 1e9  # of a step, about, on any machine
-        self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
-        self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
-        self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
-        self.spent = 0.0
-
-    def restrict(self, steps: float) -> None:
-        """Restrict the effort of a race to some descents of so many steps: where these are short, no user expects to wait."""
-        self.limit = min(self.limit, max(self.descents * steps, self.short) * self.share_of_all)
-
-    def exhausted(self, share: float = 1.0) -> bool:
-        """Whether a share of the race's effort is spent."""
-        return self.spent >= share * self.limit
-
-    @property
-    def share(self) -> float:
-        """Share of the race's effort that is spent, above 0; polishing the winner then takes about a twentieth."""
-        return float(np.clip(0.95 * self.spent / self.limit, 1e-3, 0.95))
-
-    def steps_left(self) -> int:
-        """Steps that are left for the winner of a race, some in any case."""
-        return int(np.clip(self.limit - self.spent, FEWEST_LEFT, 200))
 
 
 class Sample(NamedTuple):

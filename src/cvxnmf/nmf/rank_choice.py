@@ -25,14 +25,14 @@ from cvxnmf.linalg.products import product_entries
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate
-from cvxnmf.nmf.data import MemoryMatrix
+from cvxnmf.nmf.data_matrix import MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.losses import NMFLoss
-from cvxnmf.nmf.names import Named, separate_names
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
 from cvxnmf.nmf.progress import shown
+from cvxnmf.nmf.row_names import Named, separate_names
 from cvxnmf.results import Factorization, Iterate, RankChoice
 from cvxnmf.typing import MatrixLike, Names
 

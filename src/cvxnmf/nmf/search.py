@@ -13,7 +13,7 @@ from cvxnmf.certificates import Certificate
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.data import DataMatrix, MemoryMatrix
+from cvxnmf.nmf.data_matrix import DataMatrix, MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import find_loss

@@ -13,7 +13,7 @@ from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.data import DataMatrix
+from cvxnmf.nmf.data_matrix import DataMatrix
 from cvxnmf.nmf.initialise import Factors
 
 #: What replaces zeros of a start that descends alone, in units of the mean: the more, the freer it is to leave its basin.

@@ -14,7 +14,7 @@ from cvxnmf.certificates import Certificate
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.nmf.bounds import rank_certificate, weighted_certificate
 from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data import NO_PENALTY
+from cvxnmf.nmf.data_matrix import NO_PENALTY
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.weights import checked_weights, weighted_matrix

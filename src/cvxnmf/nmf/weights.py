@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.nmf.data import MemoryMatrix
+from cvxnmf.nmf.data_matrix import MemoryMatrix
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.prepare import require_positive
 from cvxnmf.nmf.storage import DenseRows

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxnmf.chunked.row_chunks import ChunkFunction, Maximum
+from cvxnmf.chunked.map_reduce import ChunkFunction, Maximum
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with
 

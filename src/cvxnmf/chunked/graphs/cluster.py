@@ -23,8 +23,8 @@ from cvxnmf.chunked.graphs import tasks
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, Kept, RowBlock, Whole, block_bounds, row_sums, scaled_weights
 from cvxnmf.chunked.graphs.local import LocalGraph, rows_of
 from cvxnmf.chunked.graphs.shelf import MemoryShelf
+from cvxnmf.chunked.map_reduce import ChunkFunction
 from cvxnmf.chunked.memory import Settings
-from cvxnmf.chunked.row_chunks import ChunkFunction
 from cvxnmf.linalg.threads import thread_count
 
 #: No places of an array.

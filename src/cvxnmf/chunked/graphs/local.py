@@ -24,7 +24,7 @@ from cvxnmf.chunked.graphs.blocks import (
 )
 from cvxnmf.chunked.graphs.shelf import Shelf
 from cvxnmf.chunked.local import map_reduce, ordered_results
-from cvxnmf.chunked.row_chunks import ChunkFunction
+from cvxnmf.chunked.map_reduce import ChunkFunction
 from cvxnmf.linalg.threads import single_thread
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxnmf.chunked.graphs.blocks import COLOURS, Entries, RowBlock, aggregate_block, join_entries, scaled_weights
 from cvxnmf.chunked.local import map_reduce
-from cvxnmf.chunked.row_chunks import ChunkFunction
+from cvxnmf.chunked.map_reduce import ChunkFunction
 from cvxnmf.chunked.tasks import Literal, align_data
 
 #: Ranges of rows whose entries are counted to share them out.

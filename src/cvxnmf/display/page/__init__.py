@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from cvxnmf import validation
-from cvxnmf.certificates.files import whole_file
+from cvxnmf.certificates.whole_files import whole_file
 from cvxnmf.display.edges import EdgeList
 from cvxnmf.display.page import factorization_page, partition_page, payload
 from cvxnmf.display.page.document import render, require_packages

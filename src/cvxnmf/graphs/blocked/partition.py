@@ -17,8 +17,8 @@ from cvxnmf.chunked.connection import Connection
 from cvxnmf.chunked.graphs import open as sources
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
 from cvxnmf.chunked.graphs.frames import Columns
-from cvxnmf.chunked.graphs.series import ListedLabels, WorkerLabels, WorkerNames
 from cvxnmf.chunked.graphs.text import Reading
+from cvxnmf.chunked.graphs.worker_labels import ListedLabels, WorkerLabels, WorkerNames
 from cvxnmf.chunked.memory import limit_in_bytes
 from cvxnmf.convex.coarsening import MOST_DIRECTIONS
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks

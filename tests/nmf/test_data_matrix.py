@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import cvxnmf
 from builders import random_factors
 from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data import NO_PENALTY, Penalty
+from cvxnmf.nmf.data_matrix import NO_PENALTY, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.loss_names import LOSSES
 from cvxnmf.nmf.prepare import checked_matrix, memory_matrix

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cvxnmf.chunked.entries import Place, float64_chunk
+from cvxnmf.chunked.checked_chunks import Place, float64_chunk
 from row_chunk_builders import dask_chunks, in_chunks, mapped_file, planted_rows, sparse_counts
 
 

@@ -1,0 +1,44 @@
+"""The effort of a race, counted in steps and never clocked, so that the same data give the same factors on any machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxnmf.nmf.data_matrix import MemoryMatrix
+from cvxnmf.nmf.losses import NMFLoss
+
+#: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
+DESCENTS, INCOMPLETE_DESCENTS = 8.0, 5.0
+#: Steps that a winner may take though the effort is spent.
+FEWEST_LEFT = 40
+
+
+class Effort:
+    """Work of a race in steps on all data: how much was spent, and how much may be."""
+
+    def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int) -> None:
+        (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
+        flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
+        filling = len(data.missing.rows) * (12.0 + 1.5 * k)
+        seconds = 1e-4 + flops / 1.2e10 + filling / 1e9  # of a step, about, on any machine
+        self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
+        self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
+        self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
+        self.spent = 0.0
+
+    def restrict(self, steps: float) -> None:
+        """Restrict the effort of a race to some descents of so many steps: where these are short, no user expects to wait."""
+        self.limit = min(self.limit, max(self.descents * steps, self.short) * self.share_of_all)
+
+    def exhausted(self, share: float = 1.0) -> bool:
+        """Whether a share of the race's effort is spent."""
+        return self.spent >= share * self.limit
+
+    @property
+    def share(self) -> float:
+        """Share of the race's effort that is spent, above 0; polishing the winner then takes about a twentieth."""
+        return float(np.clip(0.95 * self.spent / self.limit, 1e-3, 0.95))
+
+    def steps_left(self) -> int:
+        """Steps that are left for the winner of a race, some in any case."""
+        return int(np.clip(self.limit - self.spent, FEWEST_LEFT, 200))
