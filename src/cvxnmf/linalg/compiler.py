@@ -17,6 +17,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from inspect import getfile
 from types import FunctionType
@@ -61,7 +62,8 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callabl
     """The function as numba's dispatcher, which compiles for the types of its arguments, or finds what it compiled before."""
     made = njit(**options, **_FOR_PYTHON)(function)
     if _has_cache():
-        made._cache = CodeCache(cast(FunctionType, function))
+        with suppress(OSError):  # sources inside of an archive: nothing is kept
+            made._cache = CodeCache(cast(FunctionType, function))
     return cast(Callable[..., Any], made)
 
 

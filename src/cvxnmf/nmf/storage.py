@@ -18,7 +18,7 @@ from cvxnmf.linalg.sparse_products import csr_product_entries, csr_times, csr_tr
 #: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
 BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256
 #: Most lanes of rows that are worked on at once, whatever the number of threads, and entries of compressed rows that have any.
-LANES, LANE_ENTRIES = 8, 50_000
+LANES, LANE_ENTRIES = 8, 100_000
 
 #: Neighbouring blocks of rows, each with its place, that one thread works on in turn.
 Lane = list[tuple[slice, "Storage"]]
