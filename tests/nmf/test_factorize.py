@@ -302,6 +302,7 @@ def test_single_precision_goes_out_as_it_came_in(symmetric):
     [
         (load_digits().data, 5, 1153190.0),  # all starts agree on a sample, and on all rows another basin is lower
         (np.random.default_rng(28).random((300, 200)), 10, 4314.27),  # a flat spectrum, whose tail is easily overrated
+        (load_digits().data[load_digits().target == 5], 12, 27679.2),  # exchanges come back to the point that they leave
     ],
 )
 def test_starts_that_agree_or_seem_to_be_at_the_bound_do_not_end_the_search(A, k, best):
@@ -320,6 +321,14 @@ def test_samples_of_a_race_have_enough_rows_for_the_components(rows, k, sampled)
     data = memory_matrix(np.random.default_rng(1).random((rows, 60)), False, find_loss("mse"))
     first = Race(data, k, find_loss("mse"), Stopping())._sampled_rows()[0]
     assert (rows if first is None else len(first)) == sampled
+
+
+@pytest.mark.parametrize(("k", "starts"), [(2, 4), (3, 7)])
+def test_few_rows_are_merged_to_from_all_numbers_of_columns_unless_starts_agree(k, starts):
+    data = memory_matrix(load_digits().data[load_digits().target == 5], False, find_loss("mse"))
+    race = Race(data, k, find_loss("mse"), Stopping())
+    race.run()
+    assert len({contender.origin for contender in race.on_all_rows}) == starts  # three from singular vectors, the rest merged
 
 
 def test_nearly_exact_data_race_in_double_precision():
