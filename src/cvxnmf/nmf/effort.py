@@ -8,7 +8,7 @@ from cvxnmf.nmf.data_matrix import MemoryMatrix
 from cvxnmf.nmf.losses import NMFLoss
 
 #: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
-DESCENTS, INCOMPLETE_DESCENTS = 8.0, 5.0
+DESCENTS, INCOMPLETE_DESCENTS = 8.0, 4.0
 #: Steps that a winner may take though the effort is spent.
 FEWEST_LEFT = 40
 
