@@ -24,6 +24,7 @@ from types import FunctionType
 from typing import Any, cast
 
 import numba
+import numpy as np
 from numba import njit
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -32,6 +33,8 @@ from cvxnmf.linalg.compiled import global_names, is_interactive
 
 #: Nothing is compiled for callers in C.
 _FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
+#: What a loop may name beside other loops and tuples with names.
+_CONSTANTS = (int, float, str, tuple, np.generic, np.dtype, np.ndarray)
 #: Files of this folder that write instructions of the processor, which loops name without being able to tell from where.
 _INSTRUCTIONS = ("lanes.py", "prefetching.py", "vectors.py")
 
@@ -87,7 +90,7 @@ class CodeCache(FunctionCache):
 
 
 def source_stamp(function: FunctionType) -> str:
-    """Hash of the sources of a loop and of all loops that it calls, and of the numbers that these name."""
+    """Hash of the sources of a loop and of all loops that it calls, and of the constants that these name."""
     parts, called = set[str](), [function]
     for current in called:
         parts.add(_file_hash(getfile(current)))
@@ -96,8 +99,10 @@ def source_stamp(function: FunctionType) -> str:
             callee = getattr(value, "function", None) or getattr(value, "py_func", None)  # before and after it is compiled
             if isinstance(callee, FunctionType) and callee not in called:
                 called.append(callee)
-            if isinstance(value, int | float | str | tuple):
+            if isinstance(value, _CONSTANTS):
                 parts.add(f"{name} {value!r}")
+            elif hasattr(value, "_fields"):  # a tuple with names
+                parts.add(f"{name} {value._fields!r}")
     parts |= {_file_hash(os.path.join(os.path.dirname(__file__), name)) for name in _INSTRUCTIONS}
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()
 
