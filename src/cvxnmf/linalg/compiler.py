@@ -36,7 +36,7 @@ _FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
 #: What a loop may name beside other loops and tuples with names.
 _CONSTANTS = (int, float, str, tuple, np.generic, np.dtype, np.ndarray)
 #: Files of this folder that write instructions of the processor, which loops name without being able to tell from where.
-_INSTRUCTIONS = ("lanes.py", "prefetching.py", "vectors.py")
+_INSTRUCTIONS = ("lanes.py", "prefetching.py", "vectors.py", "vector_loops.py")
 
 
 class _Announcement(event.Listener):
@@ -44,7 +44,7 @@ class _Announcement(event.Listener):
 
     def on_start(self, event: Any) -> None:
         """The compiler begins: announce it if the loop is one of this package."""
-        if event.data["dispatcher"].py_func.__module__.startswith("cvxnmf."):
+        if (event.data["dispatcher"].py_func.__module__ or "").startswith("cvxnmf."):
             announce()
 
     def on_end(self, event: Any) -> None:

@@ -14,16 +14,21 @@ from cvxnmf.linalg.compiled import Deferred, compile_with
 LANES = 4
 
 
-def of_vectors(name: str) -> list[Deferred]:
-    """A function of :mod:`cvxnmf.linalg.vectors`, which needs the compiler, for one to four vectors of lanes at a time."""
-    return [Deferred(partial(_vector_function, name, count)) for count in (1, 2, 3, 4)]
+def vector_loop(name: str, *counts: int) -> Deferred:
+    """A function of :mod:`cvxnmf.linalg.vector_loops`, which needs the compiler."""
+    return Deferred(partial(_vector_loop, name, *counts))
 
 
-def _vector_function(name: str, *count: int) -> Any:
-    return getattr(import_module("cvxnmf.linalg.vectors"), name)(*count)
+def of_vectors(name: str, most: int = 4) -> list[Deferred]:
+    """A function of :mod:`cvxnmf.linalg.vector_loops` for one vector of lanes at a time, for two, and so on."""
+    return [vector_loop(name, count) for count in range(1, most + 1)]
 
 
-_SQUARE, _GATHERED_SQUARE = (Deferred(partial(_vector_function, name)) for name in ("transposed_square", "gathered_square"))
+def _vector_loop(name: str, *counts: int) -> Any:
+    return getattr(import_module("cvxnmf.linalg.vector_loops"), name)(*counts)
+
+
+_SQUARE, _GATHERED_SQUARE = vector_loop("transposed_square"), vector_loop("gathered_square")
 
 
 @compile_with(error_model="numpy", nogil=True)

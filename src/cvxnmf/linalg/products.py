@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with, compiled
-from cvxnmf.linalg.lanes import LANES, of_vectors
+from cvxnmf.linalg.lanes import LANES, of_vectors, vector_loop
 
 #: Columns up to which the compiled loops beat the library's matrix product.
 THIN = 32
@@ -17,7 +17,8 @@ THIN = 32
 ROWS, DEPTH = 24, 64
 #: How many rows ahead those of narrow matrices are asked for.
 AHEAD = 8
-_STRIP_1, _STRIP_2, _STRIP_3, _STRIP_4 = of_vectors("product_strip")
+_STRIP_1, _STRIP_2, _STRIP_3, _STRIP_4, _STRIP_5, _STRIP_6 = of_vectors("product_strip", 6)
+_STRIP_VECTORS = vector_loop("strip_vectors")
 
 
 def dense_times(A: FloatArray, X: FloatArray) -> FloatArray:
@@ -59,22 +60,25 @@ def pad_columns(X: FloatArray) -> FloatArray:
 def _add_product(
     A: Any, place: int, across: int, along: int, rows: int, count: int, B: Any, first: int, C: Any, row: int, ahead: int
 ) -> None:
-    """Add a thin product to all columns of some rows of C, in strips of three or four vectors where there are so many."""
-    column = 0
+    """Add a thin product to all columns of some rows of C, in strips of as many vectors as a processor takes, or nearly."""
+    column, most = 0, _STRIP_VECTORS()
     while column < C.shape[1]:
         left = (C.shape[1] - column) // LANES
-        if left >= 4 and left % 3 != 0 and left != 5:
+        strips = (left + most - 1) // most
+        vectors = (left + strips - 1) // strips
+        if vectors == 6:
+            _STRIP_6(A, place, across, along, rows, count, B, first, C, row, column, ahead)
+        elif vectors == 5:
+            _STRIP_5(A, place, across, along, rows, count, B, first, C, row, column, ahead)
+        elif vectors == 4:
             _STRIP_4(A, place, across, along, rows, count, B, first, C, row, column, ahead)
-            column += 4 * LANES
-        elif left >= 3:
+        elif vectors == 3:
             _STRIP_3(A, place, across, along, rows, count, B, first, C, row, column, ahead)
-            column += 3 * LANES
-        elif left == 2:
+        elif vectors == 2:
             _STRIP_2(A, place, across, along, rows, count, B, first, C, row, column, ahead)
-            column += 2 * LANES
         else:
             _STRIP_1(A, place, across, along, rows, count, B, first, C, row, column, ahead)
-            column += LANES
+        column += vectors * LANES
 
 
 @compile_with(error_model="numpy", nogil=True)

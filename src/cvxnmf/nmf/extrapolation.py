@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.compiled import compiled
 
 #: Weight to begin with where plain steps converge at once.
 LEAST_WEIGHT = 0.05
@@ -24,10 +26,10 @@ class Extrapolation:
 
     def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
         """The extrapolated factor ``new + weight (new - old)``, not below ``keep * new``."""
-        ahead = new - old
-        ahead *= self.weight
-        ahead += new
-        return np.maximum(ahead, self.keep * new if self.keep else 0.0, out=ahead)
+        new, old = (np.ascontiguousarray(factor, dtype=np.float64) for factor in (new, old))
+        ahead = np.empty(new.shape)
+        extrapolate(new, old, self.weight, self.keep, ahead, 0, new.size)
+        return ahead
 
     def begin(self, contraction: float) -> None:
         """Begin to extrapolate after plain steps, the last of which lowered the value by `contraction` times the one before.
@@ -46,3 +48,11 @@ class Extrapolation:
         """Raise the weight of extrapolation after the value fell."""
         self.weight = min(self.most, 1.05 * self.weight)
         self.most = min(1.0, 1.01 * self.most)
+
+
+@compiled
+def extrapolate(new: Any, old: Any, weight: float, keep: float, result: Any, first: int, end: int) -> None:
+    """Extrapolated entries ``new + weight (new - old)``, not below ``keep * new``, of arrays taken as flat."""
+    x, y, z = new.reshape(-1), old.reshape(-1), result.reshape(-1)
+    for j in range(first, end):
+        z[j] = max(keep * x[j], x[j] + weight * (x[j] - y[j]))

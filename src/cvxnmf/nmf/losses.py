@@ -18,6 +18,7 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
+from cvxnmf.linalg.products import THIN
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads, single_thread
 from cvxnmf.nmf.storage import Storage
@@ -195,6 +196,8 @@ class NMFLoss(ABC):
     race_steps: float
     #: Share of the energy beyond the leading directions from which starts race in single precision: values cancel below it.
     single_above: float
+    #: Components from which that is faster: loops for few of them are as fast in double precision.
+    single_from: int
     #: Whether products with the new U are all that the objective in V needs, so that one pass over the rows updates both.
     one_pass: bool
 
@@ -265,7 +268,7 @@ class SquaredError(NMFLoss):
     name = kind = "mse"
     beta, unit = 2.0, 2.0
     compress_below, budget, one_pass = 0.0, 1 << 16, True
-    step_cost, race_steps, single_above = 1.0, 540.0, 3e-3
+    step_cost, race_steps, single_above, single_from = 1.0, 540.0, 3e-3, THIN + 1
 
     def scale(self, data: Totals) -> float:
         """The scale ``||A||²`` of the squared error."""
@@ -321,7 +324,7 @@ class KullbackLeibler(NMFLoss):
     name = kind = "kl"
     beta, unit = 1.0, 1.0
     compress_below, budget, one_pass = 0.35, 1 << 17, False
-    step_cost, race_steps, single_above = 5.0, 200.0, 0.0
+    step_cost, race_steps, single_above, single_from = 5.0, 200.0, 0.0, 1
 
     def scale(self, data: Totals) -> float:
         """The scale of the Kullback-Leibler loss, the sum of A."""

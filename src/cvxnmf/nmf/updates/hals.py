@@ -8,25 +8,26 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray
-from cvxnmf.linalg.compiled import compiled, inlined
-from cvxnmf.linalg.lanes import copy_transposed
+from cvxnmf.linalg.compiled import compiled
+from cvxnmf.linalg.lanes import copy_transposed, of_vectors
 from cvxnmf.linalg.products import add_times, add_transposed_times, is_thin, pad_columns
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads
-from cvxnmf.nmf.extrapolation import Extrapolation
+from cvxnmf.nmf.extrapolation import Extrapolation, extrapolate
 from cvxnmf.nmf.losses import QuadraticObjective
 from cvxnmf.nmf.storage import Storage
 from cvxnmf.nmf.updates.rule import Rule
 
-#: Rows of a factor that are swept together; four cache lines of doubles per component.
-ROWS_TOGETHER = 32
+#: Rows of a factor that are swept together; three cache lines of doubles per component.
+ROWS_TOGETHER = 24
 #: Rows that a thread takes at a time, a multiple of these.
-ROWS_AT_A_TIME = 2048
+ROWS_AT_A_TIME = 2016
 #: Entries of dense rows that stay in a cache while they are multiplied twice.
 BLOCK_ENTRIES = 1 << 15
 #: A row has settled when a sweep changes it by less than this share of the first sweep's change.
 SETTLED = 0.01
 
+_DESCEND_1, _DESCEND_2, _DESCEND_3, _DESCEND_4 = of_vectors("coordinate_descent")
 Factors = tuple[FloatArray, FloatArray]
 #: A pass over rows of A: it takes them, U and U before extrapolation, and where to put both, and returns two sums.
 RowPass = Callable[[FloatArray, Factors, Factors], Factors]
@@ -67,38 +68,16 @@ class HALS(Rule[QuadraticObjective]):
         return over_rows
 
 
-@inlined
-def _negative_slope(q: Any, x: Any, p: Any, slope: Any) -> None:
-    """The negative slope ``p - q x`` of one column for the rows that HALS sweeps together, eight components at a time."""
-    k = len(q)
-    for i in range(ROWS_TOGETHER):
-        slope[i] = p[i]
-    s = 0
-    while s + 7 < k:
-        q0, q1, q2, q3, q4, q5, q6, q7 = q[s], q[s + 1], q[s + 2], q[s + 3], q[s + 4], q[s + 5], q[s + 6], q[s + 7]
-        for i in range(ROWS_TOGETHER):
-            first = (q0 * x[s, i] + q1 * x[s + 1, i]) + (q2 * x[s + 2, i] + q3 * x[s + 3, i])
-            second = (q4 * x[s + 4, i] + q5 * x[s + 5, i]) + (q6 * x[s + 6, i] + q7 * x[s + 7, i])
-            slope[i] -= first + second
-        s += 8
-    while s + 1 < k:
-        q0, q1 = q[s], q[s + 1]
-        for i in range(ROWS_TOGETHER):
-            slope[i] -= q0 * x[s, i] + q1 * x[s + 1, i]
-        s += 2
-    if s < k:
-        q0 = q[s]
-        for i in range(ROWS_TOGETHER):
-            slope[i] -= q0 * x[s, i]
-
-
 @compiled
 def _sweep_rows(X: Any, start: int, rows: int, P: Any, Q: Any, sweeps: int, settled: float, result: Any) -> None:
     """Sweep some rows by :func:`hals_sweeps`, from `start` on, into a result; P has no other rows, and perhaps more columns."""
     k = X.shape[1]
     x, p = np.zeros((k, ROWS_TOGETHER)), np.zeros((k, ROWS_TOGETHER))
-    slope, change = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
-    limit, active = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
+    change, limit, active = np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER), np.empty(ROWS_TOGETHER)
+    inverse = np.zeros(k)
+    for r in range(k):
+        if Q[r, r] > 0.0:
+            inverse[r] = 1.0 / Q[r, r]
     for first in range(0, rows, ROWS_TOGETHER):
         size = min(ROWS_TOGETHER, rows - first)
         copy_transposed(X, start + first, 0, size, k, x, 0, 0)
@@ -108,16 +87,14 @@ def _sweep_rows(X: Any, start: int, rows: int, P: Any, Q: Any, sweeps: int, sett
         for sweep in range(sweeps):
             for i in range(ROWS_TOGETHER):
                 change[i] = 0.0
-            for r in range(k):
-                if Q[r, r] <= 0.0:
-                    continue
-                _negative_slope(Q[r], x, p[r], slope)
-                inverse = 1.0 / Q[r, r]
-                for i in range(ROWS_TOGETHER):
-                    new = max(0.0, x[r, i] + active[i] * (slope[i] * inverse))
-                    step = new - x[r, i]
-                    change[i] += step * step
-                    x[r, i] = new
+            for r in range(0, k - k % 4, 4):
+                _DESCEND_4(Q, inverse, r, x, p, active, change)
+            if k % 4 == 3:
+                _DESCEND_3(Q, inverse, k - 3, x, p, active, change)
+            elif k % 4 == 2:
+                _DESCEND_2(Q, inverse, k - 2, x, p, active, change)
+            elif k % 4 == 1:
+                _DESCEND_1(Q, inverse, k - 1, x, p, active, change)
             if sweep == 0:
                 for i in range(ROWS_TOGETHER):
                     limit[i] = settled * settled * change[i]
@@ -163,18 +140,10 @@ def hals_pass(
                 P[i, r] = -shift
         add_times(A, first, size, V, P)
         _sweep_rows(U, first, size, P, Q, sweeps, settled, new)
-        _extrapolate(new, last, weight, ahead, first * k, (first + size) * k)
+        extrapolate(new, last, weight, 0.0, ahead, first * k, (first + size) * k)
         for i in range(size):
             for r in range(k):
                 factor[i, r] = ahead[first + i, r]
         add_transposed_times(A, first, size, factor, products, 0)
         add_transposed_times(factor, 0, size, factor, gram, 0)
     return products, gram
-
-
-@compiled
-def _extrapolate(new: Any, last: Any, weight: float, result: Any, first: int, end: int) -> None:
-    """Extrapolated entries ``new + weight (new - last)`` of swept rows, not below zero, of arrays taken as flat."""
-    x, y, z = new.reshape(-1), last.reshape(-1), result.reshape(-1)
-    for j in range(first, end):
-        z[j] = max(0.0, x[j] + weight * (x[j] - y[j]))
