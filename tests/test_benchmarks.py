@@ -252,6 +252,11 @@ def test_a_figure_that_a_page_does_not_have_is_told():
         figures.written_with((missing,), results)
 
 
+def test_a_limit_that_was_not_kept_is_still_a_figure():
+    results = figures.Results(f"### {figures.DEFAULT}\n\n| data | fits |\n|---|---|\n| x | 0.91 |\n| y | 3.13* |\n")
+    assert figures.most_fits(results) == "3.1"
+
+
 #: A measured number in prose, and what looks like one: the terms of estimates on paper, and a setting.
 MEASURED = re.compile(r"[\d.,]*\d ?(?:s|ms|MB|GB|minutes?|seconds?|times|degrees|%)(?!\w)|(?:ARI|NMI|AMI)[ (]+\.?\d")
 ASSUMED = ("links of 1 GB/s", "0.03 s for the messages", "with 30% of the edges across")

@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
@@ -81,6 +82,14 @@ def is_number(x):
 @compile_with(nogil=True, fastmath=True)
 def is_number_in_fast_arithmetic(x):
     return is_number(x)
+
+
+def test_functions_of_no_module_are_compiled_as_ever():
+    """The announcement listens to whatever numba compiles."""
+    names = {"__builtins__": {}}
+    exec("def double(x): return x + x", names)  # noqa: S102
+    assert names["double"].__module__ is None
+    assert numba.njit(names["double"])(2) == 4
 
 
 def test_a_loop_keeps_its_own_arithmetic_whoever_calls_it_first():

@@ -17,7 +17,7 @@ from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.prepare import memory_matrix
-from cvxnmf.nmf.race import Race
+from cvxnmf.nmf.race import RESTARTS, Race
 
 DIGITS = load_digits().data[:200]
 
@@ -303,6 +303,7 @@ def test_single_precision_goes_out_as_it_came_in(symmetric):
         (load_digits().data, 5, 1153190.0),  # all starts agree on a sample, and on all rows another basin is lower
         (np.random.default_rng(28).random((300, 200)), 10, 4314.27),  # a flat spectrum, whose tail is easily overrated
         (load_digits().data[load_digits().target == 5], 12, 27679.2),  # exchanges come back to the point that they leave
+        (load_digits().data[load_digits().target == 5], 20, 13051.7),  # found from a random start in the time that is left
     ],
 )
 def test_starts_that_agree_or_seem_to_be_at_the_bound_do_not_end_the_search(A, k, best):
@@ -323,12 +324,13 @@ def test_samples_of_a_race_have_enough_rows_for_the_components(rows, k, sampled)
     assert (rows if first is None else len(first)) == sampled
 
 
-@pytest.mark.parametrize(("k", "starts"), [(2, 4), (3, 7)])
-def test_few_rows_are_merged_to_from_all_numbers_of_columns_unless_starts_agree(k, starts):
+@pytest.mark.parametrize(("k", "fewest", "most"), [(2, 4, 4), (3, 8, 7 + RESTARTS)])
+def test_few_rows_are_merged_to_from_all_numbers_of_columns_and_started_at_random_unless_starts_agree(k, fewest, most):
     data = memory_matrix(load_digits().data[load_digits().target == 5], False, find_loss("mse"))
     race = Race(data, k, find_loss("mse"), Stopping())
     race.run()
-    assert len({contender.origin for contender in race.on_all_rows}) == starts  # three from singular vectors, the rest merged
+    starts = {contender.origin for contender in race.on_all_rows}  # three from singular vectors, one or four merged
+    assert fewest <= len(starts) <= most
 
 
 def test_nearly_exact_data_race_in_double_precision():

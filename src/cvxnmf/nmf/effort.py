@@ -9,6 +9,8 @@ from cvxnmf.nmf.losses import NMFLoss
 
 #: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
 DESCENTS, INCOMPLETE_DESCENTS = 8.0, 4.0
+#: Share of the time of small data in which a race may begin a start without a pattern.
+RESTART_SHARE = 0.8
 #: Steps that a winner may take though the effort is spent.
 FEWEST_LEFT = 40
 
@@ -20,7 +22,7 @@ class Effort:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
         flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
         filling = len(data.missing.rows) * (12.0 + 1.5 * k)
-        seconds = 1e-4 + flops / 1.2e10 + filling / 1e9  # of a step, about, on any machine
+        seconds = 1e-4 + flops / 2.4e10 + filling / 1e9  # of a step, about, on any machine
         self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
         self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
         self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
@@ -33,6 +35,11 @@ class Effort:
     def exhausted(self, share: float = 1.0) -> bool:
         """Whether a share of the race's effort is spent."""
         return self.spent >= share * self.limit
+
+    @property
+    def has_time(self) -> bool:
+        """Whether so little was spent on the race that small data may try one start more."""
+        return self.spent < RESTART_SHARE * min(self.short * self.share_of_all, self.limit)
 
     @property
     def share(self) -> float:

@@ -3,11 +3,14 @@
 No single start is reliable, its early values tell little about its end, and descents on a quarter of the rows cost a quarter. So
 several starts descend on samples; where they agree, or reach the bound of the singular values, there is nothing to search for.
 Otherwise more of them descend on other samples, the best are lifted to all rows and raced there, and columns of the winner are
-exchanged as long as that helps. Work is counted in steps on all data, never clocked: the same data give the same factors.
+exchanged as long as that helps; small data try random starts in the time that is left. Work is counted in steps on all data,
+never clocked: the same data give the same factors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +46,8 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
+#: Further starts without a pattern, at most, and how near to the winner one must come to go on.
+RESTARTS, RESTARTED = 20, 1.01
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
 SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
 #: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
@@ -62,7 +67,9 @@ COARSE_EXCHANGES, FINE_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12,
 #: Columns that stick out, singular vectors, rows that stick out, from one decomposition.
 FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
 #: First starts, a merged one of each sample, all those that are lifted and exchanged, and the last in full precision.
-MOST_STARTS = len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + COARSE_EXCHANGES.most + FINE_EXCHANGES.most + 1
+MOST_STARTS = (
+    len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + COARSE_EXCHANGES.most + FINE_EXCHANGES.most + RESTARTS + 1
+)
 
 
 class Stopped(Exception):
@@ -193,12 +200,13 @@ class Race:
         self.search_share = SLOW_SEARCH_SHARE if steps > SLOW * COARSE_STEPS else SEARCH_SHARE
         if self._reaches_bound(first, contenders, triples):
             return self._polish(_best(self.on_all_rows))
-        winner, decided = self._race_on_all_rows(self._search(rows, contenders))
-        return self._polish(self._exchange(winner, decided, self.fine_tolerance, 1.0))
-
-    def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender]) -> list[Contender]:
-        """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
         agreed = _agree(contenders, AGREEMENT)
+        winner, decided = self._race_on_all_rows(self._search(rows, contenders, agreed))
+        winner = self._exchange(winner, decided, self.fine_tolerance, 1.0)
+        return self._polish(winner if agreed else self._restart(winner))
+
+    def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender], agreed: bool) -> list[Contender]:
+        """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
         if agreed and rows[1] is not None:
             return self._second_opinion(contenders, rows[1])
         leaders = self._lead(self._sample(rows[0]), contenders, EXCESS[0])
@@ -212,8 +220,13 @@ class Race:
         """Random starts of a race for few entries: deterministic starts of symmetric data agree on poor answers."""
         if self.data.storage.entries.size > FEW_ENTRIES:
             return []
+        return list(islice(self._random_starts(), UNEVEN_STARTS))
+
+    def _random_starts(self) -> Iterator[Factors]:
+        """Starts without a pattern, the same ones for the same data."""
         rng = np.random.default_rng(self.data.shape)
-        return [initialise.random(self.data.matrix, self.k, rng) for _ in range(UNEVEN_STARTS)]
+        while True:
+            yield initialise.random(self.data.matrix, self.k, rng)
 
     def _second_opinion(self, contenders: list[Contender], rows: NDArray[np.intp]) -> list[Contender]:
         """The best contender of a sample, and the best start on other rows, whose sample may favour another basin."""
@@ -333,6 +346,17 @@ class Race:
             if other.value < contender.value * (1.0 - 1e-5):
                 contender, vain = other, 0
         return contender
+
+    def _restart(self, winner: Contender) -> Contender:
+        """The winner, or what is better of starts without a pattern: as many as small data leave time for."""
+        for start in islice(self._random_starts(), UNEVEN_STARTS, UNEVEN_STARTS + RESTARTS):
+            if not self.effort.has_time or self.k == 1:
+                break
+            other = self._enter(self.all_rows, start)
+            if other.value < RESTARTED * winner.value:
+                other.run(self.effort.steps_left(), self.fine_tolerance)
+                winner = _best([winner, self._exchange(other, FINE_EXCHANGES, self.fine_tolerance, 1.0)])
+        return winner
 
     def _settle(self, contender: Contender, share: float) -> None:
         """Descend with a contender until little more is to be expected; one that has not settled by now is slow."""
