@@ -81,19 +81,22 @@ class DenseRows:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """Blocks of dense rows that fit into a cache, in lanes of about as many blocks."""
+        """Blocks of dense rows that fit into a cache, in lanes of as many rows: 1, 2, 4 or 8, which threads share evenly."""
         m, n = self.shape
-        blocks = list(row_chunks(m, n, max(BLOCK_ENTRIES, BLOCK_ROWS * n)))
-        if len(blocks) == 1:
-            return [[(blocks[0], self)]]
-        lanes = min(LANES, len(blocks))
-        cuts = [len(blocks) * edge // lanes for edge in range(lanes + 1)]
-        return [[(rows, DenseRows(self.A[rows])) for rows in blocks[i:j]] for i, j in zip(cuts, cuts[1:], strict=False)]
+        budget = max(BLOCK_ENTRIES, BLOCK_ROWS * n)
+        blocks = sum(1 for _ in row_chunks(m, n, budget))
+        if blocks == 1:
+            return [[(slice(0, m), self)]]
+        ranges = self._even_ranges(min(LANES, 1 << (blocks - 1).bit_length()))
+        chunks = [[slice(i + rows.start, i + rows.stop) for rows in row_chunks(j - i, n, budget)] for i, j in ranges]
+        return [[(rows, DenseRows(self.A[rows])) for rows in lane] for lane in chunks]
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
         """Lanes of about as many dense rows each."""
-        m, lanes = self.shape[0], 1 if self.A.size < one_below else min(LANES, self.shape[0])
-        cuts = [m * edge // lanes for edge in range(lanes + 1)]
+        return self._even_ranges(1 if self.A.size < one_below else min(LANES, self.shape[0]))
+
+    def _even_ranges(self, count: int) -> list[tuple[int, int]]:
+        cuts = [self.shape[0] * edge // count for edge in range(count + 1)]
         return list(zip(cuts, cuts[1:], strict=False))
 
     def times(self, V: FloatArray) -> FloatArray:
