@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 import scipy.sparse as sp
 from sklearn.metrics import normalized_mutual_info_score
 
@@ -14,6 +15,7 @@ import cvxnmf
 from cvxnmf import cli
 from cvxnmf.chunked.graphs import blocks
 from cvxnmf.chunked.graphs.build import graph_of_matrix
+from cvxnmf.chunked.graphs.open import READ_WHOLE
 from cvxnmf.chunked.graphs.shelf import DiskShelf, MemoryShelf
 from cvxnmf.chunked.graphs.text import TextEdges
 from cvxnmf.convex.coarsening import coarsen
@@ -24,6 +26,7 @@ from cvxnmf.graphs.blocked.search import find_clusters
 from cvxnmf.graphs.description_length import describe_graph
 from cvxnmf.graphs.quality import modularity
 from cvxnmf.io import read_graph, row_pieces
+from cvxnmf.io.formats import ENDINGS
 from tiers import slow_but
 
 ENOUGH = "32 GB"
@@ -346,6 +349,16 @@ def test_broken_files_are_named(tmp_path):
     ]:
         with pytest.raises(ValueError, match=sentence):
             cvxnmf.partition(graph, memory_limit=ENOUGH)
+
+
+def test_formats_that_are_read_as_a_whole_are_not_taken_for_text(tmp_path):
+    """Lines of a Matrix Market file, its sizes among them, look like edges."""
+    in_blocks = {".parquet", ".pq", ".npy", ".npz", ".edges", ".edgelist", ".el"}
+    assert set(ENDINGS) - in_blocks == set(READ_WHOLE)
+    path = tmp_path / "graph.mtx"
+    scipy.io.mmwrite(path, matrix_of(PAIRS, N))
+    with pytest.raises(ValueError, match=r"graph\.mtx cannot be read in blocks; give an edge list"):
+        cvxnmf.partition(path, memory_limit=ENOUGH)
 
 
 def test_temporary_files_go_when_the_work_is_interrupted(tmp_path, monkeypatch):

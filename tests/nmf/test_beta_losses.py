@@ -137,6 +137,15 @@ def test_no_bound_is_claimed(data):
     assert factorize(A @ A.T, 2, 0.5).V is not None
 
 
+@pytest.mark.parametrize("beta", [3.0, 1.5, 0.0])
+@pytest.mark.parametrize("unit", [1.0, 1e-12])
+def test_nothing_is_called_global_for_small_units(beta, unit):
+    """Nothing is proved but that the loss is not negative; the value of badly fitted data is small in small units."""
+    result = factorize(unit * (0.1 + np.random.default_rng(2).gamma(1.0, 1.0, (9, 7))), 2, beta)
+    assert result.certificate.relative_gap == 1.0
+    assert "better factors may exist" in result.message
+
+
 def test_factors_of_a_negative_beta_stay_of_the_same_size():
     """Bold steps let one factor grow and the other shrink, until they overflowed."""
     rng = np.random.default_rng(0)

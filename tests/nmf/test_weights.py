@@ -5,6 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from cvxnmf import classical_nmf, factorize, verify
+from cvxnmf.nmf.beta_divergence import BetaDivergence
+from cvxnmf.nmf.streaming import Streaming
+from cvxnmf.nmf.weights import row_scales
 
 RNG = np.random.default_rng(4)
 A = RNG.gamma(1.0, 1.0, (20, 3)) @ RNG.gamma(1.0, 1.0, (3, 12)) * RNG.gamma(6.0, 1 / 6, (20, 12)) + 0.01
@@ -81,3 +84,12 @@ def test_bounds_and_bad_weights():
         classical_nmf(A, 3, weights=WEIGHTS, memory_limit="10 GB")
     with pytest.raises(ValueError, match="has no symmetric form"):
         factorize(A @ A.T, 3, symmetric=True, weights=np.ones(20))
+
+
+def test_losses_that_are_no_beta_divergences_take_no_weights_of_rows_and_no_streams():
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        row_scales(np.ones(3), np.nan)
+    other = BetaDivergence("another", np.nan)
+    other.kind = "another"
+    with pytest.raises(ValueError, match="loss='another' is not known in streams; fit all data at once with NMF"):
+        Streaming(A[:3].T, other, (0.0, 0.0), (0.0, 0.0))

@@ -168,10 +168,11 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """Gap over the size of the value (over a billionth of the data's scale where the value vanishes)."""
+        """Gap over the size of the value (over a billionth of the data's scale, if that is known, where the value vanishes)."""
+        scale = self.scale if self.statement.has_scale else 0.0
         if self.sense == "min":
-            return relative_gap(self.value, self.bound, self.scale)
-        return self.gap / max(abs(self.value), NEGLIGIBLE * self.scale, np.finfo(np.float64).tiny)
+            return relative_gap(self.value, self.bound, scale)
+        return self.gap / max(abs(self.value), NEGLIGIBLE * scale, np.finfo(np.float64).tiny)
 
     @property
     def explanation(self) -> str:

@@ -91,6 +91,11 @@ class RankStatement(Statement):
         data = self.data(A)
         return float(np.nansum(loss.magnitudes(data.data if sp.issparse(data) else data)))
 
+    @property
+    def has_scale(self) -> bool:
+        """Whether the scale of a rank statement has the units of the value, which a number of entries has not."""
+        return not self.is_unbounded
+
     def data(self, A: Any) -> Any:
         """The data of a rank statement as float64, NaN where entries are missing, or sparse; scaled as the statement says."""
         data = observed_matrix(A, self.symmetric)

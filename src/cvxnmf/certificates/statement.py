@@ -96,6 +96,11 @@ class Statement(Mapping[str, Any]):
     def scale(self, A: Any) -> float:
         """Size of the data of a statement, against which rounding is judged."""
 
+    @property
+    def has_scale(self) -> bool:
+        """Whether the scale of a statement is in the units of the value, so that small values count as zero beside it."""
+        return True
+
     def prove(self, A: Any, kind: str, witness: Witness) -> Proof:
         """Return the bound that the witness proves for a statement and its data, or raise CertificateError."""
         kinds = self.kinds

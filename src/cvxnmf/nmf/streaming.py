@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxnmf import validation
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, penalty_value
@@ -109,6 +110,8 @@ class Streaming:
     def __init__(self, V: FloatArray, loss: NMFLoss, l1: tuple[float, float], l2: tuple[float, float]) -> None:
         self.loss, self.l1, self.l2 = loss, l1, l2
         self.V = loss.lift_zeros(np.array(V, dtype=np.float64))
+        if loss.kind not in MEMORIES:
+            validation.refuse(f"loss={loss.name!r} is not known in streams; fit all data at once with NMF.")
         self.memory: Memory = MEMORIES[loss.kind](self.V)
 
     def constant(self, batch: Any, weights: FloatArray | None) -> float:

@@ -41,6 +41,8 @@ def entry_weights(weights: Any, A: Any) -> FloatArray:
 
 def row_scales(weights: FloatArray, beta: float) -> FloatArray:
     """Scales of rows that stand for their positive weights, ``w^(1/beta)``: ``d(ca, ce) = c^beta d(a, e)`` but for beta 0."""
+    if np.isnan(beta):
+        validation.refuse("This loss takes no sample_weight; only beta divergences, such as 'frobenius', do.")
     return np.asarray(weights ** (1.0 / beta))
 
 

@@ -22,6 +22,8 @@ READERS: dict[str, Callable[[str, bool], EdgeSource]] = {
     ".parquet": ParquetEdges,
     ".pq": ParquetEdges,
 }
+#: Endings of formats that are read as a whole or not at all.
+READ_WHOLE = (".gml", ".graphml", ".xml", ".gexf", ".net", ".paj", ".json", ".mtx", ".mm")
 
 
 def is_path(graph: Any) -> bool:
@@ -52,6 +54,12 @@ def edge_files(graph: Any, reading: Reading) -> list[EdgeSource]:
 
 
 def _source(path: str, reading: Reading) -> EdgeSource:
+    ending = os.path.splitext(path.removesuffix(".gz"))[1].lower()
+    if ending in READ_WHOLE:
+        validation.refuse(
+            f"{path} cannot be read in blocks; give an edge list as text, npy, npz or parquet, or leave out the limit of memory "
+            "and the client."
+        )
     reader = READERS.get(os.path.splitext(path)[1].lower())
     return TextEdges(path, reading) if reader is None else reader(path, reading.weighted)
 
