@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros, shared_csr
+from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros, shared_csr, working_type
 from cvxnmf.linalg.symmetry import ROUNDING, asymmetry, most_asymmetric, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
@@ -115,8 +115,8 @@ def fits_in_memory(rows: int, columns: int | None = None) -> None:
         )
 
 
-def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, np.dtype[Any]]:
-    """Return a user's `A` as a new dense float64 array, and the type that its entries had.
+def nonnegative_matrix(A: Any, name: str = "A", keep_single: bool = False) -> tuple[FloatArray, np.dtype[Any]]:
+    """Return a user's `A` as a new dense array, of float64 unless `keep_single`, and the type that its entries had.
 
     Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
     negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
@@ -126,7 +126,7 @@ def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, np.dtype[An
     raw = _numbers(A, name)
     dense = raw.toarray() if sp.issparse(raw) else raw
     _finite_and_nonnegative(dense, name)
-    return np.array(dense, dtype=np.float64, order="C"), raw.dtype
+    return np.array(dense, dtype=working_type(dense, keep_single), order="C"), raw.dtype
 
 
 def _numbers(A: Any, name: str) -> Any:
@@ -175,13 +175,20 @@ def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
         refuse(f"{name} has an infinite entry at row {i}, column {j}; replace it with a finite value.")
     if lowest < 0:
         i, j = np.unravel_index(int(np.argmin(dense)), dense.shape)
-        refuse(f"Negative values in data: {name} is {lowest:g} at row {i}, column {j}; only nonnegative entries can be factored.")
+        _refuse_negative(name, lowest, i, j)
     if highest == 0:
         refuse(f"{name} is all zeros; there is nothing to fit.")
 
 
-def partial_matrix(A: Any, name: str = "A") -> Any:
-    """Return `A` as a float64 array, NaN where entries are missing, or as a scipy.sparse CSR array; never densified."""
+def _refuse_negative(name: str, entry: float, i: Any, j: Any) -> NoReturn:
+    refuse(f"Negative values in data: {name} is {entry:g} at row {i}, column {j}; only nonnegative entries can be factored.")
+
+
+def partial_matrix(A: Any, name: str = "A", keep_single: bool = False) -> Any:
+    """Return `A` as an array, NaN where entries are missing, or as a scipy.sparse CSR array; never densified.
+
+    Of float64, but with `keep_single` large dense data in single precision stay so.
+    """
     if isinstance(A, np.ma.MaskedArray):
         refuse(f"{name} is a masked array; mark missing entries by NaN, for example with {name}.filled(numpy.nan).")
     raw = _numbers(A, name)
@@ -192,13 +199,13 @@ def partial_matrix(A: Any, name: str = "A") -> Any:
             fits_in_memory(*matrix.shape)
             return partial_matrix(matrix.toarray(), name)
     else:
-        matrix = entries = np.array(raw, dtype=np.float64, order="C")
+        matrix = entries = np.array(raw, dtype=working_type(raw, keep_single), order="C")
     if np.isinf(entries).any():
         refuse(f"{name} has an infinite entry; replace it with a finite value, or with NaN if it is missing.")
     if (lowest := np.nanmin(entries, initial=0.0)) < 0:
         place = int(np.nanargmin(entries))
         i, j = (side[place] for side in matrix.tocoo().coords) if sp.issparse(matrix) else np.unravel_index(place, matrix.shape)
-        refuse(f"Negative values in data: {name} is {lowest:g} at row {i}, column {j}; only nonnegative entries can be factored.")
+        _refuse_negative(name, lowest, i, j)
     if not np.nanmax(entries, initial=0.0) > 0:
         refuse(f"{name} is all zeros or missing; there is nothing to fit.")
     if not sp.issparse(raw) and (missing := np.isnan(entries)).any():
@@ -323,14 +330,6 @@ def sparse_symmetric_matrix(A: Any, name: str = "A") -> Any:
     if not sp.issparse(matrix):
         refuse(f"{name} has NaN; replace missing values first (for example with 0).")
     return symmetrise(matrix, name, RECTANGULAR, A.dtype)
-
-
-def as_dense(A: Any) -> FloatArray:
-    """Return square sparse data as a dense matrix, if this machine can hold the work on it."""
-    if not sp.issparse(A):
-        return np.asarray(A)
-    fits_in_memory(A.shape[0])
-    return np.asarray(A.toarray())
 
 
 def magnitude(A: Any, loss: str) -> None:

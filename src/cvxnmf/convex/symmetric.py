@@ -50,7 +50,7 @@ class SymmetricProblem(Problem):
         """The symmetric problem stated on dense matrices."""
         if not self.matrix_free:
             return self
-        return self._restate(validation.as_dense(self.A), self.trace, matrix_free_from=None)
+        return self._restate(_as_dense(self.A), self.trace, matrix_free_from=None)
 
     def matrix(self, X: Any, name: str = "X") -> FloatArray:
         """Check a symmetric matrix of logarithms as a point of the symmetric problem."""
@@ -134,7 +134,7 @@ class SymmetricProblem(Problem):
     @cached_property
     def _loss(self) -> Loss:
         """The loss of the whole X of a symmetric problem, dense."""
-        return LOSSES[self.statement.loss](validation.as_dense(self.A), not self.statement.fits_diagonal)
+        return LOSSES[self.statement.loss](_as_dense(self.A), not self.statement.fits_diagonal)
 
 
 def symmetric(
@@ -193,7 +193,7 @@ def symmetric(
     checked = validation.sparse_symmetric_matrix(A) if _stays_sparse(A) else validation.symmetric_matrix(A)
     validation.magnitude(checked, loss)
     if diagonal == "ignore":
-        checked = validation.as_dense(checked)
+        checked = _as_dense(checked)
         np.fill_diagonal(checked, 0.0)
         if not checked.any():
             validation.refuse("A has no entries off the diagonal, so nothing is left to fit; use diagonal='fit'.")
@@ -239,7 +239,7 @@ def state_problem(
     if possible and (A.nnz if sp.issparse(A) else np.count_nonzero(A)) <= MATRIX_FREE_DENSITY * len(kept) ** 2:
         components = (MatrixFreeComponent(kept, sp.csr_array(_part(A, kept)), CONES[cone](s[kept]), weight, statement),)
     else:
-        A = validation.as_dense(A)
+        A = _as_dense(A)
         parts = [kept] if weight or not free_effects else _connected_components(A, kept)
         components = tuple(_component(A, nodes, s, statement) for nodes in parts)
     for array in (A.data if sp.issparse(A) else A, s):
@@ -289,3 +289,11 @@ def _refuse_unbounded(A: FloatArray, trace: float, free_effects: bool) -> None:
                 f"diagonal='ignore' on the conditional cone has no minimiser for a star (every edge touches node {hub}); "
                 "use diagonal='fit' or cone='psd'."
             )
+
+
+def _as_dense(A: Any) -> FloatArray:
+    """Square data of the symmetric problem as a dense matrix, if this machine can hold the work on it."""
+    if not sp.issparse(A):
+        return np.asarray(A)
+    validation.fits_in_memory(A.shape[0])
+    return np.asarray(A.toarray())

@@ -13,6 +13,29 @@ from cvxnmf.linalg.row_chunks import cached_rows
 FloatArray = NDArray[np.float64]
 #: Stored entries from which a sparse matrix is large: what comes in is shared instead of copied, equal values are held once.
 LARGE_SPARSE = 1_000_000
+#: Entries from which dense data in single precision are worked on as they are: of fewer a copy costs nothing.
+KEPT_SINGLE = 1 << 22
+
+
+def is_single(A: Any) -> bool:
+    """Whether data are of single precision, or half of it."""
+    return getattr(A, "dtype", None) in (np.float32, np.float16)
+
+
+def working_type(A: NDArray[Any], keep_single: bool) -> type[np.floating[Any]]:
+    """The type in which a dense array is worked on: that of large data in single precision is kept if asked."""
+    return np.float32 if keep_single and is_single(A) and A.size >= KEPT_SINGLE else np.float64
+
+
+def in_double(A: Any) -> Any:
+    """Data in double precision, for what single precision would spoil; a copy only where they are not."""
+    return A.astype(np.float64) if is_single(A) else A
+
+
+def energy(X: NDArray[Any]) -> float:
+    """The energy ``||X||²`` of an array, the squares added up in double precision."""
+    flat = X.ravel(order="K")  # no copy
+    return float(np.vdot(flat, flat) if X.dtype == np.float64 else np.einsum("i,i", flat, flat, dtype=np.float64))
 
 
 def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:

@@ -229,7 +229,7 @@ class _Strip:
         along, near = builder.mul(q, self.along), b.vectors(b.row(builder.add(self.first, q)), self.columns)
 
         def entry(start: Any) -> Any:
-            return builder.load(builder.gep(self.a.pointer, [builder.add(start, along)]))
+            return self.a.at(builder.add(start, along))
 
         def multiply_add(total: Any, x: Any, y: Any) -> None:
             times = c.broadcast(x, y.type.count)

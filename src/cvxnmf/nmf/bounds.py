@@ -22,7 +22,7 @@ from cvxnmf.certificates.leading import EXCESS, ritz_tail
 from cvxnmf.certificates.losses import FACTOR_LOSSES
 from cvxnmf.certificates.rank import chunked_tail, gram_tail
 from cvxnmf.chunked import ChunkedMatrix
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, in_double
 from cvxnmf.linalg.fingerprint import fingerprint
 from cvxnmf.linalg.leading import KRYLOV_EXCESS, krylov_pairs
 from cvxnmf.linalg.threads import single_thread
@@ -60,7 +60,7 @@ def rank_certificate(
     """
     statement = RankStatement(loss, k, symmetric, scaling)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        zero, candidates = _zero_and_bounds(A, statement, value, effort, limits)
+        zero, candidates = _zero_and_bounds(in_double(A), statement, value, effort, limits)
         return _best_certificate(statement, value, zero, candidates)
 
 

@@ -16,18 +16,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf.chunked import add_part
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, energy
 from cvxnmf.linalg.products import product_entries, put_entries
 from cvxnmf.linalg.threads import sum_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation
-from cvxnmf.nmf.losses import NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
+from cvxnmf.nmf.losses import LARGEST_SINGLE, NMFLoss, QuadraticObjective, Totals, VObjective, entropy, penalty_value
 from cvxnmf.nmf.storage import CompressedRows, DenseRows, Lane, Products, Storage, storage_of
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.rule import Rule
 from cvxnmf.nmf.updates.volume import Volume
-
-#: Data whose largest entry is above this, or below its inverse, are not worked on in single precision.
-LARGEST_SINGLE = 1e9
 
 
 class Penalty(NamedTuple):
@@ -193,12 +190,18 @@ class MemoryMatrix:
 
         Missing entries, weights and compressed rows stay as they are.
         """
-        if self.storage.sparse or not self.complete or self.storage.weights is not None:
+        if self.storage.sparse or not self.complete or self.storage.weights is not None or self.storage.A.dtype == np.float32:
             return self
         if not 1 / LARGEST_SINGLE <= float(self.storage.A.max()) <= LARGEST_SINGLE:
             return self
         storage = storage_of(self.storage.A.astype(np.float32))
         return MemoryMatrix(storage, single=self.single, symmetric=self.symmetric, matrix=self.matrix)
+
+    def in_double_precision(self) -> MemoryMatrix:
+        """The data in double precision, where they are not."""
+        if self.storage.entries.dtype == np.float64:
+            return self
+        return MemoryMatrix(storage_of(self.storage.A.astype(np.float64)), single=self.single, symmetric=self.symmetric)
 
     @cached_property
     def _transposed_places(self) -> Any:
@@ -225,7 +228,7 @@ class MemoryMatrix:
     @cached_property
     def energy(self) -> float:
         """The energy ``||A||²`` of the observed entries of the data in memory."""
-        return float(np.einsum("i,i", self.observed_entries, self.observed_entries, dtype=np.float64))
+        return energy(self.observed_entries)
 
     @cached_property
     def total(self) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, is_single
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
 from cvxnmf.nmf.chunked_data import ChunkedData
@@ -242,7 +242,7 @@ def weighted_data(A: Any, weights: Any, loss: str) -> MemoryMatrix:
     """Data of a descent with weights, from any matrix that a user gives."""
     raw = validation.partial_matrix(A)
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
-    return weighted_matrix(raw, weights, find_loss(loss), getattr(A, "dtype", None) in (np.float32, np.float16))
+    return weighted_matrix(raw, weights, find_loss(loss), is_single(A))
 
 
 def descend(

@@ -83,7 +83,7 @@ def _least_squares(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArra
     everything = complete.all()
     for some in row_chunks(X.shape[0], k, SMALL_BUDGET // 4):  # few rows at a time are as fast, and take little memory
         found: Any = some if everything else some.start + np.flatnonzero(complete[some])
-        W[found] = _quadratic(Q[None], np.asarray(X[found] @ H.T, dtype=np.float64) - 0.5 * l1)
+        W[found] = _quadratic(Q[None], _products(X[found], H) - 0.5 * l1)
     partial = np.flatnonzero(~complete)
     for chunk in row_chunks(len(partial), k * (k + X.shape[1]), BUDGET):
         rows = partial[chunk]
@@ -91,6 +91,13 @@ def _least_squares(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArra
         P = np.where(seen, X[rows], 0.0) @ H.T - 0.5 * l1
         W[rows] = _quadratic((seen[:, None, :] * H) @ H.T + l2 * np.eye(k), P)
     return W
+
+
+def _products(X: Any, H: FloatArray) -> FloatArray:
+    """The products ``XH'`` of rows to be encoded, in double precision: dense rows of another type are turned part by part."""
+    if sp.issparse(X) or X.dtype == np.float64:
+        return np.asarray(X @ H.T, dtype=np.float64)
+    return np.concatenate([X[rows].astype(np.float64) @ H.T for rows in row_chunks(*X.shape)])
 
 
 def _quadratic(Q: FloatArray, P: FloatArray) -> FloatArray:
@@ -131,6 +138,9 @@ def _divergence(X: Any, H: FloatArray, l1: float, l2: float, start: FloatArray |
 
     Codes are scaled by ``sum(H) + l1`` and by the row's sum, by which those of a row sum to one without a quadratic penalty.
     """
+    if not sp.issparse(X) and len(X) > max(1, BUDGET // X.shape[1]):  # entries of dense rows take five times their memory
+        chunks = row_chunks(len(X), X.shape[1], BUDGET)
+        return np.concatenate([_divergence(X[rows], H, l1, l2, None if start is None else start[rows]) for rows in chunks])
     k, covered = len(H), H.sum(axis=0) > 0
     missing = _missing(X)
     S = np.broadcast_to(H.sum(axis=1), (X.shape[0], k)) if not missing.any() else ~missing @ H.T

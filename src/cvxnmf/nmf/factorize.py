@@ -18,7 +18,7 @@ from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.cp.rank_two import rotate_into_orthant
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, in_double, is_single
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bound_goal import degree_scaled
@@ -158,14 +158,14 @@ def _factorize_in_memory(
     weights: Any,
 ) -> Factorization:
     """Factorise data in memory by a race, or by descents from the given start."""
-    found, raw = find_loss(loss), validation.partial_matrix(A)
+    found, raw = find_loss(loss), validation.partial_matrix(A, keep_single=weights is None)
     validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
     twofold = found.kind in SYMMETRIC and _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
     require_method("hals", found, twofold, None, in_memory=True)
     given = None if start is None else _start_factors(start, twofold)
     if n_components is None and given is not None:
         n_components = _columns(given, twofold)
-    single = getattr(A, "dtype", None) in (np.float32, np.float16)
+    single = is_single(A)
     data = checked_matrix(raw, twofold, found, single) if weights is None else weighted_matrix(raw, weights, found, single)
     k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
     search = Search(data, raw, k, loss, twofold, stopping)
@@ -304,7 +304,7 @@ def _found_components(A: Any, twofold: bool) -> int:
     if twofold and sp.issparse(A) and A.shape[0] > LARGEST_WHOLE:
         kept = np.flatnonzero(np.diff(A.indptr))
         return 1 + directions_above_noise(sp.csr_array(A[kept][:, kept]), MOST_DIRECTIONS)
-    dense = A.toarray() if sp.issparse(A) else A
+    dense = A.toarray() if sp.issparse(A) else in_double(A)
     if min(dense.shape) == 1:
         return 1
     try:

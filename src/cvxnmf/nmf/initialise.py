@@ -18,10 +18,11 @@ from cvxnmf.convex.noise import admitting_trace
 from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, energy, in_double
 from cvxnmf.linalg.centres import farthest_points, nearest_centres
 from cvxnmf.linalg.leading import krylov_pairs, leading_eigenpairs, subspace_triples
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
+from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 from cvxnmf.nmf.updates.hals import SETTLED, hals_sweeps
 from cvxnmf.results import Solution
@@ -139,7 +140,7 @@ def convex(A: FloatArray, k: int, symmetric: bool) -> Factors:
     centres = _centres(solution.W[first][np.isfinite(solution.v[first])], k)
     shift = -0.5 * np.sum(centres**2, axis=1)
     U, V = (np.exp(np.minimum(solution.v[part, None] + solution.W[part] @ centres.T + shift, 300.0)) for part in (first, second))
-    scale = np.sqrt(max(float(np.sum((A @ V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
+    scale = np.sqrt(max(float(np.sum(_times(A, V) * U)) / float(np.sum((U.T @ U) * (V.T @ V))), 0.0))
     U, V = (np.maximum(np.sqrt(scale) ** (1 + symmetric) * side, 1e-6 * side.max()) for side in (U, V))
     return (U, U) if symmetric else balance_columns(U, V)
 
@@ -218,12 +219,21 @@ def descend(A: Any, U: FloatArray, V: FloatArray, steps: int) -> Factors:
 
 def _times(A: Any, X: FloatArray) -> FloatArray:
     """The product ``A X`` for an initialisation; nothing is compiled for dense data."""
-    return csr_times(A, X) if sp.issparse(A) else np.ascontiguousarray(A @ X)
+    if sp.issparse(A):
+        return csr_times(A, X)
+    return np.ascontiguousarray(A @ _in_type_of(A, X), dtype=np.float64)
 
 
 def _transposed_times(A: Any, X: FloatArray) -> FloatArray:
     """The product ``A' X`` for an initialisation."""
-    return csr_transposed_times(A, X) if sp.issparse(A) else np.ascontiguousarray((X.T @ A).T)
+    if sp.issparse(A):
+        return csr_transposed_times(A, X)
+    return np.ascontiguousarray((_in_type_of(A, X).T @ A).T, dtype=np.float64)
+
+
+def _in_type_of(A: Any, X: FloatArray) -> Any:
+    """X in the precision of a dense A that it is multiplied with: otherwise the library would make a copy of A in the other."""
+    return X.astype(A.dtype, copy=False) if isinstance(A, np.ndarray) else X
 
 
 @functools.singledispatch
@@ -241,10 +251,17 @@ def leading_triples(A: Any, k: int, symmetric: bool = False, full_gram: int = FU
         return left, values, right
     if n > full_gram and 5 * k < n:
         entries = A.data if sp.issparse(A) else A
-        energy = float(np.vdot(entries, entries))
-        return subspace_triples(lambda X: _times(A, X), lambda Y: _transposed_times(A, Y), n, k, energy)
-    gram = A.T @ A
+        return subspace_triples(lambda X: _times(A, X), lambda Y: _transposed_times(A, Y), n, k, energy(entries))
+    gram = _gram(A)
     return _triples_of_gram(A, *leading_eigenpairs(gram.toarray() if sp.issparse(gram) else gram, k))
+
+
+def _gram(A: Any) -> Any:
+    """The Gram matrix ``A'A`` for an initialisation, added up in double precision."""
+    if A.dtype == np.float64:
+        return A.T @ A
+    parts = (in_double(A[rows]) for rows in row_chunks(*A.shape))
+    return sum(part.T @ part for part in parts)
 
 
 def refined_values(A: Any, right: FloatArray) -> FloatArray:
@@ -275,7 +292,7 @@ def _triples_of_gram(A: Any, squares: FloatArray, right: FloatArray) -> Triples:
     """Singular triples of row chunks from eigenpairs of ``A'A``; values that rounding hides are zero."""
     values = np.sqrt(np.maximum(squares, 0.0))
     tiny = np.finfo(np.float64).eps ** 0.5 * max(float(values[0]), np.finfo(np.float64).tiny)
-    return np.asarray(A @ right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
+    return _times(A, right) / np.maximum(values, tiny), np.where(values > tiny, values, 0.0), right
 
 
 def _first(triples: Triples, k: int) -> Triples:

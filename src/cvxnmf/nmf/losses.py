@@ -16,13 +16,15 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, energy
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import THIN
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads, single_thread
 from cvxnmf.nmf.storage import Storage
 
+#: Data whose largest entry is above this, or below its inverse, are not worked on in single precision.
+LARGEST_SINGLE = 1e9
 #: Entries of a factor below this share of its largest are as good as zero: they are lifted to it when they want to leave.
 NEGLIGIBLE_ENTRY = 1e-10
 #: Values below this share of the data's scale are recomputed entry by entry, since the short formula cancels.
@@ -201,6 +203,10 @@ class NMFLoss(ABC):
     #: Whether products with the new U are all that the objective in V needs, so that one pass over the rows updates both.
     one_pass: bool
 
+    def in_single_precision(self, A: FloatArray) -> bool:
+        """Whether data of single precision can be worked on as they are: products of three entries stay within its range."""
+        return math.isfinite(self.single_above) and 1 / LARGEST_SINGLE <= float(A.max()) <= LARGEST_SINGLE
+
     @abstractmethod
     def scale(self, data: Totals) -> float:
         """Size of the observed data in a loss, against which rounding is judged."""
@@ -280,7 +286,7 @@ class SquaredError(NMFLoss):
 
     def constant_of(self, A: Storage) -> float:
         """The part ``||A||²`` of the squared error of some rows that factors cannot change."""
-        return float(np.vdot(A.entries, A.entries))
+        return energy(A.entries)
 
     def objective(
         self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float, gram: FloatArray | None = None
@@ -360,7 +366,7 @@ class KullbackLeibler(NMFLoss):
 
     def entrywise(self, a: FloatArray, e: FloatArray) -> FloatArray:
         """The Kullback-Leibler loss ``a log(a/e) - a + e``, ``0 log 0 = 0``, accurate for close a and e and for tiny e."""
-        positive = a > 0
+        a, positive = a.astype(np.float64, copy=False), a > 0
         x, y = np.where(positive, a, 1.0), np.where(positive, e, 1.0)
         excess = (y - x) / x
         logarithms = np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(y) - np.log(x))
@@ -377,10 +383,12 @@ class KullbackLeibler(NMFLoss):
 
 def entropy(a: FloatArray) -> float:
     """The part ``sum a log a - a`` of the Kullback-Leibler loss that only the data determine."""
-    if not a.size:
-        return 0.0
-    a = a[a > 0].astype(np.float64, copy=False)
-    return float(np.sum(a * np.log(a)) - np.sum(a))
+    flat, total = a.ravel(order="K"), 0.0
+    for part in row_chunks(len(flat), 1):
+        x = flat[part]
+        x = x[x > 0].astype(np.float64, copy=False)
+        total += float(np.sum(x * np.log(x)) - np.sum(x))
+    return total
 
 
 def penalty_value(X: FloatArray, l1: float, l2: float) -> float:

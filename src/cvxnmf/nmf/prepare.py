@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.linalg.arrays import FloatArray, with_short_indices
+from cvxnmf.linalg.arrays import FloatArray, in_double, with_short_indices
 from cvxnmf.nmf.data_matrix import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.storage import storage_of
@@ -31,6 +31,7 @@ def memory_matrix(A: Any, symmetric: bool, loss: NMFLoss) -> MemoryMatrix:
         count = np.bincount(places, minlength=size) if len(places) else places
         if (count == other).any():
             validation.refuse(f"{name} {int(np.argmax(count == other))} of A has only NaN; drop it before factoring.")
+    checked = _in_working_precision(checked, symmetric, loss)
     if symmetric:
         checked = checked._replace(A=_symmetric_part(checked, said=checked.single))
     data = _fill_missing(checked, symmetric, loss)
@@ -46,9 +47,17 @@ def checked_matrix(A: Any, symmetric: bool, loss: NMFLoss, single: bool = False)
     missing = np.zeros((0, 0), dtype=bool) if sp.issparse(A) else np.isnan(A)
     rows, columns = np.nonzero(missing) if missing.any() else NOTHING_MISSING[:2]
     checked = Checked(np.where(missing, 1.0, A) if len(rows) else A, rows, columns, single)
+    checked = _in_working_precision(checked, symmetric, loss)
     if symmetric:
         checked = checked._replace(A=_symmetric_part(checked, said=True))
     return _fill_missing(checked, symmetric, loss, keep_dense=True)
+
+
+def _in_working_precision(checked: Checked, symmetric: bool, loss: NMFLoss) -> Checked:
+    """The checked matrix in double precision, unless it is complete, of a shape and a loss for which single precision does."""
+    if not symmetric and not len(checked.rows) and loss.in_single_precision(checked.A):
+        return checked
+    return checked._replace(A=in_double(checked.A))
 
 
 def _check_dense(A: Any) -> Checked:
@@ -62,7 +71,7 @@ def _check_dense(A: Any) -> Checked:
     some = missing.any()
     if some and not missing.all():
         raw = np.where(missing, np.asarray(0, raw.dtype), raw)  # so that the rest can be checked
-    dense, dtype = validation.nonnegative_matrix(raw if some else A)
+    dense, dtype = validation.nonnegative_matrix(raw if some else A, keep_single=not some)
     rows, columns = np.nonzero(missing) if some else NOTHING_MISSING[:2]
     dense[rows, columns] = 1.0
     return Checked(dense, rows, columns, dtype.kind == "f" and dtype.itemsize <= 4)
@@ -113,7 +122,7 @@ def _fill_missing(checked: Checked, symmetric: bool, loss: NMFLoss, keep_dense: 
         require_positive(A, loss.name)
     dense = not sp.issparse(A)
     compress = dense and loss.compress_below > 0 and np.count_nonzero(A) <= loss.compress_below * A.size
-    storage = storage_of(sp.csr_array(A) if compress else A)
+    storage = storage_of(sp.csr_array(A, dtype=np.float64) if compress else A)
     if not len(rows):
         return MemoryMatrix(storage, NOTHING_MISSING, single, symmetric, A if keep_dense else None)
     values = _typical_values(A, rows, columns)

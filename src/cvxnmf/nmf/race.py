@@ -251,9 +251,11 @@ class Race:
         return self.all_rows if rows is None else Sample(self.data.sample(rows), len(rows) / self.data.shape[0])
 
     def _choose_precision(self, rows: NDArray[np.intp] | None, triples: Triples) -> None:
-        """Race in single precision where that is faster, unless so little energy is left that values would cancel."""
+        """Race in single precision where that is faster, in double where so little energy is left that values would cancel."""
         data = self._sample(rows).data
-        if self.k >= self.loss.single_from and _tail(data, triples[1]) >= self.loss.single_above * data.energy:
+        if _tail(data, triples[1]) < self.loss.single_above * data.energy:
+            self.exact = self.data = self.data.in_double_precision()
+        elif self.k >= self.loss.single_from:
             self.data = self.data.in_single_precision()
 
     @property

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from cvxnmf import chunked, validation
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, is_single
 from cvxnmf.linalg.products import product_entries
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
@@ -111,7 +111,7 @@ def choose_rank(
     raw = validation.partial_matrix(named.A)
     validation.magnitude(raw, loss)
     tried = _checked_ranks(ranks, raw.shape)
-    single = getattr(named.A, "dtype", None) in (np.float32, np.float16)
+    single = is_single(named.A)
     with single_thread(), np.errstate(all="ignore"), shown(verbose, "choose_rank", None, callback) as told:
         comparison = Comparison(raw, tried, find_loss(loss), n_masks, told)
         comparison.run()

@@ -17,6 +17,8 @@ from cvxnmf.linalg.sparse_products import csr_product_entries, csr_times, csr_tr
 
 #: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
 BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256
+#: Entries of dense rows whose ratios to the model are taken at a time.
+RATIO_ENTRIES = 1 << 20
 #: Most lanes of rows that are worked on at once, whatever the number of threads, and entries of compressed rows that have any.
 LANES, LANE_ENTRIES = 8, 100_000
 
@@ -107,21 +109,27 @@ class DenseRows:
         """The product ``A' U`` with dense rows."""
         return dense_transposed_times(self.A, U)
 
-    def _ratio(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
-        """The ratio ``A / UV'`` of dense rows and the model, and ``sum A log(UV')``."""
-        W = np.maximum(U @ V.T, np.finfo(np.float64).tiny)
-        logarithms = float(weighted_logarithms(self.A, W))
-        return np.divide(self.A, W, out=W), logarithms
+    def _ratio(self, rows: slice, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
+        """The ratio ``A / UV'`` of some dense rows and the model, and ``sum A log(UV')``."""
+        A, W = self.A[rows], np.maximum(U[rows] @ V.T, np.finfo(np.float64).tiny)
+        logarithms = float(weighted_logarithms(A, W))
+        return np.divide(A, W, out=W), logarithms
 
     def ratio_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """The product ``(A / UV') V`` with dense rows and ``sum A log(UV')``."""
-        ratio, logarithms = self._ratio(U, V)
-        return np.asarray(ratio @ V), logarithms
+        product, total = np.empty((self.shape[0], V.shape[1])), 0.0
+        for rows in self.row_parts(RATIO_ENTRIES):
+            ratio, logarithms = self._ratio(rows, U, V)
+            product[rows], total = ratio @ V, total + logarithms
+        return product, total
 
     def ratio_transposed_times(self, U: FloatArray, V: FloatArray) -> tuple[FloatArray, float]:
         """The product ``(A / UV')' U`` with dense rows and ``sum A log(UV')``."""
-        ratio, logarithms = self._ratio(U, V)
-        return dense_transposed_times(ratio, U), logarithms
+        product, total = np.zeros((self.shape[1], U.shape[1])), 0.0
+        for rows in self.row_parts(RATIO_ENTRIES):
+            ratio, logarithms = self._ratio(rows, U, V)
+            product, total = product + dense_transposed_times(ratio, U[rows]), total + logarithms
+        return product, total
 
     def row_parts(self, budget: int) -> list[slice]:
         """Slices of dense rows of about `budget` entries each."""

@@ -115,8 +115,9 @@ def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client:
 @functools.singledispatch
 def factor_loss(A: Any, U: FloatArray, V: FloatArray, loss: str) -> float:
     """The loss of ``UV'`` over the observed entries of an array with NaN, a sparse array or a ChunkedMatrix; in doubles."""
+    in_single = isinstance(A, np.ndarray) and A.dtype == np.float32  # its entries are taken in double precision part by part
     with np.errstate(all="ignore"):
-        return find_loss(loss).value(storage_of(A.astype(np.float64, copy=False)), U, V)
+        return find_loss(loss).value(storage_of(A if in_single else A.astype(np.float64, copy=False)), U, V)
 
 
 @factor_loss.register

@@ -10,7 +10,7 @@ import numpy as np
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled
 from cvxnmf.linalg.lanes import copy_transposed, of_vectors
-from cvxnmf.linalg.products import add_times, add_transposed_times, is_thin, pad_columns
+from cvxnmf.linalg.products import THIN, add_times, add_transposed_times, pad_columns
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation, extrapolate
@@ -53,7 +53,7 @@ class HALS(Rule[QuadraticObjective]):
 
     def multiplies(self, A: Storage, V: FloatArray) -> bool:
         """Whether one compiled loop multiplies and sweeps by HALS: for dense rows and few components."""
-        return not A.sparse and is_thin(A.A, V)
+        return not A.sparse and V.shape[1] <= THIN and A.A.flags.c_contiguous
 
     def one_pass(self, V: FloatArray, penalties: tuple[float, float], extrapolation: Extrapolation | None) -> RowPass:
         """A pass of HALS over rows with V fixed: rows of U are swept into a result; it returns their ``A'U`` and ``U'U``."""
@@ -62,7 +62,8 @@ class HALS(Rule[QuadraticObjective]):
 
         def over_rows(A: FloatArray, state: Factors, result: Factors) -> Factors:
             (U, last), (ahead, new) = (np.ascontiguousarray(factor) for factor in state), result
-            products, gram = hals_pass(A, padded, Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
+            block = np.empty((0 if A.dtype == np.float64 else _rows_at_once(A.shape[1]), A.shape[1]))
+            products, gram = hals_pass(A, block, padded, Q, l1 / 2, self.sweeps, SETTLED, weight, U, last, new, ahead)
             return np.ascontiguousarray(products[:, :k]), np.ascontiguousarray(gram[:, :k])
 
         return over_rows
@@ -121,16 +122,32 @@ def hals_sweeps(X: FloatArray, P: FloatArray, Q: FloatArray, sweeps: int, settle
 
 
 @compiled
+def _rows_at_once(n: int) -> int:
+    """How many rows of n entries HALS takes at a time, which stay in a cache while they are multiplied twice."""
+    return ROWS_TOGETHER * max(1, BLOCK_ENTRIES // (ROWS_TOGETHER * n))
+
+
+@compiled
 def hals_pass(
-    A: Any, V: Any, Q: Any, shift: float, sweeps: int, settled: float, weight: float, U: Any, last: Any, new: Any, ahead: Any
+    A: Any,
+    block: Any,
+    V: Any,
+    Q: Any,
+    shift: float,
+    sweeps: int,
+    settled: float,
+    weight: float,
+    U: Any,
+    last: Any,
+    new: Any,
+    ahead: Any,
 ) -> Any:
     """HALS sweeps over the rows of U, and sums ``A'U`` and ``U'U`` of the extrapolated rows, columns up to whole vectors.
 
-    V has them, too. Rows are taken as many at a time as stay in a cache from the first product with them to the second;
-    `shift` is taken from the products with V.
+    V has them, too. Rows are taken as many at a time as stay in a cache from the first product with them to the second; into
+    `block`, if it has rows, they are copied in double precision before. `shift` is taken from the products with V.
     """
-    (m, n), k, wide = A.shape, U.shape[1], V.shape[1]
-    rows = ROWS_TOGETHER * max(1, BLOCK_ENTRIES // (ROWS_TOGETHER * n))
+    (m, n), k, wide, rows = A.shape, U.shape[1], V.shape[1], _rows_at_once(A.shape[1])
     products, gram = np.zeros((n, wide)), np.zeros((k, wide))
     P, factor = np.zeros((rows, wide)), np.zeros((rows, wide))
     for first in range(0, m, rows):
@@ -138,12 +155,21 @@ def hals_pass(
         for i in range(size):
             for r in range(k):
                 P[i, r] = -shift
-        add_times(A, first, size, V, P)
+        if len(block) > 0:
+            for i in range(size):
+                for j in range(n):
+                    block[i, j] = A[first + i, j]
+            add_times(block, 0, size, V, P)
+        else:
+            add_times(A, first, size, V, P)
         _sweep_rows(U, first, size, P, Q, sweeps, settled, new)
         extrapolate(new, last, weight, 0.0, ahead, first * k, (first + size) * k)
         for i in range(size):
             for r in range(k):
                 factor[i, r] = ahead[first + i, r]
-        add_transposed_times(A, first, size, factor, products, 0)
+        if len(block) > 0:
+            add_transposed_times(block, 0, size, factor, products, 0)
+        else:
+            add_transposed_times(A, first, size, factor, products, 0)
         add_transposed_times(factor, 0, size, factor, gram, 0)
     return products, gram
