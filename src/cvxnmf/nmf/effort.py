@@ -22,7 +22,8 @@ class Effort:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
         flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
         filling = len(data.missing.rows) * (12.0 + 1.5 * k)
-        seconds = 1e-4 + flops / 2.4e10 + filling / 1e9  # of a step, about, on any machine
+        calls = 5e-5 + 5e-6 * loss.step_cost
+        seconds = calls + flops / 2.4e10 + filling / 1e9  # of a step, about, on any machine
         self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
         self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
         self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
