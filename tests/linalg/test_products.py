@@ -10,7 +10,7 @@ from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_
 from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
 
 
-@pytest.mark.parametrize("k", [1, 4, 5, 8, 10, 13, 16, 17, 20, 28, 29, 32, 33])
+@pytest.mark.parametrize("k", [1, 4, 5, 8, 10, 13, 16, 17, 20, 28, 32, 33, 37, 49, 64, 65])
 @pytest.mark.parametrize(("m", "n"), [(3, 30), (8, 1), (9, 70), (53, 130)])
 def test_thin_products(m, n, k):
     rng = np.random.default_rng(k)

@@ -10,8 +10,8 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compile_with, compiled
 from cvxnmf.linalg.lanes import LANES, of_vectors, vector_loop
 
-#: Columns up to which the compiled loops beat the library's matrix product.
-THIN = 32
+#: Columns up to which the compiled loops, in double precision, beat the library's matrix product of that and of single precision.
+THIN, THIN_SINGLE = 64, 32
 #: Rows of a product that are summed together, a multiple of all that a strip takes at once, and entries of a sum at a time: what
 #: is multiplied then stays in the first cache.
 ROWS, DEPTH = 24, 64
@@ -66,6 +66,8 @@ def _add_product(
         left = (C.shape[1] - column) // LANES
         strips = (left + most - 1) // most
         vectors = (left + strips - 1) // strips
+        if most == 6:  # long registers hold two vectors each
+            vectors = min(left, vectors + vectors % 2)
         if vectors == 6:
             _STRIP_6(A, place, across, along, rows, count, B, first, C, row, column, ahead)
         elif vectors == 5:

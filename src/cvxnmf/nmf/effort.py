@@ -25,7 +25,8 @@ class Effort:
         calls = 5e-5 + 5e-6 * loss.step_cost
         seconds = calls + flops / 2.4e10 + filling / 1e9  # of a step, about, on any machine
         self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
-        self.limit = max(loss.race_steps * (1.0 + 0.01 * k), self.short) * self.share_of_all
+        steps, more = loss.race_steps
+        self.limit = max(steps + more * k, self.short) * self.share_of_all
         self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
         self.spent = 0.0
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from cvxnmf.linalg.arrays import FloatArray, energy
 from cvxnmf.linalg.logarithm import weighted_logarithms
-from cvxnmf.linalg.products import THIN
+from cvxnmf.linalg.products import THIN_SINGLE
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads, single_thread
 from cvxnmf.nmf.storage import Storage
@@ -193,9 +193,10 @@ class NMFLoss(ABC):
     compress_below: float
     #: Entries of the data whose loss is computed at a time.
     budget: int
-    #: What a step costs, in flops of a product, and the steps of a race: a step on a divergence is dearer and gets further.
+    #: What a step costs, in flops of a product, and the steps of a race, and more of them for each component: a step on a
+    #: divergence is dearer and gets further.
     step_cost: float
-    race_steps: float
+    race_steps: tuple[float, float]
     #: Share of the energy beyond the leading directions from which starts race in single precision: values cancel below it.
     single_above: float
     #: Components from which that is faster: loops for few of them are as fast in double precision.
@@ -274,7 +275,7 @@ class SquaredError(NMFLoss):
     name = kind = "mse"
     beta, unit = 2.0, 2.0
     compress_below, budget, one_pass = 0.0, 1 << 16, True
-    step_cost, race_steps, single_above, single_from = 1.0, 540.0, 3e-3, THIN + 1
+    step_cost, race_steps, single_above, single_from = 1.0, (540.0, 5.4), 3e-3, THIN_SINGLE + 1
 
     def scale(self, data: Totals) -> float:
         """The scale ``||A||²`` of the squared error."""
@@ -330,7 +331,7 @@ class KullbackLeibler(NMFLoss):
     name = kind = "kl"
     beta, unit = 1.0, 1.0
     compress_below, budget, one_pass = 0.35, 1 << 17, False
-    step_cost, race_steps, single_above, single_from = 10.0, 200.0, 0.0, 1
+    step_cost, race_steps, single_above, single_from = 10.0, (215.0, 0.7), 0.0, 1
 
     def scale(self, data: Totals) -> float:
         """The scale of the Kullback-Leibler loss, the sum of A."""

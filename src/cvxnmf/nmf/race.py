@@ -64,7 +64,7 @@ class Exchanges(NamedTuple):
 
 
 COARSE_EXCHANGES, FINE_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12, 1.03, 1.003)
-#: Columns that stick out, singular vectors, rows that stick out, from one decomposition.
+#: Columns that stick out, singular vectors, rows that stick out, from one decomposition; the last one where effort is left.
 FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
 #: First starts, a merged one of each sample, all those that are lifted and exchanged, and the last in full precision.
 MOST_STARTS = (
@@ -193,8 +193,11 @@ class Race:
         triples = initialise.leading_triples(self._sample(rows[0]).data.matrix, self.k)
         self._choose_precision(rows[0], triples)
         first = self._sample(rows[0])
-        contenders = [self._enter(first, start(first.data.matrix, self.k, triples)) for start in FIRST_STARTS]
-        contenders += [self._enter(first, start) for start in self._uneven_starts()]
+        contenders: list[Contender] = []
+        for start in FIRST_STARTS:
+            if len(contenders) < 2 or not self.effort.exhausted(self.search_share):
+                contenders.append(self._enter(first, start(first.data.matrix, self.k, triples)))
+        contenders += [self._enter(first, uneven) for uneven in self._uneven_starts()]
         steps = float(np.mean([contender.steps for contender in contenders]))
         self.effort.restrict(steps)
         self.search_share = SLOW_SEARCH_SHARE if steps > SLOW * COARSE_STEPS else SEARCH_SHARE

@@ -10,7 +10,7 @@ import numpy as np
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.compiled import compiled
 from cvxnmf.linalg.lanes import copy_transposed, of_vectors
-from cvxnmf.linalg.products import THIN, add_times, add_transposed_times, pad_columns
+from cvxnmf.linalg.products import THIN, THIN_SINGLE, add_times, add_transposed_times, pad_columns
 from cvxnmf.linalg.row_chunks import row_chunks
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.extrapolation import Extrapolation, extrapolate
@@ -53,7 +53,8 @@ class HALS(Rule[QuadraticObjective]):
 
     def multiplies(self, A: Storage, V: FloatArray) -> bool:
         """Whether one compiled loop multiplies and sweeps by HALS: for dense rows and few components."""
-        return not A.sparse and V.shape[1] <= THIN and A.A.flags.c_contiguous
+        thin = THIN if A.entries.dtype == np.float64 else THIN_SINGLE
+        return not A.sparse and V.shape[1] <= thin and A.A.flags.c_contiguous
 
     def one_pass(self, V: FloatArray, penalties: tuple[float, float], extrapolation: Extrapolation | None) -> RowPass:
         """A pass of HALS over rows with V fixed: rows of U are swept into a result; it returns their ``A'U`` and ``U'U``."""
