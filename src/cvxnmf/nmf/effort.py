@@ -8,9 +8,7 @@ from cvxnmf.nmf.data_matrix import MemoryMatrix
 from cvxnmf.nmf.losses import NMFLoss
 
 #: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
-DESCENTS, INCOMPLETE_DESCENTS = 8.0, 4.0
-#: Share of the time of small data in which a race may begin a start without a pattern.
-RESTART_SHARE = 0.8
+DESCENTS, INCOMPLETE_DESCENTS = 12.0, 4.0
 #: Steps that a winner may take though the effort is spent.
 FEWEST_LEFT = 40
 
@@ -23,8 +21,8 @@ class Effort:
         flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
         filling = len(data.missing.rows) * (12.0 + 1.5 * k)
         calls = 5e-5 + 5e-6 * loss.step_cost
-        seconds = calls + flops / 2.4e10 + filling / 1e9  # of a step, about, on any machine
-        self.short, self.share_of_all = 0.17 / seconds, min(1.0, max_iter / 200)
+        seconds = calls + flops / 3.4e10 + filling / 1e9  # of a step, about, on any machine
+        self.short, self.share_of_all = 0.14 / seconds, min(1.0, max_iter / 200)
         steps, more = loss.race_steps
         self.limit = max(steps + more * k, self.short) * self.share_of_all
         self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
@@ -37,11 +35,6 @@ class Effort:
     def exhausted(self, share: float = 1.0) -> bool:
         """Whether a share of the race's effort is spent."""
         return self.spent >= share * self.limit
-
-    @property
-    def has_time(self) -> bool:
-        """Whether so little was spent on the race that small data may try one start more."""
-        return self.spent < RESTART_SHARE * min(self.short * self.share_of_all, self.limit)
 
     @property
     def share(self) -> float:

@@ -275,7 +275,7 @@ class SquaredError(NMFLoss):
     name = kind = "mse"
     beta, unit = 2.0, 2.0
     compress_below, budget, one_pass = 0.0, 1 << 16, True
-    step_cost, race_steps, single_above, single_from = 1.0, (540.0, 5.4), 3e-3, THIN_SINGLE + 1
+    step_cost, race_steps, single_above, single_from = 1.0, (650.0, 4.0), 3e-3, THIN_SINGLE + 1
 
     def scale(self, data: Totals) -> float:
         """The scale ``||A||²`` of the squared error."""

@@ -3,7 +3,7 @@
 No single start is reliable, its early values tell little about its end, and descents on a quarter of the rows cost a quarter. So
 several starts descend on samples; where they agree, or reach the bound of the singular values, there is nothing to search for.
 Otherwise more of them descend on other samples, the best are lifted to all rows and raced there, and columns of the winner are
-exchanged as long as that helps; small data try random starts in the time that is left. Work is counted in steps on all data,
+exchanged as long as that helps; then random starts are tried with what effort is left. Work is counted in steps on all data,
 never clocked: the same data give the same factors.
 """
 
@@ -46,8 +46,9 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
-#: Further starts without a pattern, at most, and how near to the winner one must come to go on.
-RESTARTS, RESTARTED = 20, 1.01
+#: Further starts without a pattern, at most, the share of the effort in which one may begin, and how near to the winner it must
+#: come to go on.
+RESTARTS, RESTART_SHARE, RESTARTED = 20, 0.8, 1.01
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
 SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
 #: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
@@ -206,7 +207,8 @@ class Race:
         agreed = _agree(contenders, AGREEMENT)
         winner, decided = self._race_on_all_rows(self._search(rows, contenders, agreed))
         winner = self._exchange(winner, decided, self.fine_tolerance, 1.0)
-        return self._polish(winner if agreed else self._restart(winner))
+        settled = agreed and decided.in_vain < FINE_EXCHANGES.in_vain
+        return self._polish(winner if settled else self._restart(winner))
 
     def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender], agreed: bool) -> list[Contender]:
         """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
@@ -312,6 +314,10 @@ class Race:
         lower = _tail(self.data, initialise.refined_values(self.data.matrix, triples[2]))
         return lower >= (1.0 - SETTLED_TAIL) * tail and lifted.value <= AT_BOUND * lower
 
+    def _is_exact(self, contender: Contender) -> bool:
+        """Whether a contender fits its rows but for rounding, so that nothing is left to gain."""
+        return contender.value <= ROUNDING * self.loss.scale(contender.sample.data)
+
     def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, Exchanges]:
         """The winner of the leaders on all rows, and how long to exchange its columns: less where others came to its value."""
         for leader in leaders:
@@ -338,7 +344,7 @@ class Race:
     def _exchange(self, contender: Contender, terms: Exchanges, tol: float, share: float) -> Contender:
         """The contender after columns were exchanged, as long as that lowers the loss."""
         tries = vain = 0
-        while vain < terms.in_vain and tries < terms.most and not self.effort.exhausted(share) and self.k > 1:
+        while vain < terms.in_vain and tries < terms.most and not (self.effort.exhausted(share) or self._is_exact(contender)):
             A = contender.sample.data.matrix
             start = initialise.exchange_columns(A, *contender.factors, vain)
             other = Contender(self, contender.sample, start, wait=2, parent=contender)
@@ -346,16 +352,16 @@ class Race:
             if other.value < terms.near * contender.value:
                 other.run(SECOND_LOOK, tol)
             if other.value < terms.very_near * contender.value:
-                other.run(150, tol)
+                other.run(self.effort.steps_left(), tol)
             tries, vain = tries + 1, vain + 1
             if other.value < contender.value * (1.0 - 1e-5):
                 contender, vain = other, 0
         return contender
 
     def _restart(self, winner: Contender) -> Contender:
-        """The winner, or what is better of starts without a pattern: as many as small data leave time for."""
+        """The winner, or what is better of starts without a pattern, as many as there is effort left for."""
         for start in islice(self._random_starts(), UNEVEN_STARTS, UNEVEN_STARTS + RESTARTS):
-            if not self.effort.has_time or self.k == 1:
+            if self.effort.exhausted(RESTART_SHARE) or self._is_exact(winner):
                 break
             other = self._enter(self.all_rows, start)
             if other.value < RESTARTED * winner.value:
