@@ -18,7 +18,7 @@ class Effort:
 
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int) -> None:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
-        flops = loss.step_cost * 4.0 * stored * k + 16.0 * (m + n) * k * k
+        flops = loss.step_cost * 4.0 * stored * k + 8.0 * (m + n) * k * k
         filling = len(data.missing.rows) * (12.0 + 1.5 * k)
         calls = 5e-5 + 5e-6 * loss.step_cost
         seconds = calls + flops / 3.4e10 + filling / 1e9  # of a step, about, on any machine
