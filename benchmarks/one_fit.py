@@ -146,13 +146,13 @@ def single_descent(scale: Scale) -> list[Table]:
     header = ["data", "k", "loss", "scikit-learn, s", "ours to its loss, s", "share"]
     note = "All threads, in turns, each from its own nndsvd; allowed: half of scikit-learn's time. *: not kept."
     tables = [Table('solver="cd" to the loss of one fit of scikit-learn', header, rows, note)]
-    return tables if scale.tiny else [*tables, _memory(scale)]
+    return tables if scale.tiny else [*tables, _memory()]
 
 
-def _memory(scale: Scale) -> Table:
+def _memory() -> Table:
     """Growth of the peak of memory in processes of their own, compiled code and imports not counted."""
     rows = []
-    for name, rows_, columns, k, sparse in MEMORY_CASES[: None if scale.full else 1]:
+    for name, rows_, columns, k, sparse in MEMORY_CASES:
         grown = [child.ask("one_fit", library=library, rows=rows_, columns=columns, k=k, sparse=sparse) for library in LIBRARIES]
         if None in grown:
             continue
