@@ -46,8 +46,7 @@ NEAR_BOUND, AT_BOUND = 1.15, 1.0007
 ROUNDING, SETTLED_TAIL = 1e-9, 3e-4
 #: Contenders that are lifted, the steps they take before the best is looked for, and how near to it runners-up of a sample are.
 LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
-#: Further starts without a pattern, at most, the share of the effort in which one may begin, and how near to the winner it must
-#: come to go on.
+#: Last starts without a pattern, the share of the effort in which one may begin, and how near to the winner it must come.
 RESTARTS, RESTART_SHARE, RESTARTED = 20, 0.8, 1.01
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
 SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
@@ -207,8 +206,7 @@ class Race:
         agreed = _agree(contenders, AGREEMENT)
         winner, decided = self._race_on_all_rows(self._search(rows, contenders, agreed))
         winner = self._exchange(winner, decided, self.fine_tolerance, 1.0)
-        settled = agreed and decided.in_vain < FINE_EXCHANGES.in_vain
-        return self._polish(winner if settled else self._restart(winner))
+        return self._polish(winner if agreed and decided.in_vain < FINE_EXCHANGES.in_vain else self._restart(winner))
 
     def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender], agreed: bool) -> list[Contender]:
         """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
