@@ -13,12 +13,13 @@ from cvxnmf.certificates import Certificate
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
+from cvxnmf.nmf.contender import Contender, Stopped
 from cvxnmf.nmf.data_matrix import DataMatrix, MemoryMatrix
 from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.progress import with_place
-from cvxnmf.nmf.race import Contender, Race, Stopped
+from cvxnmf.nmf.race import Race
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.results import Factorization, Iterate, Level, Status
 from cvxnmf.results.status import keep_best
