@@ -10,10 +10,10 @@ from distributed import Client
 import cvxnmf
 from cvxnmf import cli
 from cvxnmf.chunked.conductor import Conducted
-from cvxnmf.chunked.connection import open_connection
+from cvxnmf.chunked.dask_connection import open_connection
 from cvxnmf.chunked.graphs import worker_labels
 from cvxnmf.chunked.graphs.build import graph_of_edges, graph_of_matrix
-from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
+from cvxnmf.chunked.graphs.on_dask import Workers, sent_graph
 from cvxnmf.chunked.graphs.pieces import FrameEdges
 from cvxnmf.chunked.graphs.shelf import MemoryShelf
 from cvxnmf.chunked.memory import Settings

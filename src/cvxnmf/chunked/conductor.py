@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any
 
 from cvxnmf import validation
-from cvxnmf.chunked.connection import CLOSED, Connection
+from cvxnmf.chunked.dask_connection import CLOSED, Connection
 from cvxnmf.chunked.memory import Settings
 from cvxnmf.chunked.tasks import Literal, Refusal
 

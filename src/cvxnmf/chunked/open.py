@@ -65,11 +65,11 @@ def open_chunked(
     shape = matrix_shape(A)
     source = _source(A)
     if client is not None or is_dask(A):
-        from cvxnmf.chunked import cluster, connection
+        from cvxnmf.chunked import dask_connection, on_dask
 
-        found = connection.open_connection(client, settings)
+        found = dask_connection.open_connection(client, settings)
         if found is not None:
-            return _matrix(cluster.cluster_chunks(source, found, settings), A, settings)
+            return _matrix(on_dask.cluster_chunks(source, found, settings), A, settings)
     threads = thread_count() + source.waits
     if limit is None:
         plan = unlimited_plan(shape, threads, settings)

@@ -11,7 +11,7 @@ from cvxnmf.cli import output, terminal
 from cvxnmf.cli.exit_codes import exit_code
 from cvxnmf.cli.factorize import CODES
 from cvxnmf.cli.progress import Progress
-from cvxnmf.cli.received import certificate_in, check
+from cvxnmf.cli.sent_certificate import certificate_in, check
 
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate

@@ -12,8 +12,8 @@ from cvxnmf.chunked.graphs import cells, tasks
 from cvxnmf.chunked.graphs.blocks import Entries, Facts
 from cvxnmf.chunked.graphs.build import Report, add_loops, symmetric_entries
 from cvxnmf.chunked.graphs.cells import Cells
-from cvxnmf.chunked.graphs.cluster import ClusterGraph, Workers, shuffle_entries, with_row_sums
 from cvxnmf.chunked.graphs.numbering import NodeNames, Numbering
+from cvxnmf.chunked.graphs.on_dask import ClusterGraph, Workers, shuffle_entries, with_row_sums
 from cvxnmf.chunked.graphs.pieces import EdgePiece, FrameEdges, Place
 from cvxnmf.chunked.graphs.shelf import Shelf
 from cvxnmf.chunked.tasks import Literal, Refusal

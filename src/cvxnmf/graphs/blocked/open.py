@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.chunked.connection import Connection, open_connection
+from cvxnmf.chunked.dask_connection import Connection, open_connection
 from cvxnmf.chunked.graphs import open as sources
 from cvxnmf.chunked.graphs.blocks import BlockedGraph
 from cvxnmf.chunked.graphs.build import Report, graph_of_edges, graph_of_matrix
-from cvxnmf.chunked.graphs.cluster import Workers, sent_graph
 from cvxnmf.chunked.graphs.frames import Columns, DaskEdges, graph_of_frame
 from cvxnmf.chunked.graphs.local import LocalGraph
+from cvxnmf.chunked.graphs.on_dask import Workers, sent_graph
 from cvxnmf.chunked.graphs.pieces import EdgeSource, FrameEdges
 from cvxnmf.chunked.graphs.shelf import DiskShelf
 from cvxnmf.chunked.graphs.text import Reading

@@ -13,7 +13,7 @@ import numpy as np
 from cvxnmf import validation
 from cvxnmf.certificates import LabelStatement
 from cvxnmf.chunked.conductor import conduct
-from cvxnmf.chunked.connection import Connection
+from cvxnmf.chunked.dask_connection import Connection
 from cvxnmf.chunked.graphs import open as sources
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
 from cvxnmf.chunked.graphs.frames import Columns

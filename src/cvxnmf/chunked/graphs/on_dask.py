@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.chunked import tasks as chunk_tasks
-from cvxnmf.chunked.cluster import ClusterChunks, Group, State, shares
-from cvxnmf.chunked.connection import Connection
+from cvxnmf.chunked.dask_connection import Connection
 from cvxnmf.chunked.graphs import tasks
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, Facts, Kept, RowBlock, Whole, block_bounds, row_sums, scaled_weights
 from cvxnmf.chunked.graphs.local import LocalGraph, rows_of
 from cvxnmf.chunked.graphs.shelf import MemoryShelf
 from cvxnmf.chunked.map_reduce import ChunkFunction
 from cvxnmf.chunked.memory import Settings
+from cvxnmf.chunked.on_dask import ClusterChunks, Group, State, shares
 from cvxnmf.linalg.threads import thread_count
 
 #: No places of an array.

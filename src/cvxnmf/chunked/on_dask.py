@@ -16,7 +16,7 @@ import numpy as np
 from cvxnmf import validation
 from cvxnmf.chunked import tasks
 from cvxnmf.chunked.checked_chunks import Place
-from cvxnmf.chunked.connection import Connection
+from cvxnmf.chunked.dask_connection import Connection
 from cvxnmf.chunked.map_reduce import ChunkFunction, add_part
 from cvxnmf.chunked.memory import Settings
 from cvxnmf.chunked.sources import RowSource
