@@ -13,11 +13,12 @@ import cvxnmf
 from builders import stored_graph
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bounds import ProofLater
+from cvxnmf.nmf.contender import Contender
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.prepare import memory_matrix
-from cvxnmf.nmf.race import RESTARTS, Race
+from cvxnmf.nmf.race import FINE_EXCHANGES, RESTARTS, Race
 
 DIGITS = load_digits().data[:200]
 
@@ -331,6 +332,26 @@ def test_few_rows_are_merged_to_from_all_numbers_of_columns_and_started_at_rando
     race.run()
     starts = {contender.origin for contender in race.on_all_rows}  # three from singular vectors, one or four merged
     assert fewest <= len(starts) <= most
+
+
+def test_a_race_whose_effort_is_spent_leaves_out_its_third_start():
+    data = memory_matrix(load_digits().data[load_digits().target == 5], False, find_loss("mse"))
+    race = Race(data, 3, find_loss("mse"), Stopping())
+    race.effort.limit = 1.0
+    race.run()
+    assert len({contender.origin for contender in race.on_all_rows}) == 3  # two from singular vectors and a merged one
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_nothing_is_exchanged_in_exact_factors(loss):
+    rng = np.random.default_rng(4)
+    U, V = rng.random((60, 3)), rng.random((40, 3))
+    race = Race(memory_matrix(U @ V.T, False, find_loss(loss)), 3, find_loss(loss), Stopping())
+    exact, other = (Contender(race, race.all_rows, (start, V)) for start in (U, rng.random((60, 3))))
+    assert race._exchange(exact, FINE_EXCHANGES, 1e-4, 1.0) is exact
+    assert race._restart(exact) is exact
+    assert len(race.on_all_rows) == 2
+    assert race._exchange(other, FINE_EXCHANGES, 1e-4, 1.0).value < other.value
 
 
 def test_nearly_exact_data_race_in_double_precision():

@@ -117,7 +117,7 @@ def test_starts_that_race_in_single_precision_give_values_of_the_data(k, loss):
     np.testing.assert_allclose(result.value, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("k", [3, 8, 10])
+@pytest.mark.parametrize("k", [3, 8, 10, 33, 49, 64])
 @pytest.mark.parametrize("l1", [0.0, 0.5])
 def test_one_pass_is_products_sweeps_and_extrapolation(k, l1):
     """Blocks of rows of the pass end within the data."""

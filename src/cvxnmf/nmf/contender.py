@@ -1,4 +1,4 @@
-"""One descent of a race: its contenders are left and taken up again, on samples of the rows and on all rows."""
+"""Contenders of a race: descents on a sample of the rows, or on all of them, that are left and taken up again."""
 
 from __future__ import annotations
 

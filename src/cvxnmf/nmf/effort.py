@@ -9,7 +9,7 @@ from cvxnmf.nmf.losses import NMFLoss
 
 #: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
 DESCENTS, INCOMPLETE_DESCENTS = 12.0, 4.0
-#: Steps that a winner may take though the effort is spent.
+#: Steps that a contender may take though the effort is spent.
 FEWEST_LEFT = 40
 
 
@@ -42,5 +42,5 @@ class Effort:
         return float(np.clip(0.95 * self.spent / self.limit, 1e-3, 0.95))
 
     def steps_left(self) -> int:
-        """Steps that are left for the winner of a race, some in any case."""
+        """Steps on all data that a contender of the race may still take, some in any case."""
         return int(np.clip(self.limit - self.spent, FEWEST_LEFT, 200))
