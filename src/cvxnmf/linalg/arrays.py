@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ FloatArray = NDArray[np.float64]
 LARGE_SPARSE = 1_000_000
 #: Entries from which dense data in single precision are worked on as they are: of fewer a copy costs nothing.
 KEPT_SINGLE = 1 << 22
+#: Numbers of a cache line, and of arrays that do not fit into the first cache.
+LINE, LARGE_ALIGNED = 8, 1 << 13
 
 
 def is_single(A: Any) -> bool:
@@ -36,6 +39,16 @@ def energy(X: NDArray[Any]) -> float:
     """The energy ``||X||²`` of an array, the squares added up in double precision."""
     flat = X.ravel(order="K")  # no copy
     return float(np.vdot(flat, flat) if X.dtype == np.float64 else np.einsum("i,i", flat, flat, dtype=np.float64))
+
+
+def aligned_empty(shape: tuple[int, ...]) -> FloatArray:
+    """An empty array, a large one such that it begins where a cache line does: few of its vectors then lie on two lines."""
+    size = math.prod(shape)
+    if size < LARGE_ALIGNED:
+        return np.empty(shape)
+    memory = np.empty(size + LINE)
+    first = -memory.ctypes.data // memory.itemsize % LINE
+    return memory[first : first + size].reshape(shape)
 
 
 def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, aligned_empty
 from cvxnmf.linalg.compiled import compile_with
 from cvxnmf.linalg.lanes import LANES, of_vectors
 from cvxnmf.linalg.threads import map_in_threads, sum_in_threads
@@ -15,8 +15,8 @@ from cvxnmf.linalg.threads import map_in_threads, sum_in_threads
 #: Below this many entries there is one share of the rows, from four times as many on there are so many, between two.
 ONE_SHARE_BELOW, SHARES = 200_000, 8
 #: Sums and additions of so many vectors at a time.
-_SUM_1, _SUM_2, _SUM_3, _SUM_4 = of_vectors("sum_of_rows")
-_ADD_1, _ADD_2, _ADD_3, _ADD_4 = of_vectors("addition_to_rows")
+_SUM_1, _SUM_2, _SUM_3, _SUM_4, _SUM_5, _SUM_6 = of_vectors("sum_of_rows", 6)
+_ADD_1, _ADD_2, _ADD_3, _ADD_4, _ADD_5, _ADD_6 = of_vectors("addition_to_rows", 6)
 
 
 def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
@@ -54,10 +54,14 @@ def _product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: i
                 result[i, r] = total
             continue
         r = 0
-        while k - r > 3 * LANES:
-            _SUM_4(indices, data, p, end, X, result, i, r, min(r + 3 * LANES, k - LANES))
-            r += 4 * LANES
-        if k - r > 2 * LANES:
+        while k - r > 5 * LANES:
+            _SUM_6(indices, data, p, end, X, result, i, r, min(r + 5 * LANES, k - LANES))
+            r += 6 * LANES
+        if k - r > 4 * LANES:
+            _SUM_5(indices, data, p, end, X, result, i, r, k - LANES)
+        elif k - r > 3 * LANES:
+            _SUM_4(indices, data, p, end, X, result, i, r, k - LANES)
+        elif k - r > 2 * LANES:
             _SUM_3(indices, data, p, end, X, result, i, r, k - LANES)
         elif k - r > LANES:
             _SUM_2(indices, data, p, end, X, result, i, r, k - LANES)
@@ -81,10 +85,14 @@ def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: An
         for r in range(k):
             row[r] = X[i, r]
         p, end, r = np.int64(indptr[i]), np.int64(indptr[i + 1]), 0
-        while wide - r >= 4 * LANES:
+        while wide - r >= 6 * LANES:
+            _ADD_6(indices, data, p, end, row, result, r)
+            r += 6 * LANES
+        if wide - r == 5 * LANES:
+            _ADD_5(indices, data, p, end, row, result, r)
+        elif wide - r == 4 * LANES:
             _ADD_4(indices, data, p, end, row, result, r)
-            r += 4 * LANES
-        if wide - r == 3 * LANES:
+        elif wide - r == 3 * LANES:
             _ADD_3(indices, data, p, end, row, result, r)
         elif wide - r == 2 * LANES:
             _ADD_2(indices, data, p, end, row, result, r)
@@ -98,7 +106,8 @@ def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
     X, data, k = np.ascontiguousarray(X, dtype=np.float64), np.ascontiguousarray(A.data), X.shape[1]
 
     def part(rows: tuple[int, int]) -> FloatArray:
-        result = np.zeros((A.shape[1], k + -k % LANES))
+        result = aligned_empty((A.shape[1], k + -k % LANES))
+        result[:] = 0.0
         _transposed_product(A.indptr, A.indices, data, X, result, *rows)
         return result
 

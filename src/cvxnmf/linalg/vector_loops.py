@@ -60,8 +60,8 @@ def _overlapping_runs(context: Any, builder: Any, first: Any, last: Any, vectors
     """Columns of so many vectors from the first one on, but the last of them at `last`, in as long vectors as there are."""
     if vectors < 3 or not has_wide_registers(context):
         return [*(Run(builder.add(first, LONG(LANES * number)), LANES) for number in range(vectors - 1)), Run(last, LANES)]
-    end = Run(last, LANES) if vectors == 3 else Run(builder.sub(last, LONG(LANES)), 2 * LANES)
-    return [Run(first, 2 * LANES), end]
+    end = Run(builder.sub(last, LONG(LANES)), 2 * LANES) if vectors % 2 == 0 else Run(last, LANES)
+    return [*(Run(builder.add(first, LONG(LANES * number)), 2 * LANES) for number in range(0, vectors - 2, 2)), end]
 
 
 def addition_to_rows(vectors: int) -> Callable[..., None]:

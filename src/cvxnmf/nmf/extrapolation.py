@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, aligned_empty
 from cvxnmf.linalg.compiled import compiled
 
 #: Weight to begin with where plain steps converge at once.
@@ -27,7 +27,7 @@ class Extrapolation:
     def point(self, new: FloatArray, old: FloatArray) -> FloatArray:
         """The extrapolated factor ``new + weight (new - old)``, not below ``keep * new``."""
         new, old = (np.ascontiguousarray(factor, dtype=np.float64) for factor in (new, old))
-        ahead = np.empty(new.shape)
+        ahead = aligned_empty(new.shape)
         extrapolate(new, old, self.weight, self.keep, ahead, 0, new.size)
         return ahead
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, aligned_empty
 from cvxnmf.linalg.compiled import compiled
 from cvxnmf.linalg.lanes import copy_transposed, of_vectors
 from cvxnmf.linalg.products import THIN, THIN_SINGLE, add_times, add_transposed_times, pad_columns
@@ -116,7 +116,7 @@ def hals_sweeps(X: FloatArray, P: FloatArray, Q: FloatArray, sweeps: int, settle
     it has settled, `sweeps` times at most: when a sweep changes it by less than the share `settled` of the first, it stays, so
     that no row depends on its neighbours. Columns with ``Q_ll = 0`` stay.
     """
-    result = np.empty(X.shape)
+    result = aligned_empty(X.shape)
     X, P, Q = (np.ascontiguousarray(array, dtype=np.float64) for array in (X, P, Q))
     _sweep_rows(X, 0, len(X), P, Q, sweeps, settled, result)
     return result
