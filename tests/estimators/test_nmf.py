@@ -253,7 +253,7 @@ def test_sparse_data_with_missing_entries():
 @pytest.mark.parametrize("storage", [sp.csr_matrix, sp.csc_array])
 def test_sparse_is_dense(beta_loss, storage):
     X = low_rank(25, 10, 3) * (np.random.default_rng(0).random((25, 10)) < 0.4)
-    dense, sparse = (NMF(3, beta_loss=beta_loss, tol=1e-9, max_iter=3000) for _ in range(2))
+    dense, sparse = (NMF(2, beta_loss=beta_loss, tol=1e-9, max_iter=3000) for _ in range(2))
     W = dense.fit_transform(X)
     np.testing.assert_allclose(sparse.fit_transform(storage(X)), W, atol=1e-4)
     np.testing.assert_allclose(dense.transform(storage(X)), W, atol=1e-9)

@@ -13,12 +13,12 @@ import cvxnmf
 from builders import stored_graph
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bounds import ProofLater
-from cvxnmf.nmf.contender import Contender
+from cvxnmf.nmf.contender import EXACT_STEP, Contender
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.prepare import memory_matrix
-from cvxnmf.nmf.race import FINE_EXCHANGES, RESTARTS, Race
+from cvxnmf.nmf.race import FINE_EXCHANGES, RECOMBINATIONS, RESTARTS, Race
 
 DIGITS = load_digits().data[:200]
 
@@ -325,7 +325,7 @@ def test_samples_of_a_race_have_enough_rows_for_the_components(rows, k, sampled)
     assert (rows if first is None else len(first)) == sampled
 
 
-@pytest.mark.parametrize(("k", "fewest", "most"), [(2, 4, 4), (3, 8, 7 + RESTARTS)])
+@pytest.mark.parametrize(("k", "fewest", "most"), [(2, 4, 4), (3, 8, 7 + RECOMBINATIONS.most + RESTARTS)])
 def test_few_rows_are_merged_to_from_all_numbers_of_columns_and_started_at_random_unless_starts_agree(k, fewest, most):
     data = memory_matrix(load_digits().data[load_digits().target == 5], False, find_loss("mse"))
     race = Race(data, k, find_loss("mse"), Stopping())
@@ -352,6 +352,39 @@ def test_nothing_is_exchanged_in_exact_factors(loss):
     assert race._restart(exact) is exact
     assert len(race.on_all_rows) == 2
     assert race._exchange(other, FINE_EXCHANGES, 1e-4, 1.0).value < other.value
+
+
+def test_a_bound_that_is_out_of_reach_is_given_up():
+    data = memory_matrix(load_digits().data[:400], False, find_loss("mse"))
+    race = Race(data, 10, find_loss("mse"), Stopping(max_iter=20))  # a new descent begins after as many
+    left, values, right = initialise.leading_triples(data.matrix, 10)
+    contender = race._enter(race.all_rows, initialise.nndsvd(data.matrix, 10))
+    nearly = np.sqrt((data.energy - contender.value / 1.1) / np.sum(values**2))  # as if a tenth were left to gain
+    before = race.effort.spent
+    assert not race._reaches_bound(race.all_rows, [contender], (left, nearly * values, right))
+    assert race.effort.spent - before <= 30  # of 74 until it no longer falls
+
+
+def test_a_step_with_exact_updates_counts_for_more():
+    data = memory_matrix(load_digits().data[:100], False, find_loss("mse"))
+    race = Race(data, 5, find_loss("mse"), Stopping())
+    contender = Contender(race, race.all_rows, initialise.nndsvd(data.matrix, 5))
+    contender.run(5, 0.0)
+    contender.solve_exactly()
+    contender.run(2, 0.0)
+    assert race.effort.spent == 5 + 2 * EXACT_STEP
+
+
+def test_columns_of_two_contenders_are_recombined_where_that_is_better():
+    rng = np.random.default_rng(8)
+    U, V = rng.random((80, 4)), rng.random((50, 4))
+    race = Race(memory_matrix(U @ V.T, False, find_loss("mse")), 4, find_loss("mse"), Stopping())
+    spoilt = [np.where(np.isin(np.arange(4), wrong), rng.random((80, 4)), U) for wrong in ((0, 1), (2, 3))]
+    parents = [Contender(race, race.all_rows, (start, V)) for start in spoilt]
+    assert race._recombine(min(parents, key=lambda parent: parent.value), RECOMBINATIONS).value < 1e-3 * parents[0].value
+    alone = Race(race.data, 4, find_loss("mse"), Stopping())
+    only = Contender(alone, alone.all_rows, (spoilt[0], V))
+    assert alone._recombine(only, RECOMBINATIONS) is only
 
 
 def test_nearly_exact_data_race_in_double_precision():

@@ -94,6 +94,19 @@ def test_merging_beats_the_start_it_came_from():
     assert loss(A, *initialise.merge(A, 4)) < loss(A, *initialise.nndsvd(A, 4))
 
 
+def test_recombined_columns_stem_from_one_of_two_like_ones():
+    rng = np.random.default_rng(6)
+    U, V, order = rng.random((9, 4)), rng.random((7, 4)), [2, 0, 3, 1]
+    other = initialise.balance_columns(U + 0.1 * rng.random(U.shape), V)
+    child = initialise.recombine((3.0 * U, V), tuple(side[:, order] for side in other), rng)
+    own = initialise.balance_columns(3.0 * U, V)
+    taken = [[np.allclose(x, y) for x, y in zip(child[0].T, parent[0].T, strict=True)] for parent in (own, other)]
+    assert np.logical_xor(*taken).all()
+    assert 0 < sum(taken[0]) < 4
+    for column, first in enumerate(taken[0]):
+        np.testing.assert_allclose(child[1][:, column], (own if first else other)[1][:, column])
+
+
 def test_the_cheapest_pair_and_its_merger():
     U, V = RNG.random((9, 4)), RNG.random((7, 4))
     lost = {

@@ -16,6 +16,9 @@ from cvxnmf.results import Status
 if TYPE_CHECKING:
     from cvxnmf.nmf.race import Race
 
+#: What a step with exact updates costs, about, in units of another one.
+EXACT_STEP = 2.5
+
 
 class Stopped(Exception):
     """Raised in a race when a callback has asked to stop."""
@@ -46,6 +49,7 @@ class Contender:
         self.origin: Contender = self if parent is None else parent.origin
         self.descent = self._descent(start, wait)
         self.lifted: Contender | None = self if sample.whole else None
+        self.solves_exactly = False
         if sample.whole:
             race.on_all_rows.append(self)
 
@@ -82,10 +86,11 @@ class Contender:
         """Take up to so many steps with the contender, after `max_iter` of them as a new descent; whether that has ended."""
         limit = self.race.stopping.max_iter
         if self.steps >= limit:
-            self.descent = self._descent(self.factors, 0)
+            self.descent, self.solves_exactly = self._descent(self.factors, 0), False
         before = self.steps
         self.status = self.descent.advance(min(steps, limit - self.steps), max(tol, self.race.stopping.tol / 100))
-        self.race.effort.spent += self.sample.share * (self.steps - before)
+        cost = EXACT_STEP if self.solves_exactly else 1.0
+        self.race.effort.spent += cost * self.sample.share * (self.steps - before)
         if self.status is Status.INTERRUPTED:
             raise Stopped
         return self.status is not Status.MAX_ITER
@@ -95,6 +100,7 @@ class Contender:
         iteration = self.descent.iteration
         assert isinstance(iteration, Alternating)
         iteration.solve_exactly()
+        self.solves_exactly = iteration.rules.exact is not None
 
     def predicted_decrease(self, window: int) -> float:
         """The decrease a contender can still expect if the last two windows of steps go on as a geometric series."""

@@ -9,6 +9,10 @@ from cvxnmf.nmf.losses import NMFLoss
 
 #: Coarse descents that the whole race may take as long as, in steps on all rows, and fewer where entries are missing.
 DESCENTS, INCOMPLETE_DESCENTS = 12.0, 4.0
+#: What a race may take more where its rows are not sampled: all of its starts descend on all rows.
+UNSAMPLED = 1.3
+#: Seconds that a race may take in any case, about, as a machine without long registers needs them.
+SHORT = 0.18
 #: Steps that a contender may take though the effort is spent.
 FEWEST_LEFT = 40
 
@@ -16,15 +20,15 @@ FEWEST_LEFT = 40
 class Effort:
     """Work of a race in steps on all data: how much was spent, and how much may be."""
 
-    def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int) -> None:
+    def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, max_iter: int, sampled: bool) -> None:
         (m, n), stored = data.shape, data.storage.entries.size * (3 if data.storage.sparse else 1)
         flops = loss.step_cost * 4.0 * stored * k + 8.0 * (m + n) * k * k
         filling = len(data.missing.rows) * (12.0 + 1.5 * k)
         calls = 5e-5 + 5e-6 * loss.step_cost
         seconds = calls + flops / 3.4e10 + filling / 1e9  # of a step, about, on any machine
-        self.short, self.share_of_all = 0.14 / seconds, min(1.0, max_iter / 200)
+        self.short, self.share_of_all = SHORT / seconds, min(1.0, max_iter / 200)
         steps, more = loss.race_steps
-        self.limit = max(steps + more * k, self.short) * self.share_of_all
+        self.limit = max((steps + more * k) * (1.0 if sampled else UNSAMPLED), self.short) * self.share_of_all
         self.descents = DESCENTS if data.complete else INCOMPLETE_DESCENTS
         self.spent = 0.0
 

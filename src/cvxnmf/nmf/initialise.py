@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 
 from cvxnmf.chunked import ChunkedMatrix, Transposed
 from cvxnmf.convex import coarsening
@@ -188,6 +189,22 @@ def exchange_columns(A: Any, U: FloatArray, V: FloatArray, choice: int = 0) -> F
     U[:, i], V[:, i] = rank_one(U[:, [i, j]], V[:, [i, j]])
     U[:, [j]], V[:, [j]] = balance_columns(u[:, None], v[:, None])
     return U, V
+
+
+def recombine(first: Factors, second: Factors, rng: np.random.Generator) -> Factors:
+    """Factors as a new start, of every pair of like columns one: which, is left to chance.
+
+    Columns are paired such that the sum of their products ``|u_i' u_j| |v_i' v_j|``, of unit columns, is greatest.
+    """
+    (U, V), (other_U, other_V) = balance_columns(*first), balance_columns(*second)
+    alike = np.prod([_unit_columns(X).T @ _unit_columns(Y) for X, Y in ((U, other_U), (V, other_V))], axis=0)
+    partners = linear_sum_assignment(alike, maximize=True)[1]
+    own = rng.random(U.shape[1]) < 0.5
+    return np.where(own, U, other_U[:, partners]), np.where(own, V, other_V[:, partners])
+
+
+def _unit_columns(X: FloatArray) -> FloatArray:
+    return np.asarray(X / np.maximum(np.linalg.norm(X, axis=0), np.finfo(np.float64).tiny))
 
 
 def residual_pair(A: Any, U: FloatArray, V: FloatArray) -> Factors:

@@ -2,9 +2,9 @@
 
 No single start is reliable, its early values tell little about its end, and descents on a quarter of the rows cost a quarter. So
 several starts descend on samples; where they agree, or reach the bound of the singular values, there is nothing to search for.
-Otherwise more of them descend on other samples, the best are lifted to all rows and raced there, and columns of the winner are
-exchanged as long as that helps; then random starts are tried with what effort is left. Work is counted in steps on all data,
-never clocked: the same data give the same factors.
+Otherwise more of them descend on other samples, and the best are lifted to all rows and raced there. Columns of the winner are
+exchanged and those of different contenders recombined as long as that helps; then random starts are tried with what effort is
+left. Work is counted in steps on all data, never clocked: the same data give the same factors.
 """
 
 from __future__ import annotations
@@ -49,26 +49,32 @@ LIFTED, LIFTED_STEPS, RUNNER_UP = 4, 15, 1.02
 RESTARTS, RESTART_SHARE, RESTARTED = 20, 0.8, 1.01
 #: Share of the effort for samples, and the same where starts need more than the last share of the coarse steps.
 SEARCH_SHARE, SLOW_SEARCH_SHARE, SLOW = 0.5, 0.2, 0.8
-#: Steps of an exchange before it is looked at, and how near to the best value it must be then and after twelve more.
-LOOK, SECOND_LOOK = 16, 12
+#: Steps of a new contender before it is looked at; what lowers the loss by less than this share is the same basin.
+LOOK, SAME_BASIN = 16, 3e-4
 
 
-class Exchanges(NamedTuple):
-    """When exchanges of columns in a race end: so many in vain, so many at all, and how near to the best they must come."""
+class Attempts(NamedTuple):
+    """When attempts to better the best of a race end, and how near to it they must come to go on.
+
+    So many in vain, so many at all; how near after the first look, steps up to a second one, and how near then.
+    """
 
     in_vain: int
     most: int
     near: float
+    second_look: int
     very_near: float
 
 
-COARSE_EXCHANGES, FINE_EXCHANGES = Exchanges(1, 8, 1.05, 1.02), Exchanges(6, 12, 1.03, 1.003)
+COARSE_EXCHANGES, FINE_EXCHANGES = Attempts(1, 8, 1.05, 12, 1.02), Attempts(6, 12, 1.03, 12, 1.003)
+#: Exchanges in vain before columns of different contenders are recombined, and how many of these.
+FEW_EXCHANGES, RECOMBINATIONS, PARENTS = 2, Attempts(8, 40, 1.03, 44, 1.003), 4
+FEW_RECOMBINATIONS = RECOMBINATIONS._replace(in_vain=3)
 #: Columns that stick out, singular vectors, rows that stick out, from one decomposition; the last one where effort is left.
 FIRST_STARTS = (initialise.standing_columns, initialise.nndsvd, initialise.successive_projection)
-#: First starts, a merged one of each sample, all those that are lifted and exchanged, and the last in full precision.
-MOST_STARTS = (
-    len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + COARSE_EXCHANGES.most + FINE_EXCHANGES.most + RESTARTS + 1
-)
+#: First starts, a merged one of each sample, those that are lifted, exchanged and recombined, and the last in full precision.
+MOST_ATTEMPTS = COARSE_EXCHANGES.most + FEW_EXCHANGES + RECOMBINATIONS.most + FINE_EXCHANGES.most
+MOST_STARTS = len(FIRST_STARTS) + UNEVEN_STARTS + len(EXCESS) + LIFTED + MOST_ATTEMPTS + RESTARTS + 1
 
 
 class Race:
@@ -77,7 +83,7 @@ class Race:
     def __init__(self, data: MemoryMatrix, k: int, loss: NMFLoss, stopping: Stopping) -> None:
         self.exact, self.data, self.k, self.loss = data, data, k, loss
         self.stopping = stopping._replace(callback=with_place(stopping.callback, self._place))
-        self.effort = Effort(data, k, loss, stopping.max_iter)
+        self.effort = Effort(data, k, loss, stopping.max_iter, self._sample_count() > 1)
         self.fine_tolerance = max(stopping.tol, FINE_TOLERANCE)
         self.coarse_tolerance = max(stopping.tol, COARSE_TOLERANCE)
         self.search_share = SEARCH_SHARE
@@ -113,8 +119,14 @@ class Race:
             return self._polish(_best(self.on_all_rows))
         agreed = _agree(contenders, AGREEMENT)
         winner, decided = self._race_on_all_rows(self._search(rows, contenders, agreed))
-        winner = self._exchange(winner, decided, self.fine_tolerance, 1.0)
-        return self._polish(winner if agreed and decided.in_vain < FINE_EXCHANGES.in_vain else self._restart(winner))
+        few = decided._replace(in_vain=min(FEW_EXCHANGES, decided.in_vain))
+        winner = self._exchange(winner, few, self.fine_tolerance, 1.0)
+        if not agreed or decided.in_vain >= FEW_EXCHANGES:
+            child = self._recombine(winner, RECOMBINATIONS if not agreed else FEW_RECOMBINATIONS)
+            winner = self._exchange(child, decided, self.fine_tolerance, 1.0, few.in_vain if child is winner else 0)
+        if not agreed or decided.in_vain == FINE_EXCHANGES.in_vain:
+            winner = self._restart(winner)
+        return self._polish(winner)
 
     def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender], agreed: bool) -> list[Contender]:
         """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
@@ -144,13 +156,17 @@ class Race:
         other = self._sample(rows)
         return [_best(contenders), self._enter(other, initialise.standing_columns(other.data.matrix, self.k))]
 
-    def _sampled_rows(self) -> list[NDArray[np.intp] | None]:
-        """Samples of the race: rows in the order of their norms, every fourth in one; all rows, None, where there are few."""
-        m, n = self.data.shape
-        parts = SAMPLES
+    def _sample_count(self) -> int:
+        """Samples that the rows of the race are cut into: one where they are few, or entries are missing."""
+        (m, n), parts = self.data.shape, SAMPLES if self.data.complete else 1
         while parts > 1 and (m // parts < max(ROWS_PER_COMPONENT * self.k, SAMPLED_ROWS) or m * n < SAMPLED_ENTRIES):
             parts //= 2
-        if parts == 1 or not self.data.complete:
+        return parts
+
+    def _sampled_rows(self) -> list[NDArray[np.intp] | None]:
+        """Samples of the race: rows in the order of their norms, every fourth in one; all rows, None, where there are few."""
+        parts = self._sample_count()
+        if parts == 1:
             return [None] * len(EXCESS)
         A = self.data.storage.A
         squares = np.asarray(A.multiply(A).sum(axis=1)).ravel() if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
@@ -212,7 +228,7 @@ class Race:
         lifted = self._lift(contender)
         triples = triples if sample.whole else initialise.leading_triples(self.data.matrix, self.k)
         tail = _tail(self.data, triples[1])
-        while lifted.value > AT_BOUND * tail and lifted.steps < 400:
+        while lifted.value > AT_BOUND * tail and lifted.value - 2.0 * lifted.predicted_decrease(10) < AT_BOUND * tail:
             if lifted.run(10, self.fine_tolerance):
                 break
         if lifted.value > AT_BOUND * tail or _agree(contenders, SAME):
@@ -224,7 +240,7 @@ class Race:
         """Whether a contender fits its rows but for rounding, so that nothing is left to gain."""
         return contender.value <= ROUNDING * self.loss.scale(contender.sample.data)
 
-    def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, Exchanges]:
+    def _race_on_all_rows(self, leaders: list[Contender]) -> tuple[Contender, Attempts]:
         """The winner of the leaders on all rows, and how long to exchange its columns: less where others came to its value."""
         for leader in leaders:
             self._lift(leader)
@@ -247,22 +263,51 @@ class Race:
         in_vain = next((vain for vain, count in enumerate(counts) if count >= enough), FINE_EXCHANGES.in_vain)
         return best, FINE_EXCHANGES._replace(in_vain=in_vain)
 
-    def _exchange(self, contender: Contender, terms: Exchanges, tol: float, share: float) -> Contender:
-        """The contender after columns were exchanged, as long as that lowers the loss."""
-        tries = vain = 0
+    def _exchange(self, contender: Contender, terms: Attempts, tol: float, share: float, vain: int = 0) -> Contender:
+        """The contender after columns were exchanged, as long as that lowers the loss; so many were in vain before."""
+        tries = vain
         while vain < terms.in_vain and tries < terms.most and not (self.effort.exhausted(share) or self._is_exact(contender)):
             A = contender.sample.data.matrix
             start = initialise.exchange_columns(A, *contender.factors, vain)
-            other = Contender(self, contender.sample, start, wait=2, parent=contender)
-            other.run(LOOK, 0.0)
-            if other.value < terms.near * contender.value:
-                other.run(SECOND_LOOK, tol)
-            if other.value < terms.very_near * contender.value:
-                other.run(self.effort.steps_left(), tol)
+            other = self._try(Contender(self, contender.sample, start, wait=2, parent=contender), contender.value, terms, tol)
             tries, vain = tries + 1, vain + 1
-            if other.value < contender.value * (1.0 - 1e-5):
-                contender, vain = other, 0
+            if other.value < contender.value * (1.0 - SAME_BASIN):
+                vain = 0
+            contender = _best([contender, other])
         return contender
+
+    def _try(self, contender: Contender, best: float, terms: Attempts, tol: float) -> Contender:
+        """Descend with a new contender that is near the best value after a few steps, and to the end if it comes very near."""
+        contender.run(LOOK, 0.0)
+        if contender.value < terms.near * best:
+            contender.run(terms.second_look, tol)
+        if contender.value < terms.very_near * best:
+            contender.run(self.effort.steps_left(), tol)
+        return contender
+
+    def _recombine(self, winner: Contender, terms: Attempts) -> Contender:
+        """The winner, or what is better of factors with columns of two good contenders, as long as some are."""
+        rng, tries, vain = np.random.default_rng(self.data.shape), 0, 0
+        while vain < terms.in_vain and tries < terms.most and not self.effort.exhausted(RESTART_SHARE):
+            parents = self._parents()
+            if len(parents) < 2 or self._is_exact(winner):
+                break
+            one, other = (parents[number] for number in rng.choice(len(parents), 2, replace=False))
+            start = initialise.recombine(one.factors, other.factors, rng)
+            child = self._try(Contender(self, self.all_rows, start, wait=2), winner.value, terms, self.fine_tolerance)
+            tries, vain = tries + 1, vain + 1
+            if child.value < winner.value * (1.0 - SAME_BASIN):
+                vain = 0
+            winner = _best([winner, child])
+        return winner
+
+    def _parents(self) -> list[Contender]:
+        """The best contenders of different origins and values on all rows."""
+        found: list[Contender] = []
+        for contender in sorted(self.on_all_rows, key=lambda contender: contender.value):
+            if all(contender.origin is not one.origin and contender.value > (1.0 + SAME) * one.value for one in found):
+                found.append(contender)
+        return found[:PARENTS]
 
     def _restart(self, winner: Contender) -> Contender:
         """The winner, or what is better of starts without a pattern, as many as there is effort left for."""
