@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from cvxnmf.linalg.arrays import aligned_empty
 from cvxnmf.linalg.lanes import copy_transposed
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries, put_entries
-from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times
+from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times, row_shares, shares_of_rows
 
 
 @pytest.mark.parametrize("k", [1, 4, 5, 8, 10, 13, 16, 17, 20, 28, 32, 33, 37, 49, 64, 65])
@@ -48,6 +49,29 @@ def test_sparse_products(k):
     for A, accuracy in ((plain, 1e-13), (long, 1e-13), (single, 1e-6)):
         np.testing.assert_allclose(csr_times(A, X), dense @ X, rtol=accuracy, atol=1e-15)
         np.testing.assert_allclose(csr_transposed_times(A, Y), dense.T @ Y, rtol=accuracy, atol=1e-15)
+
+
+def test_sparse_products_of_large_data_are_cut_into_shares():
+    rng = np.random.default_rng(5)
+    A = sp.csr_array(sp.random(6000, 7000, 0.02, random_state=5))
+    X, Y = rng.random((7000, 9)), rng.random((6000, 9))
+    assert len(row_shares(A)) == 8
+    np.testing.assert_allclose(csr_times(A, X), A @ X, rtol=1e-12)
+    np.testing.assert_allclose(csr_transposed_times(A, Y), A.T @ Y, rtol=1e-12)  # in two shares, the next rows asked for
+
+
+def test_shares_of_rows_are_a_power_of_two():
+    indptr = np.arange(0, 800_001, 100)
+    assert [len(shares_of_rows(indptr, most=most)) for most in (2, 3, 4, 7, 8, 100)] == [2, 2, 4, 4, 8, 8]
+    assert len(shares_of_rows(indptr[:1900])) == 1
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (20_000, 5)])
+def test_large_arrays_begin_with_a_cache_line(shape):
+    X = aligned_empty(shape)
+    assert X.shape == shape
+    assert X.flags.c_contiguous
+    assert X.size < 1000 or X.ctypes.data % 64 == 0
 
 
 def test_single_entries_of_a_product():

@@ -23,7 +23,7 @@ def summed_row(indices, data, X, vectors_of_a_row):
     return result[0]
 
 
-@pytest.mark.parametrize(("count", "columns"), [(1, 4), (2, 7), (3, 10), (3, 12), (4, 13), (4, 16)])
+@pytest.mark.parametrize(("count", "columns"), [(1, 4), (2, 7), (3, 10), (3, 12), (4, 13), (4, 16), (5, 18), (6, 24)])
 def test_sums_of_rows(registers, count, columns):
     rng = np.random.default_rng(columns)
     indices, data, X = (
@@ -34,13 +34,14 @@ def test_sums_of_rows(registers, count, columns):
     np.testing.assert_array_equal(summed_row(indices, data, X, count), data @ X[indices])
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_additions_to_rows(registers, count):
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("ahead", [0, 8])
+def test_additions_to_rows(registers, count, ahead):
     rng = np.random.default_rng(count)
     add, width = vector_loops.addition_to_rows(count), LANES * (count + 1)
     indices, data, x = rng.integers(0, 30, 25), rng.integers(1, 99, 25).astype(float), rng.integers(1, 99, width).astype(float)
     result, expected = np.zeros((30, width)), np.zeros((30, width))
-    njit(lambda i, a, own, y: add(i, a, 0, len(i), own, y, LANES))(indices, data, x, result)
+    njit(lambda i, a, own, y: add(i, a, 0, len(i), own, y, LANES, ahead))(indices, data, x, result)
     np.add.at(expected, indices, data[:, None] * np.where(np.arange(width) < LANES, 0.0, x))
     np.testing.assert_array_equal(result, expected)
 

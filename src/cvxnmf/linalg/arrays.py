@@ -16,8 +16,8 @@ FloatArray = NDArray[np.float64]
 LARGE_SPARSE = 1_000_000
 #: Entries from which dense data in single precision are worked on as they are: of fewer a copy costs nothing.
 KEPT_SINGLE = 1 << 22
-#: Numbers of a cache line, and of arrays that do not fit into the first cache.
-LINE, LARGE_ALIGNED = 8, 1 << 13
+#: Numbers of a cache line, and of arrays for which it matters where they begin.
+LINE, LARGE_ALIGNED = 8, 1 << 16
 
 
 def is_single(A: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,22 +15,26 @@ from cvxnmf.linalg.threads import map_in_threads, sum_in_threads
 
 #: Below this many entries there is one share of the rows, from four times as many on there are so many, between two.
 ONE_SHARE_BELOW, SHARES = 200_000, 8
+#: Sums of a transposed product that stay in a cache; of more, those of an entry so far ahead are asked for.
+CACHED_SUMS, AHEAD = 1 << 15, 8
+#: Entries of a share for each sum of a transposed product at least: sums of all shares are added up.
+ENTRIES_PER_SUM = 32
 #: Sums and additions of so many vectors at a time.
 _SUM_1, _SUM_2, _SUM_3, _SUM_4, _SUM_5, _SUM_6 = of_vectors("sum_of_rows", 6)
 _ADD_1, _ADD_2, _ADD_3, _ADD_4, _ADD_5, _ADD_6 = of_vectors("addition_to_rows", 6)
 
 
-def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
+def row_shares(A: Any, one_below: int = ONE_SHARE_BELOW, most: int = SHARES) -> list[tuple[int, int]]:
     """First and last row of shares of a matrix in compressed rows with about as many entries each; few entries are one share."""
-    return shares_of_rows(A.indptr, one_below)
+    return shares_of_rows(A.indptr, one_below, most)
 
 
-def shares_of_rows(indptr: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
-    """First and last row of shares with about as many entries each, from row pointers of a sparse matrix."""
+def shares_of_rows(indptr: Any, one_below: int = ONE_SHARE_BELOW, most: int = SHARES) -> list[tuple[int, int]]:
+    """First and last row of shares with about as many entries each, from row pointers of a sparse matrix; a power of two."""
     rows, entries = len(indptr) - 1, int(indptr[-1])
     if entries < one_below:
         return [(0, rows)]
-    shares = SHARES if entries >= 4 * one_below else 2
+    shares = min(SHARES, 1 << (most.bit_length() - 1)) if entries >= 4 * one_below else 2
     cuts = np.searchsorted(indptr, np.linspace(0, entries, shares + 1)[1:-1]).tolist()
     bounds = [0, *cuts, rows]
     return list(zip(bounds[:-1], bounds[1:], strict=True))
@@ -78,7 +83,7 @@ def csr_times(A: Any, X: FloatArray) -> FloatArray:
 
 
 @compile_with(error_model="numpy", nogil=True)
-def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, first: int, last: int) -> None:
+def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: Any, ahead: int, first: int, last: int) -> None:
     k, wide = X.shape[1], result.shape[1]
     row = np.zeros(wide)
     for i in range(first, last):
@@ -86,32 +91,35 @@ def _transposed_product(indptr: Any, indices: Any, data: Any, X: Any, result: An
             row[r] = X[i, r]
         p, end, r = np.int64(indptr[i]), np.int64(indptr[i + 1]), 0
         while wide - r >= 6 * LANES:
-            _ADD_6(indices, data, p, end, row, result, r)
+            _ADD_6(indices, data, p, end, row, result, r, ahead)
             r += 6 * LANES
         if wide - r == 5 * LANES:
-            _ADD_5(indices, data, p, end, row, result, r)
+            _ADD_5(indices, data, p, end, row, result, r, ahead)
         elif wide - r == 4 * LANES:
-            _ADD_4(indices, data, p, end, row, result, r)
+            _ADD_4(indices, data, p, end, row, result, r, ahead)
         elif wide - r == 3 * LANES:
-            _ADD_3(indices, data, p, end, row, result, r)
+            _ADD_3(indices, data, p, end, row, result, r, ahead)
         elif wide - r == 2 * LANES:
-            _ADD_2(indices, data, p, end, row, result, r)
+            _ADD_2(indices, data, p, end, row, result, r, ahead)
         elif wide > r:
-            _ADD_1(indices, data, p, end, row, result, r)
+            _ADD_1(indices, data, p, end, row, result, r, ahead)
 
 
 def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
     """Sparse product ``A' X`` for A in compressed rows, by adding multiples of rows of X, on several threads where that pays."""
     assert A.format == "csr", "compressed columns would be read beyond their end"
     X, data, k = np.ascontiguousarray(X, dtype=np.float64), np.ascontiguousarray(A.data), X.shape[1]
+    shape = A.shape[1], k + -k % LANES
+    ahead = AHEAD if math.prod(shape) > CACHED_SUMS else 0
 
     def part(rows: tuple[int, int]) -> FloatArray:
-        result = aligned_empty((A.shape[1], k + -k % LANES))
+        result = aligned_empty(shape)
         result[:] = 0.0
-        _transposed_product(A.indptr, A.indices, data, X, result, *rows)
+        _transposed_product(A.indptr, A.indices, data, X, result, ahead, *rows)
         return result
 
-    total = sum_in_threads(part, row_shares(A), lambda one, other: np.add(one, other, out=one))
+    shares = row_shares(A, most=max(2, A.nnz // (ENTRIES_PER_SUM * A.shape[1])))
+    total = sum_in_threads(part, shares, lambda one, other: np.add(one, other, out=one))
     return np.ascontiguousarray(total[:, :k])
 
 

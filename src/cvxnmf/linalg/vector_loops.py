@@ -15,6 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from cvxnmf.linalg.arrays import LINE
 from cvxnmf.linalg.lanes import LANES
 from cvxnmf.linalg.prefetching import prefetch_at
 from cvxnmf.linalg.vectors import LONG, Array, Run, has_wide_registers, runs
@@ -67,28 +68,47 @@ def _overlapping_runs(context: Any, builder: Any, first: Any, last: Any, vectors
 def addition_to_rows(vectors: int) -> Callable[..., None]:
     """A function that adds so many vectors of a row x, times entries of sparse data, to rows of the result.
 
-    ``add(indices, data, start, end, x, result, first)``: the vectors begin at the column `first`, all within the rows.
+    ``add(indices, data, start, end, x, result, first, ahead)``: the vectors begin at the column `first`, all within the rows.
+    Unless `ahead` is 0, the row of the entry so many places ahead is asked for meanwhile: additions wait for those before them.
     """
 
     @intrinsic
     def add(
-        _: Any, indices: Any, data: Any, start: Any, end: Any, x: Any, result: Any, first: Any
+        _: Any, indices: Any, data: Any, start: Any, end: Any, x: Any, result: Any, first: Any, ahead: Any
     ) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             places = (0, 1, 4, 5)
             entries, numbers, row, sums = (Array(context, builder, signature.args[at], given[at]) for at in places)
             columns = runs(context, builder, given[6], LANES * vectors)
             own = [row.load(place) for place in row.vectors(row.pointer, columns)]
-            with cgutils.for_range_slice(builder, given[2], given[3], LONG(1), intp=LONG) as (entry, _):
-                a, near = numbers.at(entry), sums.row(entries.at(entry))
-                for vector, place, run in zip(own, sums.vectors(near, columns), columns, strict=True):
-                    sums.store(sums.multiply_add(sums.broadcast(a, run.lanes), vector, sums.load(place)), place)
+
+            def add_all(streamed: bool) -> None:
+                with cgutils.for_range_slice(builder, given[2], given[3], LONG(1), intp=LONG) as (entry, _):
+                    if streamed:
+                        _ask_for_row(builder, entries, builder.add(entry, given[7]), sums, given[6], vectors)
+                    a, near = numbers.at(entry), sums.row(entries.at(entry))
+                    for vector, place, run in zip(own, sums.vectors(near, columns), columns, strict=True):
+                        sums.store(sums.multiply_add(sums.broadcast(a, run.lanes), vector, sums.load(place)), place)
+
+            with builder.if_else(builder.icmp_signed("==", given[7], LONG(0))) as (at_hand, from_memory):
+                with at_hand:
+                    add_all(streamed=False)
+                with from_memory:
+                    add_all(streamed=True)
             return context.get_dummy_value()
 
         number = types.int64
-        return types.void(indices, data, number, number, x, result, number), generate
+        return types.void(indices, data, number, number, x, result, number, number), generate
 
     return add
+
+
+def _ask_for_row(builder: Any, entries: Array, place: Any, sums: Array, first: Any, vectors: int) -> None:
+    """Ask for so many vectors of the row of an entry of sparse data, of the last entry where there are no more."""
+    last = builder.sub(entries.columns, LONG(1))
+    row = sums.row(entries.at(builder.select(builder.icmp_signed("<", place, last), place, last)))
+    for lane in range(0, LANES * vectors, LINE):
+        prefetch_at(builder, builder.gep(row, [builder.add(first, LONG(lane))]))
 
 
 def transposed_square() -> Callable[..., None]:
