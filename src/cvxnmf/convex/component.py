@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cvxnmf.certificates import Statement
 from cvxnmf.convex.dual import Dual
 from cvxnmf.convex.effects import balancing_effects
-from cvxnmf.convex.geometry import Geometry
+from cvxnmf.convex.geometry import AnyGeometry
 from cvxnmf.convex.losses import Loss
 from cvxnmf.convex.methods.base import Methods
 from cvxnmf.convex.methods.gradient import ProjectedGradient
@@ -23,8 +23,6 @@ from cvxnmf.results import AnyPoint, FactorPoint, MatrixPoint
 
 Index = NDArray[np.intp]
 P = TypeVar("P", bound=AnyPoint)
-F = TypeVar("F", bound=FactorPoint)
-C = TypeVar("C", bound=Geometry[Any])
 
 #: Entries of X beyond this size are cut off before X is projected or certified; their exp is 0 or infinite anyway.
 LOWEST_LOG = -1e6
@@ -99,14 +97,14 @@ class Component(ABC, Generic[P]):
         """The rank of a component's point: columns of W, or rows of a point without factors."""
 
 
-class FactorComponent(Component[F], Generic[F, C]):
+class FactorComponent(Component[FactorPoint]):
     """A component whose points are factors (v, W): the rows `nodes` of the whole v and W.
 
     X lies in a cone, whose penalty has the weight `trace`.
     """
 
     nodes: Index
-    cone: C
+    cone: AnyGeometry
     trace: float
 
     @property
@@ -120,7 +118,7 @@ class FactorComponent(Component[F], Generic[F, C]):
         """Mean curvature of the component's loss in the metric, at a model of the right size."""
 
     @abstractmethod
-    def slopes(self, point: F) -> tuple[float, FloatArray, FloatArray]:
+    def slopes(self, point: FactorPoint) -> tuple[float, FloatArray, FloatArray]:
         """The component's loss at a point (v, W), and half its gradients over v and W."""
 
     @property
@@ -129,14 +127,14 @@ class FactorComponent(Component[F], Generic[F, C]):
         return np.ix_(self.nodes, self.nodes)
 
     @abstractmethod
-    def independent_model(self) -> F:
+    def independent_model(self) -> FactorPoint:
         """The component's best model without positions."""
 
-    def start(self, given: Any = None) -> F:
+    def start(self, given: Any = None) -> FactorPoint:
         """The component's best start: the model without positions, the user's point, projected where necessary, or others."""
         candidates = [self.independent_model()]
         if isinstance(given, FactorPoint):
-            point: Any = given.restrict_to(self.nodes)
+            point = given.restrict_to(self.nodes)
             candidates.append(point if self.cone.free_effects or not point.v.any() else self._project(point.dense()))
         elif given is not None:
             candidates.append(self._project(given[self.entries]))
@@ -144,29 +142,28 @@ class FactorComponent(Component[F], Generic[F, C]):
         values = [self.value(point) for point in candidates]
         return candidates[int(np.argmin([value if np.isfinite(value) else np.inf for value in values]))]
 
-    def _project(self, X: FloatArray) -> F:
+    def _project(self, X: FloatArray) -> FactorPoint:
         """The point of the component's cone nearest to X, entries beyond all logarithms cut off."""
-        point: F = self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
-        return point
+        return self.cone.project(np.clip(X, LOWEST_LOG, -LOWEST_LOG))
 
-    def _other_starts(self) -> list[F]:
+    def _other_starts(self) -> list[FactorPoint]:
         """Points beside the model without positions that the component may start from."""
         return []
 
-    def rank(self, point: F) -> int:
+    def rank(self, point: FactorPoint) -> int:
         """The rank of a component's point in factors: columns of W."""
         return int(point.W.shape[1])
 
-    def tidy(self, point: F, limit: float) -> F:
+    def tidy(self, point: FactorPoint, limit: float) -> FactorPoint:
         """The component's columns orthogonal, by decreasing weight; light ones dropped while the value stays within the limit."""
-        tidied: F = self.cone.canonical_factors(point)
+        tidied = self.cone.canonical_factors(point)
         weights = np.sum((self.cone.s[:, None] * tidied.W) ** 2, axis=0)
-        short: F = self.cone.point(tidied.v, tidied.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
+        short = self.cone.point(tidied.v, tidied.W[:, weights > NEGLIGIBLE_COLUMN * weights.max(initial=0.0)])
         return short if self.value(short) <= limit else tidied
 
 
 @dataclass(frozen=True, eq=False)
-class DenseComponent(FactorComponent[FactorPoint, C]):
+class DenseComponent(FactorComponent):
     """A component on dense matrices: ``loss(X) + trace penalty(X)``, the loss bound to its data.
 
     The statement says what its dual points prove, in the words of a certificate.
@@ -174,7 +171,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
 
     nodes: Index
     loss: Loss
-    cone: C
+    cone: AnyGeometry
     trace: float
     statement: Statement
 
@@ -196,8 +193,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
 
     def independent_model(self) -> FactorPoint:
         """The best model without positions of a dense component."""
-        point: FactorPoint = self.cone.point(self.cone.independent_effects(self.loss.A), np.zeros((self.size, 0)))
-        return point
+        return self.cone.point(self.cone.independent_effects(self.loss.A), np.zeros((self.size, 0)))
 
     @cached_property
     def average_curvature(self) -> float:
@@ -215,8 +211,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         if not self.cone.free_effects:
             return point
         v = balancing_effects(self.loss, self.cone, point.dense(), max_iter)
-        balanced: FactorPoint = self.cone.point(point.v + v, point.W)
-        return balanced
+        return self.cone.point(point.v + v, point.W)
 
     def certify(self, point: FactorPoint, value: float, candidate: FloatArray | None = None) -> Certified:
         """A dense component's point with effects balanced where they are free, the objective there, and a dual point for it."""
@@ -249,7 +244,7 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
     @property
     def splitting_weight(self) -> float:
         """The first weight rho of alternating directions, for which the scaled multiplier has about the size of X."""
-        return float(self.cone.typical_multiplier(self.trace))
+        return self.cone.typical_multiplier(self.trace)
 
     def admissible(self, point: FactorPoint) -> FactorPoint:
         """The point moved until it satisfies the component's constraints beyond the cone; unchanged where there are none."""
@@ -266,5 +261,4 @@ class DenseComponent(FactorComponent[FactorPoint, C]):
         tolerance = 8 * float(np.finfo(np.float64).eps) * len(X) * max(1.0, float(np.abs(X).max()))
         if self.cone.contains(X, tolerance):
             return X, False
-        restored: FloatArray = self.cone.project(X).dense()
-        return restored, True
+        return self.cone.project(X).dense(), True

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
-from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, log_row_sums
 from cvxnmf.linalg.eigen import add_outer, eigenpairs_above, smallest_eigenvalue
-from cvxnmf.results import Point
+from cvxnmf.results import FactorPoint, Point
 
+#: Eigenvalues below this share of the largest entry are rounding.
+RELATIVE_ZERO = 1e-14
+#: Rounds in which rows and columns are scaled to their margins.
+SCALING_ROUNDS = 30
 #: Newton's steps to margins, after rounds in which rows are scaled to them by turns.
 NEWTON_ROUNDS = 6
 
 
-class Cone(Geometry[Point]):
+class Cone(ABC):
     """A cone of symmetric matrices in the metric s, n positive weights."""
+
+    free_effects: bool
 
     def __init__(self, metric: FloatArray) -> None:
         self.s = metric
@@ -32,6 +37,10 @@ class Cone(Geometry[Point]):
     @abstractmethod
     def _split(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Split the scaled matrix into effects v and the part P B P that the cone constrains."""
+
+    @abstractmethod
+    def inner(self, X: FloatArray) -> float:
+        """The penalty ``<N, X>`` of the cone at a dense X."""
 
     @abstractmethod
     def add_penalty(self, G: FloatArray, weight: float) -> FloatArray:
@@ -81,6 +90,10 @@ class Cone(Geometry[Point]):
         """The size of a dual matrix of the cone over that of X: eigenvalues of the size of the trace, to either side."""
         return trace * float(np.sqrt(2.0 / len(self.s))) / float(np.mean(self.s**2))
 
+    def project(self, X: FloatArray, threshold: float = 0.0) -> Point:
+        """Return the projection argmin ``||S(Y - X)S||^2 / 2 + threshold <N, Y>`` on the cone."""
+        return self.project_scaled(self.scale(X.copy()), threshold)
+
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> Point:
         """Return the projection of ``S^-1 B S^-1`` on the cone; B is overwritten.
 
@@ -97,10 +110,12 @@ class Cone(Geometry[Point]):
         """Smallest eigenvalue of ``P S^-1 G S^-1 P``, which is 0 along a direction that the cone leaves free."""
         return smallest_eigenvalue(self._split(self.unscale(G.copy()))[1])
 
-    def penalty(self, point: Point) -> float:
+    def penalty(self, point: FactorPoint) -> float:
         """The penalty ``<N, X>`` of the cone at a point in factors."""
         W = point.W
         return max(0.0, float(self.s**2 @ np.einsum("ij,ij->i", W, W)) - self._along_free_direction(W))
+
+    factor_penalty = penalty  # it is smooth in the factors
 
     def _along_free_direction(self, W: FloatArray) -> float:
         """The part ``|u'SW|^2`` along the unit vector u of a direction that the cone leaves free, which is not penalised."""
@@ -164,7 +179,7 @@ class Cone(Geometry[Point]):
         degrees = A.sum(axis=1)
         return np.asarray(np.log(degrees) - 0.5 * np.log(degrees.sum()))
 
-    def canonical_factors(self, point: Point) -> Point:
+    def canonical_factors(self, point: FactorPoint) -> Point:
         """Return the point of the cone with columns of W orthogonal in the metric, by decreasing weight, signs fixed."""
         v, W = self._centre(point)
         U, sigma, _ = np.linalg.svd(self.s[:, None] * W, full_matrices=False)
@@ -173,8 +188,8 @@ class Cone(Geometry[Point]):
         signs = np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(U.shape[1])])
         return Point(v, U * (signs * sigma[keep])[None, :] / self.s[:, None])
 
-    def _centre(self, point: Point) -> Point:
-        return point
+    def _centre(self, point: FactorPoint) -> tuple[FloatArray, FloatArray]:
+        return point.v, point.W
 
     def contains(self, X: FloatArray, tolerance: float) -> bool:
         """Whether no eigenvalue of X that the cone constrains lies below ``-tolerance`` (plain coordinates)."""
@@ -229,12 +244,12 @@ class ConditionallyPSD(Cone):
         share = t / t.sum()
         return float(t @ (np.diag(X) - X @ share))
 
-    def _centre(self, point: Point) -> Point:
+    def _centre(self, point: FactorPoint) -> tuple[FloatArray, FloatArray]:
         """Move the weighted mean of the positions into the effects, which the conditional cone leaves free."""
         t = self.s**2
         mean = t @ point.W / t.sum()
         W = point.W - mean[None, :]
-        return Point(point.v + W @ mean + 0.5 * (mean @ mean), W)
+        return point.v + W @ mean + 0.5 * (mean @ mean), W
 
     def _along_free_direction(self, W: FloatArray) -> float:
         along = self.s**2 @ W / np.linalg.norm(self.s)

@@ -13,10 +13,7 @@ from cvxnmf.linalg.eigen import add_outer
 from cvxnmf.results import FactorPoint, Point
 
 if TYPE_CHECKING:
-    from cvxnmf.convex.component import DenseComponent
-    from cvxnmf.convex.cones import Cone
-
-    SymmetricDense = DenseComponent[Cone]
+    from cvxnmf.convex.symmetric_component import SymmetricComponent
 
 #: As many directions enter at a time.
 MOST_ENTERING = 10
@@ -39,7 +36,7 @@ def to_point(x: FloatArray) -> Point:
     return Point(x[:, 0] - 0.5 * np.einsum("ij,ij->i", W, W), W)
 
 
-def slopes(component: SymmetricDense, x: FloatArray) -> tuple[float, FloatArray]:
+def slopes(component: SymmetricComponent, x: FloatArray) -> tuple[float, FloatArray]:
     """Objective and gradient over distance coordinates: ``2 G1`` and ``2 (GW - Diag(G1) W)``, with the penalty's."""
     point, cone, trace = to_point(x), component.cone, component.trace
     loss, margins, products = component.slopes(point)
@@ -66,7 +63,7 @@ def _inverse(M: FloatArray) -> FloatArray:
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
-def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
+def inverse_metric(component: SymmetricComponent, x: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
     """Solve with ``2 (E + Diag(E1))`` over u and ``2 (L_E + ridge Diag(E1) + trace S^2)`` over W, E the loss's weights at x."""
     X = to_point(x).dense()
     E = component.loss.metric_weights(X, out=X)
@@ -89,7 +86,7 @@ def inverse_metric(component: SymmetricDense, x: FloatArray, ridge: float) -> Ca
     return solve
 
 
-def with_entering_directions(component: SymmetricDense, point: FactorPoint, value: float) -> FactorPoint | None:
+def with_entering_directions(component: SymmetricComponent, point: FactorPoint, value: float) -> FactorPoint | None:
     """The point with directions along which the gradient is negative, effects balanced as before; None if none lowers the value.
 
     Negative eigenpairs (r, x) of the gradient against the Laplacian of the floor: ``X + t xx'`` lowers the objective by about
@@ -125,7 +122,7 @@ def _fourth_moments(E: FloatArray, Y: FloatArray) -> FloatArray:
     return np.asarray(2.0 * spread + 6.0 * np.sum(squares * (E @ squares), axis=0))
 
 
-def laplacian_pencil(component: SymmetricDense, G: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+def laplacian_pencil(component: SymmetricComponent, G: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """The least eigenvalues of G with the penalty against the floor's Laplacian with the penalty, and their vectors.
 
     Rows of G sum to zero; it is overwritten. The constant direction, on which both vanish, is lifted out of the way. A vector x

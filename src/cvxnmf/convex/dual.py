@@ -7,12 +7,12 @@ where the data span a wide range, or the trace is small, that is ruinous, and cl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cvxnmf.certificates import CertificateError, Statement
-from cvxnmf.convex.geometry import Geometry
+from cvxnmf.convex.geometry import AnyGeometry
 from cvxnmf.convex.losses import Loss
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.row_chunks import cached_rows
@@ -56,7 +56,7 @@ def prove_least_shift(
     return None
 
 
-def clip_spectrum(loss: Loss, geometry: Geometry[Any], g: FloatArray, trace: float) -> None:
+def clip_spectrum(loss: Loss, geometry: AnyGeometry, g: FloatArray, trace: float) -> None:
     """Clip the spectrum of a slope g towards the dual cone, in place; g stays in the domain and its margins stay zero.
 
     Of a few rounds the matrix is kept that proves the most once it is shrunk into the dual cone.
@@ -73,7 +73,7 @@ def clip_spectrum(loss: Loss, geometry: Geometry[Any], g: FloatArray, trace: flo
         here = return_to_domain(loss, geometry, lack, here)
 
 
-def return_to_domain(loss: Loss, geometry: Geometry[Any], g: FloatArray, inside: FloatArray) -> FloatArray:
+def return_to_domain(loss: Loss, geometry: AnyGeometry, g: FloatArray, inside: FloatArray) -> FloatArray:
     """Raise a slope g, in place, into the domain of the dual: no nearer to its edge than a share of the distance of `inside`.
 
     The margins of g become zero up to rounding, except under a lower limit on X, where most entries have no edge.

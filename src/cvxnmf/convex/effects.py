@@ -5,12 +5,10 @@ They minimise the loss over the effects, on which no penalty depends.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.geometry import Geometry
+from cvxnmf.convex.geometry import AnyGeometry
 from cvxnmf.convex.losses import Loss
 from cvxnmf.linalg.arrays import FloatArray
 
@@ -20,7 +18,7 @@ NEAR = 0.3
 LONGEST_STEP = 2.0
 
 
-def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: int = 40) -> FloatArray:
+def balancing_effects(loss: Loss, cone: AnyGeometry, X: FloatArray, max_iter: int = 40) -> FloatArray:
     """Return effects v for which the gradient at X with effects v has vanishing margins.
 
     Damped Newton steps; where the margins are far from zero, a few multiplicative steps towards the margins of A come first.
@@ -52,7 +50,7 @@ def balancing_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: 
     return v
 
 
-def _newton_step(loss: Loss, cone: Geometry[Any], X: FloatArray, residual: FloatArray) -> FloatArray | None:
+def _newton_step(loss: Loss, cone: AnyGeometry, X: FloatArray, residual: FloatArray) -> FloatArray | None:
     """Newton's step for the balancing effects at X, overwritten, bounded in length; None if the Hessian is singular."""
     try:
         step = cone.effects_step(loss.curvature(X, out=X), residual)
@@ -62,7 +60,7 @@ def _newton_step(loss: Loss, cone: Geometry[Any], X: FloatArray, residual: Float
     return step * min(1.0, LONGEST_STEP / longest) if 0 < longest < np.inf else None
 
 
-def _matching_effects(loss: Loss, cone: Geometry[Any], X: FloatArray, max_iter: int = 10) -> FloatArray:
+def _matching_effects(loss: Loss, cone: AnyGeometry, X: FloatArray, max_iter: int = 10) -> FloatArray:
     """First effects, which bring the margins of ``exp(X)`` within a factor of two of those of A, overflow or not."""
     target = np.log(cone.margins(loss.A))
     v = np.zeros(len(target))

@@ -26,7 +26,7 @@ from cvxnmf.convex.methods import MatrixFreeDescent
 from cvxnmf.convex.model_operator import Model, leading_pivots
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.leading import operator_pairs
-from cvxnmf.results import AnyPoint, Point
+from cvxnmf.results import AnyPoint, FactorPoint, Point
 
 #: Newton steps for the effects, and the residual, as a share of the degrees, that ends them.
 NEWTON_STEPS, BALANCED = 20, 1e-14
@@ -52,7 +52,7 @@ THREADS_FROM = 2500
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixFreeComponent(FactorComponent[Point, Cone]):
+class MatrixFreeComponent(FactorComponent):
     """A matrix-free component: nodes that carry data, A in compressed rows on them, products in place of matrices.
 
     With `first_single` the first descent works in single precision; nothing else does. With more than `largest_dense` nodes no
@@ -103,9 +103,9 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         """Mean curvature of a matrix-free component's loss in the metric at the model without positions."""
         return self.scale / self.cone.total_weight
 
-    def slopes(self, point: Point, single: bool = False) -> tuple[float, FloatArray, FloatArray]:
+    def slopes(self, point: FactorPoint, single: bool = False) -> tuple[float, FloatArray, FloatArray]:
         """Matrix-free loss at a point, and half its gradients over v and W: ``(E - A)1`` and ``(E - A)W``."""
-        v, W = point
+        v, W = point.v, point.W
         product = Model(v, W, single) @ np.column_stack([np.ones(self.size), W])
         AW = self.A @ W
         inner = 2.0 * float(v @ self.degrees) + float(np.vdot(AW, W))
@@ -113,7 +113,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         loss = max(0.0, total) if total < np.inf else np.inf
         return loss, product[:, 0] - self.degrees, product[:, 1:] - AW
 
-    def value(self, point: Point) -> float:
+    def value(self, point: FactorPoint) -> float:
         """Loss plus penalty of a matrix-free component at a point."""
         return self.slopes(point)[0] + self.trace * self.cone.penalty(point)
 
@@ -121,7 +121,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
         """The best model without positions of a matrix-free component, from its degrees."""
         return Point(np.log(self.degrees) - 0.5 * np.log(self.scale), np.zeros((self.size, 0)))
 
-    def balance_effects(self, point: Point) -> Point:
+    def balance_effects(self, point: FactorPoint) -> Point:
         """Return a matrix-free component's point with the best effects for its positions, those for which ``E1 = A1``.
 
         Newton's method, ``(E + Diag(E1)) step = A1 - E1``, by conjugate gradients.
@@ -199,7 +199,7 @@ class MatrixFreeComponent(FactorComponent[Point, Cone]):
                 return raised
             share *= 0.3
 
-    def certify(self, point: Point, value: float = np.nan, candidate: FloatArray | None = None) -> Certified:
+    def certify(self, point: FactorPoint, value: float = np.nan, candidate: FloatArray | None = None) -> Certified:
         """A matrix-free component's point with balanced effects, its value, and a dual point that the check accepts."""
         point = self.balance_effects(point)
         loss, residual, _ = self.slopes(point)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
-from cvxnmf.convex.geometry import RELATIVE_ZERO, SCALING_ROUNDS, Geometry, log_row_sums
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.convex.cones import RELATIVE_ZERO, SCALING_ROUNDS
+from cvxnmf.linalg.arrays import FloatArray, log_row_sums
 from cvxnmf.linalg.eigen import add_outer, singular_triples_above
-from cvxnmf.results import PairedPoint
+from cvxnmf.results import FactorPoint, PairedPoint
 
 
-class NuclearNorm(Geometry[PairedPoint]):
+class NuclearNorm:
     """Rectangular matrices ``X = a1' + 1b' + W_1 W_2'`` with penalty ``2 ||J X J||_*``; J centres where effects are free.
 
     Else J is the identity. The margins of the data A scale the variables of a descent over factors; steps over X are in the plain
@@ -60,6 +60,10 @@ class NuclearNorm(Geometry[PairedPoint]):
             X -= X.mean(axis=0)[None, :]
         return X
 
+    def project(self, X: FloatArray, threshold: float = 0.0) -> PairedPoint:
+        """The proximal point of the nuclear norm at X, which stays as it is."""
+        return self.project_scaled(X.copy(), threshold)
+
     def project_scaled(self, B: FloatArray, threshold: float = 0.0, expected: int | None = None) -> PairedPoint:
         """The proximal point of the nuclear norm: singular values of the centred part lowered by twice the threshold."""
         m = self.shape[0]
@@ -87,12 +91,12 @@ class NuclearNorm(Geometry[PairedPoint]):
             return halves
         return halves[0] - halves[0].mean(axis=0), halves[1] - halves[1].mean(axis=0)
 
-    def penalty(self, point: PairedPoint) -> float:
+    def penalty(self, point: FactorPoint) -> float:
         """The penalty at a point, twice the nuclear norm of ``J W_1 W_2' J``, from its factors."""
         first, second = (np.asarray(np.linalg.qr(half, mode="r")) for half in self._halves(point.W))
         return 2.0 * float(np.linalg.svd(first @ second.T, compute_uv=False).sum())
 
-    def factor_penalty(self, point: PairedPoint) -> float:
+    def factor_penalty(self, point: FactorPoint) -> float:
         """The sum ``||J W_1||^2 + ||J W_2||^2``, never below twice the nuclear norm of the product."""
         first, second = self._halves(point.W)
         return float(np.vdot(first, first) + np.vdot(second, second))
@@ -170,7 +174,7 @@ class NuclearNorm(Geometry[PairedPoint]):
         """True: every rectangular matrix is admissible under the nuclear norm."""
         return True
 
-    def canonical_factors(self, point: PairedPoint) -> PairedPoint:
+    def canonical_factors(self, point: FactorPoint) -> PairedPoint:
         """Return a rectangular X in orthogonal columns in each half, equally long in both, by decreasing weight, signs fixed."""
         m = self.shape[0]
         first, second = self._halves(point.W)

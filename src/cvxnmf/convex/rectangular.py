@@ -33,7 +33,7 @@ class NonsymmetricProblem(Problem):
     """
 
     statement: NonsymmetricStatement
-    components: tuple[DenseComponent[Any], ...] = field(repr=False)
+    components: tuple[DenseComponent, ...] = field(repr=False)
 
     @property
     def size(self) -> int:

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from cvxnmf.convex.component import DenseComponent, Index
-from cvxnmf.convex.cones import PSD
 from cvxnmf.convex.dual import ABSURD, FIRST_PAD, Dual, Witness, clip_spectrum, prove_least_shift
 from cvxnmf.convex.losses import PairedKullbackLeibler
 from cvxnmf.convex.methods import Accelerated, Factored, LossSplitting, Methods, ProjectedGradient
 from cvxnmf.convex.methods.schedules import paired_schedule, rectangular_schedule
-from cvxnmf.convex.nuclear import NuclearNorm
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.eigen import add_outer, spectral_norm
 from cvxnmf.linalg.row_chunks import cached_rows
@@ -35,7 +33,7 @@ PLAIN_METHODS: Methods = {
 
 
 @dataclass(frozen=True, eq=False)
-class NuclearComponent(DenseComponent[NuclearNorm]):
+class NuclearComponent(DenseComponent):
     """The rectangular component ``loss(A, exp(X)) + 2 trace ||X||_*`` on the rows and columns that carry data."""
 
     rows: Index
@@ -78,7 +76,7 @@ class NuclearComponent(DenseComponent[NuclearNorm]):
 
 
 @dataclass(frozen=True, eq=False)
-class PairedComponent(DenseComponent[PSD]):
+class PairedComponent(DenseComponent):
     """The paper's nonsymmetric component ``KL(A || exp(X_12)) + weight (tr exp(X_11) + tr exp(X_22))``, X psd of m + n rows."""
 
     loss: PairedKullbackLeibler

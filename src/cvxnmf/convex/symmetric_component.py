@@ -37,8 +37,10 @@ ROUNDS, MOST_ROUNDS, SMALL_GAP = 20, 100, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class SymmetricComponent(DenseComponent[Cone]):
+class SymmetricComponent(DenseComponent):
     """The symmetric component ``loss(A, exp(X)) + trace <N, X>``, X in the cone, on the nodes of one connected component."""
+
+    cone: Cone
 
     @property
     def methods(self) -> Methods:
@@ -123,7 +125,7 @@ class LimitedComponent(SymmetricComponent):
 
     def tidy(self, point: FactorPoint, limit: float) -> FactorPoint:
         """Columns orthogonal, by decreasing weight, under the lower limit; none is dropped, lest the limit be broken."""
-        return self.cone.canonical_factors(Point(point.v, point.W))
+        return self.cone.canonical_factors(point)
 
     def admits(self, point: FactorPoint) -> bool:
         """Whether the point has no effects that are not free, and respects the lower limit on X."""
@@ -148,7 +150,7 @@ class LimitedComponent(SymmetricComponent):
         return Point(point.v, np.column_stack([point.W, t]) if t.any() else point.W)
 
 
-def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
+def _shifted_family(component: SymmetricComponent, g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """The least shift that makes the gradient dual feasible, and the symmetric dual point for any shift."""
     if component.loss.ignore_diagonal:
         return _shrunk_family(component, g)
@@ -157,7 +159,7 @@ def _shifted_family(component: DenseComponent[Cone], g: FloatArray, within_round
     return _raised_family(component, g, within_rounding)
 
 
-def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
+def _raised_family(component: SymmetricComponent, g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """The family of symmetric dual points with a raised diagonal, ``Z + shift S^2``, and the least shift."""
     t = component.cone.s**2
     unit = max(1e-300, float(g.max()), -float(g.min()))
@@ -172,7 +174,7 @@ def _raised_family(component: DenseComponent[Cone], g: FloatArray, within_roundi
     return max(0.0, -lowest) / unit, family
 
 
-def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[float, Family]:
+def _shrunk_family(component: SymmetricComponent, g: FloatArray) -> tuple[float, Family]:
     """The family of symmetric dual points with a shrunk, clipped gradient, ``Y = trace N + (1 - shift) g``."""
     if not component.loss.limited:  # else the domain has no edge
         clip_spectrum(component.loss, component.cone, g, component.trace)
@@ -191,7 +193,7 @@ def _shrunk_family(component: DenseComponent[Cone], g: FloatArray) -> tuple[floa
     return max(0.0, 1.0 - component.trace / -lowest) if lowest < 0 else 0.0, family
 
 
-def _balance_rows(component: DenseComponent[Cone], g: FloatArray) -> None:
+def _balance_rows(component: SymmetricComponent, g: FloatArray) -> None:
     """Make the rows of a slope under a lower limit on X nearly sum to zero, in place: ``g_ij += m_ij (x_i + x_j)``.
 
     m is the floor; where the data are zero it is g, which must not become negative.
@@ -215,7 +217,7 @@ def _make_rows_sum_to_zero(g: FloatArray) -> None:
         np.fill_diagonal(g, 0.0)
 
 
-def _blended_family(component: DenseComponent[Cone], g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
+def _blended_family(component: SymmetricComponent, g: FloatArray, within_rounding: bool) -> tuple[float, Family]:
     """Least convex combination with the Laplacian that is dual feasible: a generalised eigenvalue. g is overwritten."""
     if component.loss.limited:
         _balance_rows(component, g)

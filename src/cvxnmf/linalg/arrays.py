@@ -58,6 +58,13 @@ def add_effects(X: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatAr
     return X
 
 
+def log_row_sums(X: FloatArray) -> FloatArray:
+    """Logarithms of the row sums of ``exp(X)``, overflow or not."""
+    highest = X.max(axis=1)
+    E = X - highest[:, None]
+    return np.asarray(highest + np.log(np.exp(E, out=E).sum(axis=1)))
+
+
 def csr_without_zeros(A: Any) -> Any:
     """Return `A` as a new CSR array of float64, repeated entries added up and zeros left out."""
     matrix = sp.csr_array(A, dtype=np.float64, copy=True)

@@ -53,7 +53,7 @@ class Factored(ProjectedGradient):
 
 
 def descend_factors(
-    component: FactorComponent[Any, Any],
+    component: FactorComponent,
     point: Any,
     most: int,
     steps: int,

@@ -27,7 +27,7 @@ class ProjectedGradient(Method):
     residual_bound = -np.inf
     outside = np.inf  # by how much of the floor the residual leaves the domain
 
-    def __init__(self, component: DenseComponent[Any], point: Any) -> None:
+    def __init__(self, component: DenseComponent, point: Any) -> None:
         self.component, self.point = component, point
         self.X = point.dense()
         self.value = component.value(point, self.X)
@@ -104,7 +104,7 @@ class Accelerated(ProjectedGradient):
     check_every = 16
     shrink = 0.95
 
-    def __init__(self, component: DenseComponent[Any], point: Any, momentum: bool = True) -> None:
+    def __init__(self, component: DenseComponent, point: Any, momentum: bool = True) -> None:
         super().__init__(component, point)
         self.accelerate, self.momentum, self.ahead = momentum, Momentum(), self.X.copy()
 

@@ -15,8 +15,7 @@ from cvxnmf.linalg.lbfgs import Curvature, Descent
 from cvxnmf.results import Point
 
 if TYPE_CHECKING:
-    from cvxnmf.convex.component import DenseComponent
-    from cvxnmf.convex.cones import Cone
+    from cvxnmf.convex.symmetric_component import SymmetricComponent
 
 #: No coordinate of a position moves by more than this in one step.
 LONGEST_MOVE = 1.0
@@ -43,7 +42,7 @@ class LaplacianDescent(Method):
     negligible = 1e-3  # singular values of W below this share of the largest are dropped
     entering_rounds = 5
 
-    def __init__(self, component: DenseComponent[Cone], point: Point) -> None:
+    def __init__(self, component: SymmetricComponent, point: Point) -> None:
         self.component = component
         curvature = Curvature(self.memory, max(ALWAYS_GRANTED, MEMORY_ARRAYS * component.size**2))
         self.descent = Descent(partial(distances.slopes, component), distances.from_point(point), curvature)

@@ -22,7 +22,7 @@ from cvxnmf.convex.methods.splitting import LossSplitting, ProjectionSplitting
 if TYPE_CHECKING:
     from cvxnmf.convex.component import DenseComponent
     from cvxnmf.convex.doubly_nonnegative import ProjectionComponent
-    from cvxnmf.convex.symmetric_component import LimitedComponent
+    from cvxnmf.convex.symmetric_component import LimitedComponent, SymmetricComponent
     from cvxnmf.results import MatrixPoint
 
 Schedule = Iterator[Method]
@@ -45,7 +45,7 @@ SPLITTING_ROUNDS = 10
 ASCENT_STEPS, NEAR_END = 6, 8
 
 
-def symmetric_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
+def symmetric_schedule(component: SymmetricComponent, point: Any) -> Schedule:
     """Symmetric schedule: accelerated steps while the residuals of their projections soon are dual points, as on dense data.
 
     Elsewhere, and where a penalty makes for a low rank, one descent over factors, and if that does not reach the end, descents in
@@ -61,7 +61,7 @@ def symmetric_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
     yield from LaplacianDescent(component, point)
 
 
-def paired_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
+def paired_schedule(component: DenseComponent, point: Any) -> Schedule:
     """Schedule of the paper's nonsymmetric problem: accelerated steps, then descents over factors."""
     method: Method = Accelerated(component, point)
     for _ in range(LONGEST):
@@ -70,7 +70,7 @@ def paired_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
     yield from method
 
 
-def definite_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
+def definite_schedule(component: DenseComponent, point: Any) -> Schedule:
     """Schedule on the psd cone: accelerated steps; where data of a wide range leave them far off, alternating directions.
 
     The curvature of a squared error spans the square of that range, which no gradient step follows.
@@ -95,7 +95,7 @@ def projection_schedule(component: ProjectionComponent, point: MatrixPoint) -> S
     yield from splitting
 
 
-def free_diagonal_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
+def free_diagonal_schedule(component: SymmetricComponent, point: Any) -> Schedule:
     """Schedule for an ignored diagonal: alternating directions while the rank is high, descents over factors where low.
 
     A free diagonal makes room for high ranks, and the residual of a projection, which has one, is no dual point.
@@ -116,20 +116,20 @@ def limited_schedule(component: LimitedComponent, point: Any) -> Schedule:
     yield from AugmentedDescent(component, point)
 
 
-def rectangular_schedule(component: DenseComponent[Any], point: Any) -> Schedule:
+def rectangular_schedule(component: DenseComponent, point: Any) -> Schedule:
     """Schedule of rectangular problems: alternating directions, or descents over factors if first steps show a low rank."""
     point = yield from _splitting_while_high_rank(component, point)
     yield from Factored(component, point)
 
 
-def _projected_step(component: DenseComponent[Any], point: Any) -> Part:
+def _projected_step(component: DenseComponent, point: Any) -> Part:
     """One projected gradient step at the beginning of a schedule, which shows the rank."""
     method = ProjectedGradient(component, point)
     yield method
     return method.point
 
 
-def _accelerated_steps(component: DenseComponent[Any], point: Any) -> Part:
+def _accelerated_steps(component: DenseComponent, point: Any) -> Part:
     """Accelerated steps of a schedule, until their residuals are far from the domain of the dual, or do not enter it."""
     method = Accelerated(component, point)
     for taken in range(1, LONGEST + 1):
@@ -139,7 +139,7 @@ def _accelerated_steps(component: DenseComponent[Any], point: Any) -> Part:
     return method.point
 
 
-def _descents_while_bounded(component: DenseComponent[Any], point: Any) -> Part:
+def _descents_while_bounded(component: DenseComponent, point: Any) -> Part:
     """Descents over factors in a schedule, until one has positions and no residual that is a dual point."""
     method = Factored(component, point)
     yield method
@@ -148,7 +148,7 @@ def _descents_while_bounded(component: DenseComponent[Any], point: Any) -> Part:
     return method.point
 
 
-def _splitting_while_high_rank(component: DenseComponent[Any], point: Any) -> Part:
+def _splitting_while_high_rank(component: DenseComponent, point: Any) -> Part:
     """Alternating directions in a schedule; for some rounds only if these show a low rank."""
     method = LossSplitting(component, point)
     for _ in range(SPLITTING_ROUNDS):
@@ -158,9 +158,9 @@ def _splitting_while_high_rank(component: DenseComponent[Any], point: Any) -> Pa
     return method.point
 
 
-def _is_dense(component: DenseComponent[Any]) -> bool:
+def _is_dense(component: DenseComponent) -> bool:
     return bool(np.count_nonzero(component.loss.A) >= DENSE * component.loss.A.size)
 
 
-def _has_low_rank(component: DenseComponent[Any], point: Any) -> bool:
+def _has_low_rank(component: DenseComponent, point: Any) -> bool:
     return bool(component.rank(point) <= LOW_RANK * min(component.loss.A.shape))

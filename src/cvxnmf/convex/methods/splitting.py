@@ -41,7 +41,7 @@ class LossSplitting(Method):
     largest_change = 10.0
     plain_steps = 6  # before it: far from the end the past misleads
 
-    def __init__(self, component: DenseComponent[Any], point: FactorPoint) -> None:
+    def __init__(self, component: DenseComponent, point: FactorPoint) -> None:
         self.component, self.taken, self.rho = component, 0, component.splitting_weight
         self.point = component.admissible(point)
         X = self.point.dense()
