@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from cvxnmf import validation
 from cvxnmf.convex.component import Index
 from cvxnmf.convex.dual import Dual
+from cvxnmf.convex.losses import Loss
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.results import AnyPoint, FactorPoint, Solution
 
@@ -137,6 +138,14 @@ class Problem(ABC):
     def matrix_of(self, solution: Solution) -> ArrayLike:
         """The matrix X of a solution, of the shape that :meth:`matrix` takes."""
         return solution.X
+
+    def _objective(self, loss: Loss, X: FloatArray) -> float:
+        """The loss of the whole X and the penalty of its parts; infinite at a limit that the penalty does not allow."""
+        parts = [(component.cone, X[component.entries]) for component in self.components] if self.trace else []
+        if not all(np.isfinite(part).all() for _, part in parts):
+            return float("inf")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return loss.value(X) + self.trace * float(sum(cone.inner(part) for cone, part in parts))
 
     def _join_factors(self, n: int, points: Sequence[FactorPoint]) -> tuple[FloatArray, FloatArray, Index | None]:
         """Effects and positions of all components of the problem, ``-inf`` effects without data; the component of every node."""

@@ -56,12 +56,7 @@ class NonsymmetricProblem(Problem):
 
         ``-inf`` entries stand for ``exp(X) = 0``; within the rows and columns that carry data the penalty is infinite there.
         """
-        whole, (component,) = self.matrix(X), self.components
-        part = whole[component.entries]
-        if not np.isfinite(part).all():
-            return float("inf")
-        with np.errstate(over="ignore", invalid="ignore"):
-            return LOSSES[self.statement.loss](self.A).value(whole) + self.trace * float(component.cone.inner(part))
+        return self._objective(LOSSES[self.statement.loss](self.A), self.matrix(X))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """A gradient of the objective at X, shape (m, n); of the nuclear norm the one of least size."""

@@ -103,20 +103,13 @@ class SymmetricProblem(Problem):
 
         X need not lie in the cone; ``-inf`` entries stand for ``exp(X) = 0``, and under a penalty have an infinite value.
         """
-        Y = self.matrix(X)
-        parts = [(component, Y[np.ix_(component.nodes, component.nodes)]) for component in self._penalised_components()]
-        if not all(np.isfinite(part).all() for _, part in parts):
-            return float("inf")  # a limit that the penalty does not allow
-        with np.errstate(over="ignore", invalid="ignore"):
-            penalty = sum(component.cone.inner(part) for component, part in parts)
-            return self._loss.value(Y) + self.trace * float(penalty)
+        return self._objective(self._loss, self.matrix(X))
 
     def gradient(self, X: ArrayLike) -> FloatArray:
         """Gradient of the symmetric problem's objective at X, shape (n, n)."""
         _, G = self._loss.value_and_gradient(self.matrix(X))
-        for component in self._penalised_components():
-            square = np.ix_(component.nodes, component.nodes)
-            G[square] = component.cone.add_penalty(G[square], self.trace)
+        for component in self.components if self.trace else ():
+            G[component.entries] = component.cone.add_penalty(G[component.entries], self.trace)
         return G
 
     def with_trace(self, trace: float | Literal["auto"]) -> SymmetricProblem:
@@ -127,9 +120,6 @@ class SymmetricProblem(Problem):
         terms = self.statement
         metric = self.metric if terms.metric == "own" else terms.metric
         return state_problem(A, terms.loss, terms.cone, metric, trace, terms.diagonal, matrix_free_from)
-
-    def _penalised_components(self) -> tuple[Any, ...]:
-        return self.components if self.trace else ()
 
     @cached_property
     def _loss(self) -> Loss:
