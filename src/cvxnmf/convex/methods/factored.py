@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cvxnmf.convex.methods.gradient import ProjectedGradient
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.lbfgs import Curvature, Descent
 from cvxnmf.linalg.threads import single_thread
-from cvxnmf.results import Point
+from cvxnmf.results import FactorPoint
 
 if TYPE_CHECKING:
     from cvxnmf.convex.component import FactorComponent
@@ -54,13 +54,13 @@ class Factored(ProjectedGradient):
 
 def descend_factors(
     component: FactorComponent,
-    point: Any,
+    point: FactorPoint,
     most: int,
     steps: int,
     precision: float = 1e-15,
-    watch: Callable[[Any, float], None] | None = None,
-    slopes: Callable[[Any], tuple[float, FloatArray, FloatArray]] | None = None,
-) -> Any:
+    watch: Callable[[FactorPoint, float], None] | None = None,
+    slopes: Callable[[FactorPoint], tuple[float, FloatArray, FloatArray]] | None = None,
+) -> FactorPoint:
     """Lower the objective from a point over at most `most` columns of W by L-BFGS, variables scaled by the metric.
 
     It ends after so many steps, or when one lowers the objective by a share below `precision`. `watch` is told the point and its
@@ -76,7 +76,7 @@ def descend_factors(
     if not effects and rank == 0:
         return point
 
-    def unpack(x: FloatArray) -> Any:
+    def unpack(x: FloatArray) -> FactorPoint:
         x = x / s[:, None]
         return cone.point(x[:, 0], x[:, 1:]) if effects else cone.point(np.zeros(n), x)
 
@@ -118,7 +118,7 @@ class MatrixFreeDescent(Method):
     patience = 3
     descent_steps = 100
 
-    def __init__(self, component: MatrixFreeComponent, point: Point) -> None:
+    def __init__(self, component: MatrixFreeComponent, point: FactorPoint) -> None:
         self.component, self.point = component, point
         self.value = component.value(point)
         self.precision, self.slopes = 1e-7, partial(component.slopes, single=component.first_single)
@@ -136,7 +136,7 @@ class MatrixFreeDescent(Method):
         self.point, self.value = (point, value) if value <= before[1] else before
         self.precision, self.slopes = 1e-2 * self.precision, partial(component.slopes, single=False)
 
-    def _reach(self, point: Point, value: float) -> None:
+    def _reach(self, point: FactorPoint, value: float) -> None:
         """Keep a better point on the way of a descent over factors, so that nothing is lost if it is broken off."""
         if value <= self.value:
             self.point, self.value = point, value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cvxnmf.convex.methods.base import Method
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.momentum import Momentum
+from cvxnmf.results import FactorPoint
 
 if TYPE_CHECKING:
     from cvxnmf.convex.component import DenseComponent
@@ -27,7 +28,7 @@ class ProjectedGradient(Method):
     residual_bound = -np.inf
     outside = np.inf  # by how much of the floor the residual leaves the domain
 
-    def __init__(self, component: DenseComponent, point: Any) -> None:
+    def __init__(self, component: DenseComponent, point: FactorPoint) -> None:
         self.component, self.point = component, point
         self.X = point.dense()
         self.value = component.value(point, self.X)
@@ -37,7 +38,7 @@ class ProjectedGradient(Method):
         """One projected gradient step from the current point."""
         self.point, self.X, self.value = self.projected_step(self.X)
 
-    def projected_step(self, Y: FloatArray) -> tuple[Any, FloatArray, float]:
+    def projected_step(self, Y: FloatArray) -> tuple[FactorPoint, FloatArray, float]:
         """Return the projected gradient step from Y, its dense X and its value."""
         component, cone = self.component, self.component.cone
         loss_here, G = component.loss.value_and_gradient(Y)
@@ -104,7 +105,7 @@ class Accelerated(ProjectedGradient):
     check_every = 16
     shrink = 0.95
 
-    def __init__(self, component: DenseComponent, point: Any, momentum: bool = True) -> None:
+    def __init__(self, component: DenseComponent, point: FactorPoint, momentum: bool = True) -> None:
         super().__init__(component, point)
         self.accelerate, self.momentum, self.ahead = momentum, Momentum(), self.X.copy()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class LossSplitting(Method):
         """The length of the last step of alternating directions, before acceleration."""
         return self.state.distance
 
-    def _next_point(self) -> Any:
+    def _next_point(self) -> FactorPoint:
         """The next point of alternating directions, the proximal point of the penalty."""
         cone = self.component.cone
         return cone.project_scaled(cone.scale(cone.matrix(self.state.target)), self.component.trace / self.rho)
