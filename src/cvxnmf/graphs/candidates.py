@@ -125,16 +125,8 @@ def best_candidates(
 
 def _from_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> tuple[DescribedGraph, list[Candidate]]:
     """Candidates from one start: dispersion and degrees are measured on it, and it is improved quickly."""
-    graph = _with_measured_code(graph, start)
+    graph = graph.with_measured_code(start)
     return graph, _improve(graph, [start, split_clusters(graph, start)], baseline, CONTINUED)
-
-
-def _with_measured_code(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
-    """The graph with the dispersion and the degrees that the clusters of a candidate leave."""
-    if int(labels.max()) == 0:
-        return graph
-    graph = graph.with_dispersion(graph.weight_dispersion(labels)).with_fitting_degrees(labels)
-    return graph.with_dispersion(max(1.0, graph.tied_edges(labels)) * graph.dispersion)
 
 
 def _quick_search(graph: DescribedGraph, baseline: Labels) -> tuple[DescribedGraph, list[Candidate]]:
@@ -159,17 +151,12 @@ def merged_nodes(graph: DescribedGraph) -> Labels:
 
 def _moved_clusters(graph: DescribedGraph, score: Score, merged: Labels) -> Labels:
     """First clusters of a candidate: moves of merged nodes, side by side in memory, or of their averages over neighbours."""
-    if _excess(graph, merged) > LOST:
+    if graph.excess(merged) > LOST:
         coarse = graph.ascent(graph.modularity_score(SMOOTHED_RESOLUTION), UNTIL_SETTLED)
         settled = coarse(smoothed_clusters(graph.level, merged))
-        if _excess(graph, settled) < 0.0:
+        if graph.excess(settled) < 0.0:
             return settled
     return graph.ascent(score, BY_MASS)(merged)
-
-
-def _excess(graph: DescribedGraph, labels: Labels) -> float:
-    """How much longer a candidate's description is than that by a single cluster, in nats for each node."""
-    return graph.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 
 
 def direction_clusters(graph: DescribedGraph, k: int | None = None) -> Labels | None:
@@ -193,7 +180,7 @@ def _shortened_start(graph: DescribedGraph, baseline: Labels, start: Labels) -> 
     order = np.argsort(start, kind="stable")
     near = graph.in_order(order)
     found = shorten(near, start[order], rates, 1, WITH_PARTS)
-    near = _with_measured_code(near, found.labels)
+    near = near.with_measured_code(found.labels)
     found = shorten(near, found.labels, rates, LARGE_POLISHES, AS_THEY_ARE, SETTLED)
     labels = np.empty_like(start)
     labels[order] = found.labels

@@ -120,6 +120,13 @@ class DescribedGraph:
         shorter = other.candidate(labels).length + other.degree_cost < self.candidate(labels).length
         return other if shorter else self
 
+    def with_measured_code(self, labels: Labels) -> DescribedGraph:
+        """The described graph with the dispersion and the degrees that these clusters leave."""
+        if int(labels.max()) == 0:
+            return self
+        graph = self.with_dispersion(self.weight_dispersion(labels)).with_fitting_degrees(labels)
+        return graph.with_dispersion(graph.tied_edges(labels) * graph.dispersion)
+
     def with_own_degrees(self) -> DescribedGraph:
         """The described graph with the degrees that its nodes have."""
         return DescribedGraph(self.A, self.simple, self.dispersion)
@@ -155,6 +162,10 @@ class DescribedGraph:
         """A candidate: labels with their description length, under the model of the two that makes it shorter."""
         labels = renumber(np.ascontiguousarray(labels, dtype=np.int64))
         return Candidate(labels, *self.shortest(self.sums(labels), rates))
+
+    def excess(self, labels: Labels) -> float:
+        """How much longer the description by these clusters is than by a single one, in nats for each node."""
+        return self.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 
     def shortest(self, sums: Sums, rates: RateModel | None = None) -> tuple[RateModel, float]:
         """The model of the two, unless one is given, that makes the description of clusters shorter, and its length."""

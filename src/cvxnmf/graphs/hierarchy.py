@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.graphs.ascent import aggregate
-from cvxnmf.graphs.description_length import DescribedGraph, describe_graph, merged_lengths
+from cvxnmf.graphs.description_length import describe_graph, merged_lengths
 from cvxnmf.graphs.merges import ALL_PAIRS, merge_clusters, merge_order
 from cvxnmf.graphs.moves import Labels, renumber
 from cvxnmf.linalg.arrays import FloatArray
@@ -22,7 +22,7 @@ def hierarchy_of(A: sp.csr_array, labels: Labels, code: Code | None = None) -> H
     kept = np.flatnonzero(np.diff(A.indptr))
     graph = describe_graph(A if len(kept) == A.shape[0] else sp.csr_array(A[kept][:, kept]))
     start = np.ascontiguousarray(labels[kept], dtype=np.int64)
-    graph = graph.with_code(code) if code else _with_fitting_code(graph, start)
+    graph = graph.with_code(code) if code else graph.with_measured_code(start)
     best = graph.candidate(start)
     score = graph.score(best.labels, best.rates) or graph.modularity_score(1.0)
     if best.n_clusters > ALL_PAIRS:
@@ -35,14 +35,6 @@ def hierarchy_of(A: sp.csr_array, labels: Labels, code: Code | None = None) -> H
     first[kept] = start
     lengths = merged_lengths(graph, level, pairs)
     return Hierarchy(first, pairs, lengths, _savings(pairs, lengths))
-
-
-def _with_fitting_code(graph: DescribedGraph, labels: Labels) -> DescribedGraph:
-    """The graph of a hierarchy under the code that is measured on these clusters."""
-    if not labels.any():
-        return graph
-    graph = graph.with_fitting_degrees(labels)
-    return graph.with_dispersion(graph.weight_dispersion(labels) * graph.tied_edges(labels))
 
 
 def _savings(pairs: Labels, lengths: FloatArray) -> FloatArray:

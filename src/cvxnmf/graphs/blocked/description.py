@@ -50,9 +50,9 @@ class BlockedDescription(DescribedGraph):
         """The rule of moves that raise a score on a graph in blocks."""
         return Rule(score, LEAST_GAIN, self.even_mass)
 
-    def with_fitting_degrees(self, labels: Any) -> BlockedDescription:
-        """The graph in blocks with even degrees, if that shortens the description of these clusters and of the degrees."""
-        return cast(BlockedDescription, super().with_fitting_degrees(labels))
+    def with_measured_code(self, labels: Any) -> BlockedDescription:
+        """The graph in blocks with the dispersion and the degrees that these clusters leave."""
+        return cast(BlockedDescription, super().with_measured_code(labels))
 
     def with_dispersion(self, dispersion: float) -> BlockedDescription:
         """The description of the same graph in blocks under another dispersion."""

@@ -52,8 +52,7 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
     best = shorten(graph, labels, 1, divide=False)
     best = shorten(graph, best.labels.astype(np.int32), 1, divide=True)
     if best.n_clusters > 1:
-        graph = graph.with_dispersion(graph.weight_dispersion(best.labels)).with_fitting_degrees(best.labels)
-        graph = graph.with_dispersion(max(1.0, graph.tied_edges(best.labels)) * graph.dispersion)
+        graph = graph.with_measured_code(best.labels)
         best = shorten(graph, best.labels.astype(np.int32), POLISHES, divide=False)
     one = np.zeros(graph.blocks.n, dtype=np.int32)
     if best.length >= 0.0:
@@ -63,19 +62,14 @@ def find_clusters(graph: BlockedDescription, report: Report) -> Found:
 
 def _first_clusters(graph: BlockedDescription, merged: Numbers, rule: Rule, report: Report) -> Numbers:
     """First clusters in blocks: merged nodes after moves, or averages over neighbours where these tell more."""
-    if _excess(graph, merged) > LOST:
+    if graph.excess(merged) > LOST:
         report("averages over neighbours", 0.4)
         coarse = graph.rule(graph.modularity_score(SMOOTHED_RESOLUTION))
         settled = sweeps(graph.blocks, smoothed_clusters(graph.blocks, merged), coarse, SETTLING)
-        if _excess(graph, settled) < 0.0:
+        if graph.excess(settled) < 0.0:
             return settled
     report("moves", 0.5)
     return sweeps(graph.blocks, merged, rule, SETTLING)
-
-
-def _excess(graph: BlockedDescription, labels: Numbers) -> float:
-    """How much longer the description of a graph in blocks by these clusters is than by a single one, in nats per node."""
-    return graph.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 
 
 def find_modular(graph: BlockedDescription, resolution: float, report: Report) -> Found:
