@@ -170,7 +170,9 @@ def test_a_matrix_proves_what_cuts_alone_leave_open():
     assert np.linalg.eigvalsh(weighing.point.T)[0] > -1e-9  # positive semidefinite
     np.testing.assert_allclose(weighing.point.T @ weighing.indicators, 0.0, atol=1e-9)
     grain = bounds.search.program.grain
-    alone = bound_by_cases(bounds.objective, weighing.weighted_cuts(grain), [], grain, None)
+    whole = np.rint(weighing.point.m * weighing.unit * grain).astype(np.int64)
+    cuts = weighing.cuts._replace(multipliers=whole).select(whole > 0)
+    alone = bound_by_cases(bounds.objective, cuts, [], grain, None)
     assert bounds.objective.quality(alone) > bounds.objective.value(planted)
 
 

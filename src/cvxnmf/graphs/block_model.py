@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,8 +53,13 @@ class Clusters(NamedTuple):
 
     def by_size(self) -> Clusters:
         """The clusters with their memberships, numbered by decreasing size."""
-        rank = np.argsort(-np.bincount(self.labels, minlength=self.memberships.shape[1]), kind="stable")
-        return self._replace(labels=np.argsort(rank)[self.labels], memberships=self.memberships[:, rank])
+        order = size_order(self.labels, self.memberships.shape[1])
+        return self._replace(labels=np.argsort(order)[self.labels], memberships=self.memberships[:, order])
+
+
+def size_order(labels: Any, count: int = 0) -> Labels:
+    """Numbers of clusters by decreasing size, the lower one first of those of one size; of at least so many clusters."""
+    return np.argsort(-np.bincount(labels, minlength=count), kind="stable")
 
 
 class Stopping(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxnmf.convex.coarsening import LARGEST_WHOLE
-from cvxnmf.graphs.block_model import Clusters, RateModel
+from cvxnmf.graphs.block_model import Clusters, RateModel, size_order
 from cvxnmf.graphs.candidates import FEW, ROUGH, affordable, best_candidates, direction_clusters, is_large
 from cvxnmf.graphs.components import separate_parts, subgraph
 from cvxnmf.graphs.description_length import Candidate, DescribedGraph, describe_graph
@@ -118,7 +118,9 @@ def divide_into(A: sp.csr_array, k: int, start: Labels | None = None) -> Divisio
         best = _best_of(graph, given) if given else None
         if best is None or (embedding is not None and graph.candidate(best.labels).length >= 0.0):  # only directions tell
             spectral = _by_directions(A, embedding or NodeEmbedding(A, k), graph, k)
-            return _division_by_size(spectral.labels, spectral.memberships)._replace(alternatives=_alternatives(found), code=code)
+            order = size_order(spectral.labels)
+            memberships = partial(np.take, spectral.memberships, order, axis=1)
+            return Division(np.argsort(order)[spectral.labels], memberships, _alternatives(found), code)
     return _on_all_nodes(A, kept, graph, best)._replace(alternatives=_alternatives(found), code=code)
 
 
@@ -207,8 +209,7 @@ def _on_all_nodes(A: sp.csr_array, core: Labels, graph: DescribedGraph, found: C
     labels = np.full(A.shape[0], int(np.argmax(sizes)), dtype=np.int64)
     labels[core] = found.labels
     memberships = partial(_spread_memberships, A.shape[0], core, graph, found, sizes)
-    rank = _by_size(labels)
-    return Division(np.argsort(rank)[labels], partial(_columns, memberships, rank))
+    return in_number_order(Division(labels, memberships), size_order(labels))
 
 
 def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clusters, sizes: Labels) -> FloatArray:
@@ -217,11 +218,6 @@ def _spread_memberships(n: int, core: Labels, graph: DescribedGraph, found: Clus
     own = found if settled else graph.model.with_posterior(found.labels, len(sizes), RateModel.PER_CLUSTER)
     q[core] = own.memberships
     return q
-
-
-def _division_by_size(labels: Labels, memberships: FloatArray) -> Division:
-    rank = _by_size(labels)
-    return Division(np.argsort(rank)[labels], partial(np.take, memberships, rank, axis=1))
 
 
 def in_number_order(division: Division, order: Labels) -> Division:
@@ -233,8 +229,3 @@ def in_number_order(division: Division, order: Labels) -> Division:
 
 def _columns(memberships: Callable[[], FloatArray], rank: Labels) -> FloatArray:
     return memberships()[:, rank]
-
-
-def _by_size(labels: Labels) -> Labels:
-    """Numbers of the clusters of a division by decreasing size."""
-    return np.argsort(-np.bincount(labels), kind="stable").astype(np.int64)

@@ -163,7 +163,7 @@ class DescribedGraph:
         labels = renumber(np.ascontiguousarray(labels, dtype=np.int64))
         return Candidate(labels, *self.shortest(self.sums(labels), rates))
 
-    def excess(self, labels: Labels) -> float:
+    def excess(self, labels: Any) -> float:
         """How much longer the description by these clusters is than by a single one, in nats for each node."""
         return self.candidate(labels, RateModel.PER_CLUSTER).length / len(labels)
 

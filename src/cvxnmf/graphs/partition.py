@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
 from cvxnmf.graphs.adapters import named_graph
+from cvxnmf.graphs.block_model import size_order
 from cvxnmf.graphs.blocked.open import needs_blocks
 from cvxnmf.graphs.blocked.partition import partition_in_blocks
 from cvxnmf.graphs.clusters import Division, alone_where_new, divide_into, find_clusters, in_any_order
@@ -370,11 +371,10 @@ def label_certificate_of(A: sp.csr_array, labels: Any, statement: LabelStatement
 
 def _certain_division(labels: Labels) -> Division:
     """Division of a graph into clusters by decreasing size, to which nodes belong with certainty."""
-    _, numbers = np.unique(labels, return_inverse=True)
-    sizes = np.bincount(numbers)
-    rank = np.empty(len(sizes), dtype=np.int64)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    return Division(rank[numbers], partial(_certain, rank[numbers], len(sizes)))
+    numbers = np.unique(labels, return_inverse=True)[1]
+    order = size_order(numbers)
+    by_size = np.argsort(order)[numbers]
+    return Division(by_size, partial(_certain, by_size, len(order)))
 
 
 def _certain(labels: Labels, k: int) -> FloatArray:

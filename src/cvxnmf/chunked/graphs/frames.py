@@ -29,18 +29,11 @@ class Columns(NamedTuple):
     weight: Any = None
 
 
-class PartitionPieces(NamedTuple):
-    """Pieces of one partition of a dask data frame of edges, in memory."""
-
-    frame: Any
-    columns: Columns
-    number: int
-
-    def pieces(self) -> Iterator[EdgePiece]:
-        """Pieces of edges: slices of the partition of a data frame."""
-        frame, (tail, head, weight) = self.frame, self.columns
-        weights = None if weight is None else frame[weight].to_numpy()
-        return FrameEdges(frame[tail].to_numpy(), frame[head].to_numpy(), weights, NAME.format(self.number)).pieces()
+def partition_pieces(frame: Any, columns: Columns, number: int) -> Iterator[EdgePiece]:
+    """Pieces of edges: slices of one partition of a dask data frame, which is in memory."""
+    tail, head, weight = columns
+    weights = None if weight is None else frame[weight].to_numpy()
+    return FrameEdges(frame[tail].to_numpy(), frame[head].to_numpy(), weights, NAME.format(number)).pieces()
 
 
 class DaskEdges:
@@ -53,7 +46,7 @@ class DaskEdges:
         """Pieces of edges of all partitions of the dask data frame."""
         for number, partition in enumerate(self.partitions):
             (frame,) = import_module("dask").compute(partition, scheduler="synchronous")
-            for piece in PartitionPieces(frame, self.columns, number).pieces():
+            for piece in partition_pieces(frame, self.columns, number):
                 yield piece._replace(share=(number + piece.share) / len(self.partitions))
 
 
@@ -101,7 +94,7 @@ def _number_nodes(workers: Workers, parts: list[Any], columns: Columns, shelf: S
 def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:
     """Different ends of the edges of a data frame's partition, checked like everything else in it; or what is wrong with it."""
     try:
-        pieces = list(PartitionPieces(frame, columns, number).pieces())
+        pieces = list(partition_pieces(frame, columns, number))
     except ValueError as error:
         return Refusal(str(error))
     if not pieces:
@@ -117,7 +110,7 @@ def distinct_ends(frame: Any, columns: Columns, number: int) -> Any:
 
 def partition_entries(frame: Any, columns: Columns, number: int, keys: Any) -> tuple[list[Entries], Any]:
     """Both directions of the edges of a data frame's partition, its loops with weights, and counts of entries by row ranges."""
-    pieces = list(PartitionPieces(frame, columns, number).pieces())
+    pieces = list(partition_pieces(frame, columns, number))
     found, loops, values = [], [np.empty(0, dtype=np.int32)], [np.empty(0)]
     histogram = np.zeros(tasks.RANGES, dtype=np.int64)
     for piece in pieces:

@@ -127,8 +127,8 @@ class Numbering:
         if not self.spooled:
             validation.refuse("The list has no edges, so there is nothing to partition.")
         if self.named:
-            self._remember_all()
-            keys = self.known[0][0]
+            keys = np.sort(np.concatenate([hashes for hashes, _ in self.known]), kind="stable")
+            self.known.clear()
             return NodeNames(keys, self.names, self.shelf), self._edges(lambda part: np.searchsorted(keys, part).astype(np.int32))
         if self.largest < PLACES_PER_END * self.ends + 1000:
             present = np.zeros(self.largest + 1, dtype=bool)
@@ -141,16 +141,6 @@ class Numbering:
         for part in self.spooled:
             distinct = np.union1d(distinct, np.concatenate([ends[0 : len(ends)] for ends in part[:2]]))
         return NodeNames(distinct), self._edges(lambda part: np.searchsorted(distinct, part).astype(np.int32))
-
-    def _remember_all(self) -> None:
-        while len(self.known) > 1:
-            self._remember(*self.known.pop(0)) if len(self.known[0][0]) <= len(self.known[-1][0]) else self._merge_last()
-
-    def _merge_last(self) -> None:
-        (first, second), (third, fourth) = self.known.pop(), self.known.pop()
-        keys = np.concatenate([first, third])
-        order = np.argsort(keys, kind="stable")
-        self.known.append((keys[order], np.concatenate([second, fourth])[order]))
 
     def _edges(self, number: Any) -> Iterator[tuple[Any, Any, FloatArray | None]]:
         for part in self.spooled:

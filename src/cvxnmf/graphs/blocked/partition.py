@@ -21,6 +21,7 @@ from cvxnmf.chunked.graphs.text import Reading
 from cvxnmf.chunked.graphs.worker_labels import ListedLabels, WorkerLabels, WorkerNames
 from cvxnmf.chunked.memory import limit_in_bytes
 from cvxnmf.convex.coarsening import MOST_DIRECTIONS
+from cvxnmf.graphs.block_model import size_order
 from cvxnmf.graphs.blocked.description import Outline, describe_blocks
 from cvxnmf.graphs.blocked.groups import SummedGraph, sum_over_groups
 from cvxnmf.graphs.blocked.model import BlockedModel
@@ -103,7 +104,7 @@ def search(opened: OpenedGraph, aim: Aim, report: Report) -> Outcome:
         report("sums over groups", 0.95)
         few = found if int(found.labels.max()) < MOST_DIRECTIONS else exactly(found, MOST_DIRECTIONS)  # more would take long
         summed = sum_over_groups(graph, few.labels, described.simple)
-        labels = _by_size(found.labels)
+        labels = np.argsort(size_order(found.labels)).astype(np.int32)[found.labels]
         listed = opened.as_listed(labels)
         summary = Summary(
             entries=graph.entries + int(np.count_nonzero(graph.facts.loops)),
@@ -116,14 +117,6 @@ def search(opened: OpenedGraph, aim: Aim, report: Report) -> Outcome:
             modelled=int(few.labels.max()) + 1,
         )
         return Outcome(listed, summed if opened.order is None else summed.in_order(opened.order), summary)
-
-
-def _by_size(labels: Any) -> Any:
-    """Labels of a graph in blocks with clusters by decreasing size."""
-    sizes = np.bincount(labels)
-    rank = np.empty(len(sizes), dtype=np.int32)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes), dtype=np.int32)
-    return rank[labels]
 
 
 def as_partition(

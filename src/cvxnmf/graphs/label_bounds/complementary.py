@@ -240,11 +240,6 @@ class ComplementaryCuts:
         """Reduced pair weights above the diagonal after complementary cuts, in units."""
         return np.asarray(self.signs * self.point.F)
 
-    def weighted_cuts(self, grain: int) -> Cuts:
-        """The complementary cuts with their multipliers in whole numbers of a grain."""
-        whole = np.rint(self.point.m * self.unit * grain).astype(np.int64)
-        return self.cuts._replace(multipliers=whole).select(whole > 0)
-
 
 @compile_with(nogil=True, error_model="numpy")
 def _sweep(F: Any, margin: float, m: Any, starts: Any, pairs: Any, coefficients: Any) -> None:
