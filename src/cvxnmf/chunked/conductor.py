@@ -25,17 +25,17 @@ Report = Callable[[str, float], Any]
 
 
 class Conducted:
-    """What a worker of a cluster found as a conductor, kept there and fetched in parts."""
+    """What a worker of a cluster found as a conductor: a record that is kept there and fetched field by field."""
 
     def __init__(self, connection: Connection, name: str, future: Any) -> None:
         self.connection, self.name, self.future = connection, name, future
 
-    def fetch(self, function: Callable[[Any], Any]) -> Any:
-        """The value of a function of what the conductor found, in this process."""
+    def fetch(self, field: str, *default: Any) -> Any:
+        """A field of what the conductor found, in this process; the default, if there is one, where it has no such field."""
         if self.connection.client.status in CLOSED:
             raise ConnectionError(LOST)
-        (found,) = self.connection.gather([self.connection.submit(function, self.future, key=f"{self.name}-{function.__name__}")])
-        return found
+        wanted = self.connection.submit(getattr, self.future, field, *default, key=f"{self.name}-{field}")
+        return self.connection.gather([wanted])[0]
 
 
 def conduct(
@@ -57,7 +57,7 @@ def conduct(
         future.release()  # or the traceback would keep it, and the conductor at work
         raise
     found = Conducted(connection, name, future)
-    refusal = found.fetch(refusal_of)
+    refusal = found.fetch("sentence", None)  # a refusal alone has one
     if refusal is not None:
         validation.refuse(refusal)
     return found
@@ -101,8 +101,3 @@ def call_as_conductor(function: Callable[..., Any], name: str, settings: Setting
             return Refusal(str(error))
         finally:
             connection.close()
-
-
-def refusal_of(found: Any) -> str | None:
-    """Task: the sentence of a conductor that refused its work, else None."""
-    return found.sentence if isinstance(found, Refusal) else None

@@ -196,7 +196,7 @@ def shuffle_entries(
         here = [workers.submit(tasks.one_of, cut, number) for cut in slices]
         worker = names[number % len(names)]
         buckets.append(workers.submit(tasks.joined_rows, here, first, stop, n, in_order, worker=worker))
-    degrees = workers.gather([workers.submit(tasks.degrees_of, bucket) for bucket in buckets])
+    degrees = workers.gather([workers.submit(tasks.one_of, bucket, 1) for bucket in buckets])
     indptr = np.append(0, np.cumsum(np.concatenate(degrees)))
     bounds, groups = block_bounds(indptr), []
     for worker, first, stop in workers.shares(len(bounds) - 1):

@@ -121,11 +121,6 @@ def joined_rows(slices: list[list[Entries]], first: int, stop: int, n: int, in_o
     return first, np.bincount(found.rows - first, minlength=stop - first), found
 
 
-def degrees_of(bucket: tuple[int, Any, Entries]) -> Any:
-    """Task: numbers of entries of the rows of a worker's bucket."""
-    return bucket[1]
-
-
 def blocks_of_rows(buckets: list[tuple[int, Any, Entries]], bounds: list[int], facts: Literal) -> list[RowBlock]:
     """Task: blocks of a graph with these bounds from neighbouring buckets of rows."""
     degrees = np.concatenate([bucket[1] for bucket in buckets])

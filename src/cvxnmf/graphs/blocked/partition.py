@@ -18,7 +18,7 @@ from cvxnmf.chunked.graphs import open as sources
 from cvxnmf.chunked.graphs.blocks import BlockedGraph, RowBlock
 from cvxnmf.chunked.graphs.frames import Columns
 from cvxnmf.chunked.graphs.text import Reading
-from cvxnmf.chunked.graphs.worker_labels import ListedLabels, WorkerLabels, WorkerNames
+from cvxnmf.chunked.graphs.worker_labels import WorkerLabels, WorkerNames
 from cvxnmf.chunked.memory import limit_in_bytes
 from cvxnmf.convex.coarsening import MOST_DIRECTIONS
 from cvxnmf.graphs.block_model import size_order
@@ -56,11 +56,17 @@ class Summary(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Outcome of a search in blocks: labels of the nodes as they are listed, sums for the convex model, and the rest."""
+    """Outcome of a search in blocks: nodes as they are listed, their labels, sums for the convex model, and the rest."""
 
+    nodes: Any
     labels: Any
     summed: SummedGraph
     summary: Summary
+
+    @property
+    def named(self) -> bool:
+        """Whether text names the nodes of a data frame, instead of whole numbers."""
+        return bool(self.nodes.are_text)
 
 
 def partition_in_blocks(
@@ -87,7 +93,7 @@ def partition_in_blocks(
         return _partition_frame(connection, graph, weight, aim, report, options)
     opened = open_graph(graph, weight, reading or Reading(weight is not None), limit, connection, report)
     found = search(opened, aim, report)
-    return as_partition(found.summary, opened.nodes, found.labels, lambda: found.summed, options)
+    return as_partition(found.summary, found.nodes, found.labels, lambda: found.summed, options)
 
 
 def search(opened: OpenedGraph, aim: Aim, report: Report) -> Outcome:
@@ -116,7 +122,7 @@ def search(opened: OpenedGraph, aim: Aim, report: Report) -> Outcome:
             origin=opened.origin,
             modelled=int(few.labels.max()) + 1,
         )
-        return Outcome(listed, summed if opened.order is None else summed.in_order(opened.order), summary)
+        return Outcome(opened.nodes, listed, summed if opened.order is None else summed.in_order(opened.order), summary)
 
 
 def as_partition(
@@ -157,14 +163,6 @@ def _refuse() -> NoReturn:
 # A dask data frame: one of the workers conducts the search -----------------------------------------------------------------
 
 
-class FrameOutcome(NamedTuple):
-    """What the conducting worker keeps: names and labels of the nodes, and the rest of the outcome."""
-
-    listed: ListedLabels
-    summed: SummedGraph
-    summary: Summary
-
-
 def _partition_frame(
     connection: Connection, frame: Any, weight: str | None, aim: Aim, report: Progress, options: dict[str, Any]
 ) -> Partition:
@@ -175,32 +173,21 @@ def _partition_frame(
     try:
         arguments = frame.to_delayed(), frame_columns(frame, weight), aim
         found = conduct(connection, f"cvxnmf-search-{uuid.uuid4().hex}", search_frame, arguments, report)
-        summary, n, named = found.fetch(summary_of)
-        there = WorkerLabels(found, n, named)
         if connection.owned:
-            summed = found.fetch(sums_of)
-            return as_partition(summary, there.names(), there.labels(), lambda: summed, options)
-        return as_partition(summary, WorkerNames(there), there.labels, partial(found.fetch, sums_of), options, there.series)
+            here = Outcome(*map(found.fetch, Outcome._fields))
+            return as_partition(here.summary, here.nodes, here.labels, lambda: here.summed, options)
+        summary, labels, summed = found.fetch("summary"), partial(found.fetch, "labels"), partial(found.fetch, "summed")
+        n = int(summary.sizes.sum())
+        there = WorkerLabels(found, n, found.fetch("named"))
+        return as_partition(summary, WorkerNames(found, n), labels, summed, options, there.series)
     finally:
         connection.close()
 
 
-def search_frame(connection: Connection, report: Report, partitions: list[Any], columns: Columns, aim: Aim) -> FrameOutcome:
+def search_frame(connection: Connection, report: Report, partitions: list[Any], columns: Columns, aim: Aim) -> Outcome:
     """Search the clusters of a data frame's edges as the conductor."""
     opened = open_frame(connection, partitions, columns, report)
-    found = search(opened, aim, report)
-    listed = ListedLabels(opened.nodes.between(0, len(opened.nodes)), found.labels)
-    return FrameOutcome(listed, found.summed, found.summary)
-
-
-def summary_of(found: FrameOutcome) -> tuple[Summary, int, bool]:
-    """Task: what the conductor found that is not as long as there are nodes; the number of nodes, and whether text names them."""
-    return found.summary, len(found.listed.labels), found.listed.names.are_text
-
-
-def sums_of(found: FrameOutcome) -> SummedGraph:
-    """Task: the sums over groups that the conductor found, for the convex model."""
-    return found.summed
+    return search(opened, aim, report)._replace(nodes=opened.nodes.between(0, len(opened.nodes)))
 
 
 # Measures ------------------------------------------------------------------------------------------------------------------
