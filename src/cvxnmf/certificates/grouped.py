@@ -83,10 +83,8 @@ class _Sums(NamedTuple):
 
 def sum_over_groups(A: Any, count: int, witness: Witness) -> _Sums:
     """Sum the data, a graph, over the groups of nodes that the witness names."""
-    data = None if is_in_pieces(A) else sparse_graph(A)
     numbers = _group_numbers(witness, count)
-    found = sum_pieces(A, numbers, count) if data is None else _sum_matrix(data, numbers, count)
-    return _problem(found, numbers, count, witness)
+    return _problem(graph_sums(A, numbers, count), numbers, count, witness)
 
 
 def _group_numbers(witness: Witness, count: int) -> NDArray[np.intp]:
@@ -114,8 +112,11 @@ def _problem(found: GroupSums, groups: NDArray[np.intp], count: int, witness: Wi
     return _Sums(found.pairs, dict(witness) | {"metric": metric}, constant, rounding, exact)
 
 
-def _sum_matrix(data: Any, groups: NDArray[np.intp], count: int) -> GroupSums:
-    """Sums over pairs of groups of a graph in memory."""
+def graph_sums(A: Any, groups: NDArray[np.intp], count: int) -> GroupSums:
+    """Sums of the data, a graph in memory or in row pieces, over pairs of groups of the nodes that carry any."""
+    if is_in_pieces(A):
+        return sum_pieces(A, groups, count)
+    data = sparse_graph(A)
     n, entries = data.shape[0], data.data
     if len(groups) != n:
         raise CertificateError("The groups of the witness do not match the data.")

@@ -20,7 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.certificates import Certificate, GroupedStatement, Proof
+from cvxnmf.certificates import Certificate, GroupedStatement
+from cvxnmf.certificates.grouped import graph_sums
+from cvxnmf.certificates.row_pieces import GroupSums
 from cvxnmf.convex.noise import ROUNDING, Noise, admitting_trace, degree_metric, leading_directions, noise_level
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import SymmetricProblem, symmetric
@@ -40,19 +42,18 @@ FIRST_DIRECTIONS, MOST_DIRECTIONS = 24, 100
 
 @dataclass(frozen=True, eq=False)
 class Coarsening:
-    """A coarsened graph: no empty rows, the group of each node, and the sums of A over pairs of groups.
+    """A coarsened graph: the group of each node, and the sums of the graph over pairs of groups.
 
     The squared metric of a group is the sum of those of its nodes.
     """
 
-    A: sp.csr_array
-    groups: Groups
-    sums: sp.csr_array
+    groups: NDArray[np.integer[Any]]
+    found: GroupSums
     metric: FloatArray
 
     def problem(self, trace: float) -> SymmetricProblem:
         """The convex problem of the graph, restricted to positions that groups of nodes share."""
-        return symmetric(self.sums, metric=self.metric, trace=trace)
+        return symmetric(self.found.pairs, metric=self.metric, trace=trace)
 
     def solve(self, trace: float, callback: Callable[[Iterate], Any] | None = None, **options: Any) -> Solution:
         """Solve the convex problem of the coarsened graph; the solution is one on the nodes of the graph."""
@@ -62,7 +63,8 @@ class Coarsening:
 
     def prolong(self, solution: Solution) -> Solution:
         """A solution on the coarsened graph's groups as one on nodes, its certificate about the graph."""
-        v = (solution.v - np.log(np.bincount(self.groups, self.degrees)))[self.groups] + np.log(self.degrees)
+        degrees = self.found.degrees
+        v = (solution.v - np.log(np.bincount(self.groups, degrees)))[self.groups] + np.log(degrees)
         return dataclasses.replace(
             solution,
             point=Point(v, solution.W[self.groups]),
@@ -82,36 +84,20 @@ class Coarsening:
         witness = dict(coarse.witness) | {"groups": self.groups.astype(np.float64)}
         if coarse.kind == "zero":
             witness |= {"metric": self.metric}
-        proof = self._prove(statement, coarse.kind, witness)
+        proof = statement.prove_sums(self.found, coarse.kind, witness)
         return Certificate.of_proof(coarse.value + self.constant, coarse.kind, proof, statement, witness, coarse.restored)
-
-    def _prove(self, statement: GroupedStatement, kind: str, witness: dict[str, Any]) -> Proof:
-        return statement.prove(self.A, kind, witness)
-
-    @cached_property
-    def degrees(self) -> FloatArray:
-        """Degrees of the nodes of the graph that is coarsened."""
-        return np.asarray(self.A.sum(axis=1)).ravel()
-
-    @property
-    def entry_logs(self) -> float:
-        """The sum of a log a over the entries of the graph that is coarsened."""
-        return float(np.sum(self.A.data * np.log(np.where(self.A.data > 0, self.A.data, 1.0))))
 
     @cached_property
     def constant(self) -> float:
         """KL of the graph less KL of its coarsened sums, which no model with positions of groups changes."""
-        terms = (self.sums.data, -1.0), (self.degrees, -2.0), (np.bincount(self.groups, self.degrees), 2.0)
-        return float(sum((sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms), self.entry_logs))
+        pairs, degrees = self.found.pairs.data, self.found.degrees
+        terms = (pairs, -1.0), (degrees, -2.0), (np.bincount(self.groups, degrees), 2.0)
+        return float(sum((sign * np.sum(x * np.log(np.where(x > 0, x, 1.0))) for x, sign in terms), self.found.logs))
 
 
 def coarsen(A: sp.csr_array, s: FloatArray, groups: Groups) -> Coarsening:
     """Sum a graph without empty rows, whose nodes have the metric s, over groups numbered from 0 without a gap."""
-    n, count = len(groups), int(groups.max()) + 1
-    member = sp.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, count))
-    sums = sp.csr_array(member.T @ (A @ member))
-    sums = sp.csr_array((sums + sums.T) / 2)
-    return Coarsening(A, groups, sums, np.sqrt(np.bincount(groups, s * s)))
+    return Coarsening(groups, graph_sums(A, groups, int(groups.max()) + 1), np.sqrt(np.bincount(groups, s * s)))
 
 
 def coarsen_by_directions(A: sp.csr_array, k: int, n_groups: int) -> tuple[Coarsening, float]:

@@ -47,7 +47,7 @@ class Clusters(NamedTuple):
     memberships: FloatArray
     n_filled: int = 0
 
-    def of_nodes(self, nodes: Labels) -> Clusters:
+    def of_nodes(self, nodes: Any) -> Clusters:
         """The clusters and memberships of these nodes only, in this order."""
         return self._replace(labels=self.labels[nodes], memberships=self.memberships[nodes])
 

@@ -86,7 +86,7 @@ class GroupEmbedding(Embedding):
         with single_thread():
             count = min(k, len(self.coarse.metric))
             W = self._group_positions(solution, k)
-            sums = DescribedGraph(self.coarse.sums, False, dispersion)
+            sums = DescribedGraph(self.coarse.found.pairs, False, dispersion)
             found = cluster_positions(sums, W, count, self.above_noise, refinement).by_size().of_nodes(groups)
             if refinement is Refinement.LIKELIHOOD and k > 1:
                 report = partial(self.progress.tell, "clusters")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cvxnmf.certificates import GroupedStatement, Proof
-from cvxnmf.certificates.row_pieces import GroupSums
 from cvxnmf.convex.coarsening import Coarsening, floored_noise
 from cvxnmf.convex.noise import Noise, admitting_trace, degree_metric, dispersed_noise, modularity_pairs, two_valued_noise
 from cvxnmf.graphs.blocked.groups import SummedGraph
@@ -21,24 +18,8 @@ from cvxnmf.linalg.threads import single_thread
 from cvxnmf.results import Solution
 
 
-@dataclass(frozen=True, eq=False)
 class SummedCoarsening(Coarsening):
     """Coarsened graph in blocks of which there are sums only; solutions of its convex model stay on the groups."""
-
-    found: GroupSums
-
-    @property
-    def degrees(self) -> FloatArray:
-        """Degrees of the nodes of a coarsened graph in blocks."""
-        return self.found.degrees
-
-    @property
-    def entry_logs(self) -> float:
-        """The sum of a log a over the entries a of a coarsened graph in blocks."""
-        return self.found.logs
-
-    def _prove(self, statement: GroupedStatement, kind: str, witness: dict[str, Any]) -> Proof:
-        return statement.prove_sums(self.found, kind, witness)
 
     def prolong(self, solution: Solution) -> Solution:
         """The solution of the convex model on groups, with its certificate about the graph in blocks."""
@@ -71,14 +52,14 @@ class BlockedModel:
         """The coarsening of a graph in blocks by its groups, from the sums over them."""
         groups, found, _ = self.graph_sums
         s = degree_metric(found.degrees)
-        return SummedCoarsening(None, groups, found.pairs, np.sqrt(np.bincount(groups, s * s)), found)  # type: ignore[arg-type]
+        return SummedCoarsening(groups, found, np.sqrt(np.bincount(groups, s * s)))
 
     @cached_property
     def eigenvalues(self) -> FloatArray:
         """The largest eigenvalues of the modularity matrix of the sums over groups, none above that of the graph."""
         count = min(self.k + SHOWN, len(self.coarse.metric))
         with single_thread():
-            return modularity_pairs(self.coarse.sums, self.coarse.metric, count)[0]
+            return modularity_pairs(self.graph_sums.sums.pairs, self.coarse.metric, count)[0]
 
     def solve(self) -> Solution:
         """Solve the convex model of a graph in blocks, with positions of groups."""
