@@ -222,8 +222,20 @@ def test_rounding_of_double_precision_is_averaged_in_silence():
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_a_negative_entry_is_named_by_its_place(form):
+@pytest.mark.parametrize(("entry", "sentence"), [(-3.0, "A is -3"), (np.inf, "infinite entry"), (-np.inf, "infinite entry")])
+def test_a_wrong_entry_is_named_by_its_place(form, entry, sentence):
     A = np.ones((3, 4))
-    A[1, 2] = -3.0
-    with pytest.raises(ValueError, match="A is -3 at row 1, column 2"):
-        validation.partial_matrix(form(A))
+    A[1, 2], A[2, 0] = entry, np.nan
+    for keep_sparse in (False, True):
+        with pytest.raises(ValueError, match=f"{sentence} at row 1, column 2"):
+            validation.partial_matrix(form(A), keep_sparse=keep_sparse)
+
+
+def test_large_sparse_data_are_shared_where_that_is_asked_for_and_not_changed():
+    A = sp.random_array((1100, 1000), density=1.0, rng=np.random.default_rng(0), format="csr")
+    A.data[::1001] = np.nan
+    before = A.data.copy()
+    assert np.shares_memory(validation.partial_matrix(A, keep_sparse=True).data, A.data)
+    assert not np.shares_memory(validation.partial_matrix(A), A.data)
+    cvxnmf.classical_nmf(A, 2, max_iter=1)
+    np.testing.assert_array_equal(A.data, before)

@@ -115,8 +115,8 @@ def fits_in_memory(rows: int, columns: int | None = None) -> None:
         )
 
 
-def nonnegative_matrix(A: Any, name: str = "A", keep_single: bool = False) -> tuple[FloatArray, np.dtype[Any]]:
-    """Return a user's `A` as a new dense array, of float64 unless `keep_single`, and the type that its entries had.
+def nonnegative_matrix(A: Any, name: str = "A") -> tuple[FloatArray, np.dtype[Any]]:
+    """Return a user's `A` as a new dense array of float64, and the type that its entries had.
 
     Accepts arrays, nested lists, data frames and scipy.sparse matrices; refuses NaN, infinity,
     negative, complex and non-numeric entries, empty and all-zero matrices, each in one sentence.
@@ -125,8 +125,11 @@ def nonnegative_matrix(A: Any, name: str = "A", keep_single: bool = False) -> tu
         fits_in_memory(*A.shape)
     raw = _numbers(A, name)
     dense = raw.toarray() if sp.issparse(raw) else raw
-    _finite_and_nonnegative(dense, name)
-    return np.array(dense, dtype=working_type(dense, keep_single), order="C"), raw.dtype
+    if np.isnan(dense.max()):
+        i, j = np.argwhere(np.isnan(dense))[0]
+        refuse(f"{name} has NaN at row {i}, column {j}; replace missing values first (for example with 0).")
+    _require_nonnegative(dense, name, "a finite value")
+    return np.array(dense, dtype=np.float64, order="C"), raw.dtype
 
 
 def _numbers(A: Any, name: str) -> Any:
@@ -164,54 +167,51 @@ def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
     return refuse(f"{name} has entries that are not numbers (type object); convert them to float first.")
 
 
-def _finite_and_nonnegative(dense: NDArray[Any], name: str) -> None:
-    """Refuse user data with NaN, infinity, negative entries or zeros only."""
-    lowest, highest = dense.min(), dense.max()
-    if np.isnan(lowest) or np.isnan(highest):
-        i, j = np.argwhere(np.isnan(dense))[0]
-        refuse(f"{name} has NaN at row {i}, column {j}; replace missing values first (for example with 0).")
-    if np.isinf(lowest) or np.isinf(highest):
-        i, j = np.argwhere(np.isinf(dense))[0]
-        refuse(f"{name} has an infinite entry at row {i}, column {j}; replace it with a finite value.")
-    if lowest < 0:
-        i, j = np.unravel_index(int(np.argmin(dense)), dense.shape)
-        _refuse_negative(name, lowest, i, j)
-    if highest == 0:
-        refuse(f"{name} is all zeros; there is nothing to fit.")
+def _require_nonnegative(matrix: Any, name: str, instead: str) -> None:
+    """Refuse user data, dense or in compressed rows, unless what is known (not NaN) is finite, nonnegative and not all zero."""
+    entries = matrix.data if sp.issparse(matrix) else matrix
+    lowest, highest = np.nanmin(entries, initial=0), np.nanmax(entries, initial=0)
+    missing = bool(np.isnan(entries.max(initial=0)))
+    if lowest < 0 or highest == np.inf:
+        entry = int(np.nanargmin(entries) if lowest < 0 else np.nanargmax(entries))
+        i, j = (side[entry] for side in matrix.tocoo().coords) if sp.issparse(matrix) else np.unravel_index(entry, matrix.shape)
+        if np.isinf(lowest) or not lowest < 0:
+            refuse(f"{name} has an infinite entry at row {i}, column {j}; replace it with {instead}.")
+        refuse(f"Negative values in data: {name} is {lowest:g} at row {i}, column {j}; only nonnegative entries can be factored.")
+    if not highest > 0:
+        refuse(f"{name} is all zeros{' or missing' * missing}; there is nothing to fit.")
+    if missing:
+        _require_known_sides(matrix, name)
 
 
-def _refuse_negative(name: str, entry: float, i: Any, j: Any) -> NoReturn:
-    refuse(f"Negative values in data: {name} is {entry:g} at row {i}, column {j}; only nonnegative entries can be factored.")
+def _require_known_sides(matrix: Any, name: str) -> None:
+    """Refuse user data with a row or a column of which all entries are missing."""
+    missing = matrix != matrix  # NaN is what differs from itself, in sparse data too
+    for axis, side in ((1, "row"), (0, "column")):
+        lost = missing.sum(axis=axis) == matrix.shape[axis]
+        if lost.any():
+            refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
 
 
-def partial_matrix(A: Any, name: str = "A", keep_single: bool = False) -> Any:
-    """Return `A` as an array, NaN where entries are missing, or as a scipy.sparse CSR array; never densified.
+def partial_matrix(A: Any, name: str = "A", keep_single: bool = False, keep_sparse: bool = False) -> Any:
+    """Return `A` as an array, NaN where entries are missing, or as a scipy.sparse CSR array.
 
-    Of float64, but with `keep_single` large dense data in single precision stay so.
+    Of float64, but with `keep_single` large dense data in single precision stay so. Sparse data with missing entries become
+    dense; with `keep_sparse` they stay as they are, and large ones may share their memory with the result: do not change it.
     """
     if isinstance(A, np.ma.MaskedArray):
         refuse(f"{name} is a masked array; mark missing entries by NaN, for example with {name}.filled(numpy.nan).")
     raw = _numbers(A, name)
-    if sp.issparse(raw):
-        matrix = csr_without_zeros(raw)
-        entries = matrix.data
-        if np.isnan(entries).any():  # the missing entries are known one by one, the rest must be filled anyway
-            fits_in_memory(*matrix.shape)
-            return partial_matrix(matrix.toarray(), name)
+    if not sp.issparse(raw):
+        matrix = np.array(raw, dtype=working_type(raw, keep_single), order="C")
+    elif keep_sparse:
+        matrix = shared_csr(raw)
     else:
-        matrix = entries = np.array(raw, dtype=working_type(raw, keep_single), order="C")
-    if np.isinf(entries).any():
-        refuse(f"{name} has an infinite entry; replace it with a finite value, or with NaN if it is missing.")
-    if (lowest := np.nanmin(entries, initial=0.0)) < 0:
-        place = int(np.nanargmin(entries))
-        i, j = (side[place] for side in matrix.tocoo().coords) if sp.issparse(matrix) else np.unravel_index(place, matrix.shape)
-        _refuse_negative(name, lowest, i, j)
-    if not np.nanmax(entries, initial=0.0) > 0:
-        refuse(f"{name} is all zeros or missing; there is nothing to fit.")
-    if not sp.issparse(raw) and (missing := np.isnan(entries)).any():
-        for side, lost in (("row", missing.all(axis=1)), ("column", missing.all(axis=0))):
-            if lost.any():
-                refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
+        matrix = csr_without_zeros(raw)
+        if np.isnan(matrix.data).any():  # the missing entries are known one by one, the rest must be filled anyway
+            fits_in_memory(*matrix.shape)
+            matrix = matrix.toarray()
+    _require_nonnegative(matrix, name, "a finite value, or with NaN if it is missing")
     return matrix
 
 

@@ -12,7 +12,8 @@ from cvxnmf.nmf.chunked_data import ChunkedData
 from cvxnmf.nmf.data_matrix import NO_PENALTY, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.loss_names import LOSSES
-from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
+from cvxnmf.nmf.open import data_in_memory
+from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.updates.hals import HALS
 from cvxnmf.nmf.updates.least_squares import LeastSquares, QuasiNewton
 from cvxnmf.nmf.updates.multiplicative import Multiplicative
@@ -30,7 +31,7 @@ def data(request):
     with ExitStack() as stack:
         kind, loss = request.param
         if kind in ("dense", "sparse"):
-            yield memory_matrix(A if kind == "dense" else sp.csr_array(A), False, LOSSES[loss])
+            yield data_in_memory(A if kind == "dense" else sp.csr_array(A), LOSSES[loss], keep_given=False)[1]
         else:
             form = {"rows": A, "sparse rows": sp.csr_array(A), "dask": dask_chunks(A)}[kind]
             yield ChunkedData(stack.enter_context(in_chunks(form)))
@@ -103,7 +104,7 @@ def test_the_divergence_in_V(data):
 def test_missing_entries_hold_the_model(kind, loss):
     hidden = np.random.default_rng(0).random(A.shape) < 0.2
     known = np.where(hidden, np.nan, A)
-    data = memory_matrix(known if kind == "dense" else sp.csr_array(known), False, LOSSES[loss])
+    data = data_in_memory(known if kind == "dense" else sp.csr_array(known), LOSSES[loss], keep_given=False)[1]
     held = data.hold(U, NO_PENALTY)
     value = data.loss_value(LOSSES[loss], held, V)
     E = U @ V.T
@@ -130,7 +131,7 @@ def test_rounding_of_single_precision_is_said_once_everywhere(form):
 
 
 def test_sums_over_the_entries_are_taken_once():
-    calls, data = [], memory_matrix(A, False, LOSSES["mse"])
+    calls, data = [], data_in_memory(A, LOSSES["mse"], keep_given=False)[1]
 
     def halves(entries):
         calls.append(len(entries))
@@ -144,7 +145,7 @@ def test_sums_over_the_entries_are_taken_once():
 def test_filled_values_are_those_of_the_storage_and_of_the_flipped_data(sparse):
     A = np.random.default_rng(0).random((9, 7)) + 0.1
     A[[0, 4, 8], [6, 1, 2]] = np.nan
-    data = memory_matrix(sp.csr_array(A) if sparse else A, False, LOSSES["mse"])
+    data = data_in_memory(sp.csr_array(A) if sparse else A, LOSSES["mse"], keep_given=False)[1]
     other = data.transpose()
     for one, values in ((data, [1.0, 2.0, 3.0]), (other, [4.0, 5.0, 6.0])):
         one.fill(np.array(values))

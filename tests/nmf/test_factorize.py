@@ -17,7 +17,7 @@ from cvxnmf.nmf.contender import EXACT_STEP, Contender
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
-from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.open import data_in_memory
 from cvxnmf.nmf.race import FINE_EXCHANGES, RECOMBINATIONS, RESTARTS, Race
 
 DIGITS = load_digits().data[:200]
@@ -320,14 +320,14 @@ def test_a_race_of_few_steps_has_a_winner(loss):
     ("rows", "k", "sampled"), [(500, 5, 500), (700, 5, 350), (1300, 5, 325), (1300, 40, 650), (700, 40, 700)]
 )
 def test_samples_of_a_race_have_enough_rows_for_the_components(rows, k, sampled):
-    data = memory_matrix(np.random.default_rng(1).random((rows, 60)), False, find_loss("mse"))
+    data = data_in_memory(np.random.default_rng(1).random((rows, 60)), find_loss("mse"))[1]
     first = Race(data, k, find_loss("mse"), Stopping())._sampled_rows()[0]
     assert (rows if first is None else len(first)) == sampled
 
 
 @pytest.mark.parametrize(("k", "fewest", "most"), [(2, 4, 4), (3, 8, 7 + RECOMBINATIONS.most + RESTARTS)])
 def test_few_rows_are_merged_to_from_all_numbers_of_columns_and_started_at_random_unless_starts_agree(k, fewest, most):
-    data = memory_matrix(load_digits().data[load_digits().target == 5], False, find_loss("mse"))
+    data = data_in_memory(load_digits().data[load_digits().target == 5], find_loss("mse"))[1]
     race = Race(data, k, find_loss("mse"), Stopping())
     race.run()
     starts = {contender.origin for contender in race.on_all_rows}  # three from singular vectors, one or four merged
@@ -335,7 +335,7 @@ def test_few_rows_are_merged_to_from_all_numbers_of_columns_and_started_at_rando
 
 
 def test_a_race_whose_effort_is_spent_leaves_out_its_third_start():
-    data = memory_matrix(load_digits().data[load_digits().target == 5], False, find_loss("mse"))
+    data = data_in_memory(load_digits().data[load_digits().target == 5], find_loss("mse"))[1]
     race = Race(data, 3, find_loss("mse"), Stopping())
     race.effort.limit = 1.0
     race.run()
@@ -346,7 +346,7 @@ def test_a_race_whose_effort_is_spent_leaves_out_its_third_start():
 def test_nothing_is_exchanged_in_exact_factors(loss):
     rng = np.random.default_rng(4)
     U, V = rng.random((60, 3)), rng.random((40, 3))
-    race = Race(memory_matrix(U @ V.T, False, find_loss(loss)), 3, find_loss(loss), Stopping())
+    race = Race(data_in_memory(U @ V.T, find_loss(loss))[1], 3, find_loss(loss), Stopping())
     exact, other = (Contender(race, race.all_rows, (start, V)) for start in (U, rng.random((60, 3))))
     assert race._exchange(exact, FINE_EXCHANGES, 1e-4, 1.0) is exact
     assert race._restart(exact) is exact
@@ -355,7 +355,7 @@ def test_nothing_is_exchanged_in_exact_factors(loss):
 
 
 def test_a_bound_that_is_out_of_reach_is_given_up():
-    data = memory_matrix(load_digits().data[:400], False, find_loss("mse"))
+    data = data_in_memory(load_digits().data[:400], find_loss("mse"))[1]
     race = Race(data, 10, find_loss("mse"), Stopping(max_iter=20))  # a new descent begins after as many
     left, values, right = initialise.leading_triples(data.matrix, 10)
     contender = race._enter(race.all_rows, initialise.nndsvd(data.matrix, 10))
@@ -366,7 +366,7 @@ def test_a_bound_that_is_out_of_reach_is_given_up():
 
 
 def test_a_step_with_exact_updates_counts_for_more():
-    data = memory_matrix(load_digits().data[:100], False, find_loss("mse"))
+    data = data_in_memory(load_digits().data[:100], find_loss("mse"))[1]
     race = Race(data, 5, find_loss("mse"), Stopping())
     contender = Contender(race, race.all_rows, initialise.nndsvd(data.matrix, 5))
     contender.run(5, 0.0)
@@ -378,7 +378,7 @@ def test_a_step_with_exact_updates_counts_for_more():
 def test_columns_of_two_contenders_are_recombined_where_that_is_better():
     rng = np.random.default_rng(8)
     U, V = rng.random((80, 4)), rng.random((50, 4))
-    race = Race(memory_matrix(U @ V.T, False, find_loss("mse")), 4, find_loss("mse"), Stopping())
+    race = Race(data_in_memory(U @ V.T, find_loss("mse"))[1], 4, find_loss("mse"), Stopping())
     spoilt = [np.where(np.isin(np.arange(4), wrong), rng.random((80, 4)), U) for wrong in ((0, 1), (2, 3))]
     parents = [Contender(race, race.all_rows, (start, V)) for start in spoilt]
     assert race._recombine(min(parents, key=lambda parent: parent.value), RECOMBINATIONS).value < 1e-3 * parents[0].value

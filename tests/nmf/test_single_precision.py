@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from cvxnmf import NMF, classical_nmf, factorize, validation
+from cvxnmf import NMF, classical_nmf, factorize
 from cvxnmf.linalg import arrays
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.loss_names import find_loss
-from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
+from cvxnmf.nmf.open import data_in_memory
 from cvxnmf.nmf.race import Race
 
 RNG = np.random.default_rng(6)
@@ -45,14 +45,14 @@ def test_data_stay_in_single_precision_where_that_does():
         (np.float32(1e12) * NOISY, "mse", False, np.float64),
         (NOISY.astype(np.float64), "mse", False, np.float64),
     ]:
-        assert memory_matrix(A, symmetric, find_loss(loss)).storage.entries.dtype == dtype
-        raw = validation.partial_matrix(A, keep_single=True)
-        assert checked_matrix(raw, symmetric, find_loss(loss)).storage.entries.dtype == dtype
+        for keep_given in (True, False):
+            _, data = data_in_memory(A, find_loss(loss), symmetric, keep_given=keep_given)
+            assert data.storage.entries.dtype == dtype
 
 
 def test_data_of_little_noise_race_in_double_precision():
     for A, dtype in ((NOISY, np.float32), (EXACT, np.float64)):
-        race = Race(memory_matrix(A, False, find_loss("mse")), 4, find_loss("mse"), Stopping())
+        race = Race(data_in_memory(A, find_loss("mse"))[1], 4, find_loss("mse"), Stopping())
         race.run()
         assert race.exact.storage.entries.dtype == dtype
     assert factorize(EXACT, 4, tol=1e-10, max_iter=2000).value < 1e-6 * np.sum(EXACT.astype(np.float64) ** 2)

@@ -26,7 +26,7 @@ from cvxnmf.estimators.nmf import NMF
 from cvxnmf.estimators.plan import Plan, make_plan
 from cvxnmf.estimators.rows import FittedRows, fitted_rows, sample_weights
 from cvxnmf.nmf.loss_names import find_loss
-from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.open import data_in_memory
 from cvxnmf.nmf.starts import starting_point
 from cvxnmf.nmf.streaming import Streaming
 from cvxnmf.results import Iterate
@@ -273,9 +273,9 @@ class MiniBatchNMF(NMF):
         loss, k = find_loss(plan.loss), plan.n_components or X.shape[1]
         start = self._start(plan, FittedRows(X, plan.loss), W, H)
         rng = int(check_random_state(self.random_state).randint(2**31 - 1)) if isinstance(start, str) and start == "random" else 0
-        data = memory_matrix(X, False, loss)
         if isinstance(start, str) and k > max(X.shape):
             start, rng = "random", 0
+        _, data = data_in_memory(X, loss, keep_given=False)
         U, V = starting_point(data, k, start, False, rng)
         l1, l2 = ((on_W, on_H / X.shape[0]) for on_W, on_H in (plan.l1, plan.l2))
         self._stream = Streaming(V, loss, l1, l2)

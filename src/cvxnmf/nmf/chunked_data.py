@@ -19,13 +19,13 @@ from cvxnmf.nmf.updates.rule import Rule
 class ChunkedData:
     """Data of a factorisation in row chunks: U lives with the chunks, V and all sums in this process; one pass per step.
 
-    Of symmetric data U is V and in this process.
+    Of data that are factored as `symmetric` ones U is V and in this process.
     """
 
     in_memory = False
 
-    def __init__(self, matrix: ChunkedMatrix) -> None:
-        self.storage = ChunkedProducts(matrix)
+    def __init__(self, matrix: ChunkedMatrix, symmetric: bool = False) -> None:
+        self.storage, self.symmetric = ChunkedProducts(matrix), symmetric
         self.matrix, self.chunks, self.shape, self.single = matrix, matrix.chunks, matrix.shape, matrix.single
         self.energy, self.total, self.entropy = matrix.energy, float(matrix.total), float(matrix.entropy)
 

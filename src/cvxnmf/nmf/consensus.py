@@ -6,8 +6,6 @@ of the clusters are the start of a last descent. How tight the clusters are tell
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,15 +14,12 @@ from cvxnmf import chunked, validation
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf import initialise
-from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data_matrix import DataMatrix
 from cvxnmf.nmf.descent import Stopping, descend
 from cvxnmf.nmf.encoding import encode
 from cvxnmf.nmf.factorize import factorize
 from cvxnmf.nmf.loss_names import find_loss
-from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.methods import require_method
-from cvxnmf.nmf.prepare import checked_matrix
+from cvxnmf.nmf.open import open_data
 from cvxnmf.nmf.rank_choice import data_digest
 from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.results import Consensus
@@ -86,7 +81,11 @@ def consensus(
     known, n_starts = find_loss(loss), validation.integer("n_starts", n_starts, minimum=2)
     density = validation.number("density", density, minimum=0.0, strict=True)
     named = separate_names(A, row_names, column_names)
-    with _open_data(named.A, n_components, known, memory_limit, client) as (raw, data, k, rng):
+    place = memory_limit, client
+    require_method("hals", known, False, None, not chunked.needs_chunks(named.A, *place))
+    with open_data(named.A, n_components, known, place=place, keep_single=False) as (raw, data):
+        k = validation.components(n_components, data.shape)
+        rng = np.random.default_rng(data_digest(raw) if data.in_memory else data.shape)
         with single_thread(), np.errstate(all="ignore"):
             runs = [
                 descend(data, initialise.random(data.matrix, k, rng), "hals", known.name, stopping=START) for _ in range(n_starts)
@@ -103,23 +102,6 @@ def consensus(
     return Consensus(
         result, silhouette, tightness(spectra[kept], labels, k), float(kept.mean()), tuple(run.value for run in runs)
     )
-
-
-@contextmanager
-def _open_data(
-    A: Any, n_components: Any, loss: NMFLoss, memory_limit: Any, client: Any
-) -> Iterator[tuple[Any, DataMatrix, int, np.random.Generator]]:
-    """The data of a consensus as given and as descents take them, the number of components, and a seeded source of starts."""
-    if not chunked.needs_chunks(A, memory_limit, client):
-        raw = validation.partial_matrix(A)
-        k = validation.components(n_components, raw.shape)
-        yield raw, checked_matrix(raw, False, loss), k, np.random.default_rng(data_digest(raw))
-        return
-    require_method("hals", loss, False, None, in_memory=False)
-    k = validation.components(n_components, chunked.matrix_shape(A))
-    with chunked.open_chunked(A, k, memory_limit, client) as matrix:
-        validation.magnitude(np.array([matrix.max()]), loss.name)
-        yield matrix, ChunkedData(matrix), k, np.random.default_rng(matrix.shape)
 
 
 def _unit_rows(X: FloatArray) -> FloatArray:

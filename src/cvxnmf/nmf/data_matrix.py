@@ -86,6 +86,8 @@ class DataMatrix(Totals, Protocol):
     shape: tuple[int, int]
     #: Whether the data are of single precision or less.
     single: bool
+    #: Whether the data are symmetric, and U is V.
+    symmetric: bool
     #: Whether the data can be read by columns, and so often that searches are affordable.
     in_memory: bool
     #: What multiplies like a matrix, missing entries filled, for initialisations.

@@ -8,24 +8,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
-from cvxnmf.linalg.arrays import FloatArray, is_single
+from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
-from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data_matrix import NO_PENALTY, DataMatrix, MemoryMatrix, Penalty
+from cvxnmf.nmf.data_matrix import NO_PENALTY, DataMatrix, Penalty
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.methods import METHODS, Needs, require_method
-from cvxnmf.nmf.prepare import memory_matrix
+from cvxnmf.nmf.open import open_data
 from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.nmf.starts import scaled_start, starting_point
 from cvxnmf.nmf.updates.volume import Volume
-from cvxnmf.nmf.weights import weighted_matrix
 from cvxnmf.results import Factorization, Iterate, Status
 from cvxnmf.results.status import keep_best
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit, Names, Pair, Seed
@@ -211,38 +208,17 @@ def classical_nmf(
     penalty = Penalty(_pair("l1", l1), _pair("l2", l2), Volume(share), bool(sum_to_one))
     init = ("spa" if least else "nndsvd") if init is None else init
     named = separate_names(A, row_names, column_names)
-    in_memory = not chunked.needs_chunks(named.A, memory_limit, client)
-    require_method(method, found, bool(symmetric), sparseness, in_memory, bool(sum_to_one))
-    place = None if in_memory else (memory_limit, client)
+    place, twofold = (memory_limit, client), bool(symmetric)
+    require_method(method, found, twofold, sparseness, not chunked.needs_chunks(named.A, *place), bool(sum_to_one))
+
+    def descend_once(told: Callable[[Iterate], Any] | None) -> Factorization:
+        with open_data(named.A, n_components, found, twofold, weights, place, keep_given=False) as (_, data), single_thread():
+            start = starting_point(data, validation.components(n_components, data.shape), init, twofold, rng)
+            terms = (method, found.name, twofold, penalty, sparseness, stopping._replace(callback=told))
+            return descend(data, start, *terms).factorization()
+
     with shown(verbose, "classical_nmf", stopping.max_iter, callback) as told:
-        terms: Any = (method, found.name, symmetric, penalty, sparseness, stopping._replace(callback=told))
-        return named.result_of(lambda: _one_descent(named.A, n_components, init, rng, terms, place, weights))
-
-
-def _one_descent(
-    A: Any, n_components: Any, init: Any, rng: Any, terms: Any, place: tuple[Any, Any] | None, weights: Any
-) -> Factorization:
-    """Check the data, start and descend once; in row chunks within a memory limit or on a client, if these are given."""
-    _, loss, symmetric = terms[:3]
-    if place is None:
-        data = memory_matrix(A, bool(symmetric), find_loss(loss)) if weights is None else weighted_data(A, weights, loss)
-        k = validation.components(n_components, data.shape)
-        with single_thread():  # for the start and the descent at once
-            return descend(data, starting_point(data, k, init, bool(symmetric), rng), *terms).factorization()
-    k = validation.components(n_components, chunked.matrix_shape(A))
-    with chunked.open_chunked(A, k, *place) as matrix:
-        validation.magnitude(np.array([matrix.max()]), loss)
-        if symmetric:
-            matrix.require_symmetric()
-        rows = ChunkedData(matrix)
-        return descend(rows, starting_point(rows, k, init, bool(symmetric), rng), *terms).factorization()
-
-
-def weighted_data(A: Any, weights: Any, loss: str) -> MemoryMatrix:
-    """Data of a descent with weights, from any matrix that a user gives."""
-    raw = validation.partial_matrix(A)
-    validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
-    return weighted_matrix(raw, weights, find_loss(loss), is_single(A))
+        return named.result_of(lambda: descend_once(told))
 
 
 def descend(

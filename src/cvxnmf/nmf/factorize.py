@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,27 +18,25 @@ from cvxnmf.convex.rectangular import nonsymmetric
 from cvxnmf.convex.solve import solve
 from cvxnmf.convex.symmetric import symmetric as state_symmetric
 from cvxnmf.cp.rank_two import rotate_into_orthant
-from cvxnmf.linalg.arrays import FloatArray, in_double, is_single
+from cvxnmf.linalg.arrays import FloatArray, in_double
 from cvxnmf.linalg.eigen import best_low_rank
 from cvxnmf.nmf import initialise
 from cvxnmf.nmf.bound_goal import degree_scaled
 from cvxnmf.nmf.bounds import ProofLater, proved_message, rank_certificate, weighted_certificate
-from cvxnmf.nmf.chunked_data import ChunkedData
-from cvxnmf.nmf.data_matrix import NO_PENALTY
+from cvxnmf.nmf.data_matrix import NO_PENALTY, DataMatrix
 from cvxnmf.nmf.descent import Stopping
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
-from cvxnmf.nmf.methods import METHODS, require_method
+from cvxnmf.nmf.methods import require_method
+from cvxnmf.nmf.open import open_data
 from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.nmf.search import Search
-from cvxnmf.nmf.weights import checked_weights, weighted_matrix
+from cvxnmf.nmf.weights import checked_weights
 from cvxnmf.results import Factorization, Iterate
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit, Names
 
-#: Kinds of losses for which symmetric data are factored as ``UU'``.
-SYMMETRIC = METHODS["hals"].symmetric_rules
 #: Decompositions for the bound of a graph of n nodes: this number over n^3, from 5 to 150.
 GRAPH_EFFORT = 4e9
 #: Steps of a descent for the factors of a large graph.
@@ -132,63 +130,27 @@ def factorize(
     >>> result.U.shape, result.V.shape, bool(result.value < 1e-3 * np.sum(A**2))
     ((20, 3), (15, 3), True)
     """
-    loss = find_loss(loss).name if weights is None else f"{WEIGHTED}{find_loss(loss).name}"
+    found = find_loss(loss) if weights is None else find_loss(f"{WEIGHTED}{find_loss(loss).name}")
     effort = None if effort is None else validation.integer("effort", effort, minimum=0)
     now = validation.choice("certificate", certificate, ("later", "now")) == "now"
     stopping = Stopping.from_arguments(max_iter, tol, callback)
-    data = separate_names(A, row_names, column_names)
+    if not (symmetric is None or isinstance(symmetric, bool | np.bool_)):
+        validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
+    named, place = separate_names(A, row_names, column_names), (memory_limit, client)
+    require_method("hals", found, bool(symmetric), None, not chunked.needs_chunks(named.A, *place))
+    if n_components is None and start is not None:
+        n_components = _columns(start)
+
+    def search_best(told: Callable[[Iterate], Any] | None) -> Factorization:
+        with open_data(named.A, n_components, found, symmetric, weights, place) as (raw, data):
+            k = _found_components(data) if n_components is None else validation.components(n_components, data.shape)
+            given = None if start is None else _start_factors(start, data.symmetric)
+            search = Search(data, raw, k, found.name, stopping._replace(callback=told))
+            own_weights = None if weights is None else checked_weights(weights, data.shape)
+            return _best_of(search, given, effort, now or not data.in_memory, own_weights)
+
     with shown(verbose, "factorize", stopping.max_iter, callback) as told:
-        stopping = stopping._replace(callback=told)
-        if chunked.needs_chunks(data.A, memory_limit, client):
-            terms = (n_components, loss, symmetric, start, stopping, memory_limit, client)
-            return data.result_of(lambda: _factorize_chunks(data.A, *terms))
-        given = (n_components, loss, symmetric, start, stopping, effort, now, weights)
-        return data.result_of(lambda: _factorize_in_memory(data.A, *given))
-
-
-def _factorize_in_memory(
-    A: Any,
-    n_components: Any,
-    loss: str,
-    symmetric: Any,
-    start: Any,
-    stopping: Stopping,
-    effort: int | None,
-    now: bool,
-    weights: Any,
-) -> Factorization:
-    """Factorise data in memory by a race, or by descents from the given start."""
-    found, raw = find_loss(loss), validation.partial_matrix(A, keep_single=weights is None)
-    validation.magnitude(raw.data if sp.issparse(raw) else raw, loss)
-    twofold = found.kind in SYMMETRIC and _is_symmetric(raw) if symmetric is None else _asked_symmetric(raw, symmetric)
-    require_method("hals", found, twofold, None, in_memory=True)
-    given = None if start is None else _start_factors(start, twofold)
-    if n_components is None and given is not None:
-        n_components = _columns(given, twofold)
-    single = is_single(A)
-    data = checked_matrix(raw, twofold, found, single) if weights is None else weighted_matrix(raw, weights, found, single)
-    k = _found_components(data.matrix, twofold) if n_components is None else validation.components(n_components, raw.shape)
-    search = Search(data, raw, k, loss, twofold, stopping)
-    return _best_of(search, given, effort, now, None if weights is None else checked_weights(weights, raw.shape))
-
-
-def _factorize_chunks(
-    A: Any, n_components: Any, loss: str, symmetric: Any, start: Any, stopping: Stopping, memory_limit: Any, client: Any
-) -> Factorization:
-    """Factorise data in row chunks: fewer starts, and the certificate from singular values alone; symmetric if asked for."""
-    twofold = symmetric is not None and _flag(symmetric)
-    require_method("hals", find_loss(loss), twofold, None, in_memory=False)
-    given = None if start is None else _start_factors(start, twofold)
-    if n_components is None and given is not None:
-        n_components = _columns(given, twofold)
-    if n_components is None:
-        validation.refuse("The number of components of data in blocks must be given; set n_components (-k).")
-    k = validation.components(n_components, chunked.matrix_shape(A))
-    with chunked.open_chunked(A, k, memory_limit, client) as matrix:
-        validation.magnitude(np.array([matrix.max()]), loss)
-        if twofold:
-            matrix.require_symmetric()
-        return _best_of(Search(ChunkedData(matrix), matrix, k, loss, twofold, stopping), given, 0, now=True)
+        return named.result_of(lambda: search_best(told))
 
 
 def _best_of(search: Search, given: Any, effort: int | None, now: bool, weights: FloatArray | None = None) -> Factorization:
@@ -217,7 +179,7 @@ def normalised_factors(A: Any, k: int, start: FloatArray) -> Factorization:
     B, roots = degree_scaled(A)
     large = A.shape[0] > LARGEST_WHOLE
     data = checked_matrix(B, True, find_loss("mse"))
-    search = Search(data, B, k, "mse", True, Stopping(LARGE_STEPS if large else 1000, 1e-6))
+    search = Search(data, B, k, "mse", Stopping(LARGE_STEPS if large else 1000, 1e-6))
     search.descend((start / roots[:, None],) * 2)
     if not large:
         search.descend(initialise.eigen_nndsvd(B, k))
@@ -262,45 +224,31 @@ def _no_worse(run: Factorization, given: Any, search: Search) -> Factorization:
     return run if run.value <= value else dataclasses.replace(run, U=U, V=V, value=value, message="The start was not improved.")
 
 
-def _is_symmetric(A: Any) -> bool:
-    try:
-        validation.require_symmetric(A)
-    except ValueError:
-        return False
-    return True
-
-
-def _asked_symmetric(A: Any, symmetric: Any) -> bool:
-    if _flag(symmetric):
-        validation.require_symmetric(A, hint="use symmetric=False")
-    return bool(symmetric)
-
-
-def _flag(symmetric: Any) -> bool:
-    if not isinstance(symmetric, bool | np.bool_):
-        validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
-    return bool(symmetric)
-
-
 def _start_factors(start: Any, twofold: bool) -> Any:
     """A user's start of factorize, a Factorization or factors, in the form that the descent takes."""
     if isinstance(start, Factorization):
         return start.U if twofold else (start.U, start.V)
-    if twofold and isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 2:
-        return start[0]
-    return start
+    pair = isinstance(start, tuple | list) and len(start) == 2 and np.ndim(start[0]) == 2
+    if not (twofold or pair):
+        _refuse_start()
+    return start[0] if twofold and pair else start
 
 
-def _columns(given: Any, twofold: bool) -> int:
+def _columns(start: Any) -> int:
     """How many columns the start has that a user gives to factorize."""
     try:
-        return int(np.shape(given if twofold else given[0])[1])
-    except (IndexError, KeyError, TypeError, ValueError):
-        validation.refuse("start must be a Factorization, a pair of matrices (U, V), or for symmetric factors a matrix U.")
+        return int(np.shape(_start_factors(start, True))[1])
+    except (IndexError, TypeError, ValueError):
+        _refuse_start()
 
 
-def _found_components(A: Any, twofold: bool) -> int:
+def _refuse_start() -> NoReturn:
+    validation.refuse("start must be a Factorization, a pair of matrices (U, V), or for symmetric factors a matrix U.")
+
+
+def _found_components(data: DataMatrix) -> int:
     """The number of components where none is given: the rank of the convex solution at the noise edge, plus one."""
+    A, twofold = data.matrix, data.symmetric
     if twofold and sp.issparse(A) and A.shape[0] > LARGEST_WHOLE:
         kept = np.flatnonzero(np.diff(A.indptr))
         return 1 + directions_above_noise(sp.csr_array(A[kept][:, kept]), MOST_DIRECTIONS)

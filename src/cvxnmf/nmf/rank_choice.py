@@ -30,7 +30,8 @@ from cvxnmf.nmf.descent import Run, Stopping, descend
 from cvxnmf.nmf.initialise import Factors
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.losses import NMFLoss
-from cvxnmf.nmf.prepare import checked_matrix, memory_matrix
+from cvxnmf.nmf.open import data_in_memory
+from cvxnmf.nmf.prepare import checked_matrix
 from cvxnmf.nmf.progress import shown
 from cvxnmf.nmf.row_names import Named, separate_names
 from cvxnmf.results import Factorization, Iterate, RankChoice
@@ -165,7 +166,7 @@ class Comparison:
         rows, columns, hidden = hide_entries(self.A, self.rng)
         if not len(hidden):
             validation.refuse("A has too few entries for some of them to be hidden; choose the number of components yourself.")
-        data = memory_matrix(with_missing(self.A, rows, columns), False, self.loss)
+        _, data = data_in_memory(with_missing(self.A, rows, columns), self.loss, keep_given=False)
         runs = shared_descents(data, self.ranks, self.loss.name, self._report)
         floor, ceiling = FLOOR * _product_of_margins(self.A, rows, columns), _largest_beside(self.A, rows, columns)
         fits = {}

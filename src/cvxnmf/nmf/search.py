@@ -31,8 +31,8 @@ LARGEST_CONVEX = 1500
 class Search:
     """The search of factorize, descents from several starts; descents work on `data`, certificates speak of A."""
 
-    def __init__(self, data: DataMatrix, A: Any, k: int, loss: str, symmetric: bool, stopping: Stopping) -> None:
-        self.data, self.A, self.k, self.loss, self.symmetric, self.stopping = data, A, k, loss, symmetric, stopping
+    def __init__(self, data: DataMatrix, A: Any, k: int, loss: str, stopping: Stopping) -> None:
+        self.data, self.A, self.k, self.loss, self.symmetric, self.stopping = data, A, k, loss, data.symmetric, stopping
         self.runs: list[Run] = []  # the best ones, in the order of their values
         self.stopped = False
         self.start_levels: tuple[Level, ...] = ()

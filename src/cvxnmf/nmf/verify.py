@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
@@ -16,8 +15,9 @@ from cvxnmf.nmf.bounds import rank_certificate, weighted_certificate
 from cvxnmf.nmf.chunked_data import ChunkedData
 from cvxnmf.nmf.data_matrix import NO_PENALTY
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
+from cvxnmf.nmf.open import open_data
 from cvxnmf.nmf.storage import storage_of
-from cvxnmf.nmf.weights import checked_weights, weighted_matrix
+from cvxnmf.nmf.weights import checked_weights
 from cvxnmf.results import Factorization
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit
 
@@ -74,14 +74,16 @@ def verify(
     if isinstance(U, Factorization):
         given = U
         U, V = given.U, None if given.V is given.U else given.V
-    if chunked.needs_chunks(A, memory_limit, client):
-        if weights is not None:
-            validation.refuse("Data in blocks cannot be verified with weights; give data in memory.")
-        return _verify_chunks(A, U, V, loss, memory_limit, client)
-    if weights is not None:
-        return _verify_weighted(A, U, V, loss, effort, weights)
+    place = memory_limit, client
+    in_memory = not chunked.needs_chunks(A, *place)
+    if weights is not None and not in_memory:
+        validation.refuse("Data in blocks cannot be verified with weights; give data in memory.")
+    if weights is not None and V is None:
+        validation.refuse("Factors UU' cannot be verified with weights; give V as well.")
+    if weights is not None or not in_memory:
+        return _verify_opened(A, U, V, loss, effort, weights, place)
     data = validation.partial_matrix(A)
-    validation.magnitude(data.data if sp.issparse(data) else data, loss)
+    validation.magnitude(data, loss)
     U, V = validation.nonnegative_factors(U, V, data.shape)
     symmetric = V is U
     if symmetric:
@@ -89,27 +91,15 @@ def verify(
     return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
 
 
-def _verify_weighted(A: Any, U: Any, V: Any, loss: str, effort: int | None, weights: Any) -> Certificate:
-    """The certificate of anybody's factors in a loss with weights."""
-    if V is None:
-        validation.refuse("Factors UU' cannot be verified with weights; give V as well.")
-    raw, found = validation.partial_matrix(A), find_loss(f"{WEIGHTED}{loss}")
-    validation.magnitude(raw.data if sp.issparse(raw) else raw, found.name)
-    U, V = validation.nonnegative_factors(U, V, raw.shape)
-    data = weighted_matrix(raw, weights, found)
-    with np.errstate(all="ignore"):
-        value = data.loss_value(found, data.hold(U, NO_PENALTY), V)
-    return weighted_certificate(raw, U.shape[1], value, found.name, checked_weights(weights, raw.shape), effort)
-
-
-def _verify_chunks(A: Any, U: Any, V: Any, loss: str, memory_limit: Any, client: Any) -> Certificate:
-    """The certificate of anybody's factors of data in row chunks."""
+def _verify_opened(A: Any, U: Any, V: Any, loss: str, effort: int | None, weights: Any, place: tuple[Any, Any]) -> Certificate:
+    """The certificate of anybody's factors of data in row chunks, or in a loss with weights."""
     U, V = validation.nonnegative_factors(U, V, chunked.matrix_shape(A))
-    with chunked.open_chunked(A, U.shape[1], memory_limit, client) as matrix:
-        validation.magnitude(np.array([matrix.max()]), loss)
-        if V is U:
-            matrix.require_symmetric()
-        return rank_certificate(matrix, U.shape[1], factor_loss(matrix, U, V, loss), loss)
+    known = find_loss(loss if weights is None else f"{WEIGHTED}{loss}")
+    with open_data(A, U.shape[1], known, V is U, weights, place) as (given, data), np.errstate(all="ignore"):
+        value = data.loss_value(known, data.hold(U, NO_PENALTY), V)
+        if weights is None:
+            return rank_certificate(given, U.shape[1], value, loss)
+        return weighted_certificate(given, U.shape[1], value, known.name, checked_weights(weights, data.shape), effort)
 
 
 @functools.singledispatch

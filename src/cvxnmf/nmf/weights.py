@@ -32,8 +32,7 @@ def checked_weights(weights: Any, shape: tuple[int, int]) -> FloatArray:
 def entry_weights(weights: Any, A: Any) -> FloatArray:
     """Weights for all entries of A, from weights of the rows or of the entries; 0 where A is missing."""
     every = np.array(np.broadcast_to(checked_weights(weights, A.shape), A.shape))
-    if not sp.issparse(A):
-        every[np.isnan(A)] = 0.0
+    every[np.isnan(A)] = 0.0
     if not every.any():
         validation.refuse("All weights are zero; there is nothing to fit.")
     return every
@@ -50,8 +49,9 @@ def weighted_matrix(A: Any, weights: Any, loss: NMFLoss, single: bool = False) -
     """Checked data with weights: dense, since zeros have weights too; where the weight is 0, what row and column suggest."""
     if sp.issparse(A):
         validation.fits_in_memory(*A.shape)
+        A = A.toarray()
     every = entry_weights(weights, A)
-    known = np.where(every > 0, A.toarray() if sp.issparse(A) else A, 0.0)
+    known = np.where(every > 0, A, 0.0)
     total = float(np.vdot(every, known))
     if not total > 0:
         validation.refuse("A is all zeros where its weights are positive; there is nothing to fit.")
