@@ -1,4 +1,4 @@
-"""Codes of rows for fixed components under a beta divergence, and under any loss with weights."""
+"""Codes of rows for fixed components under a beta divergence."""
 
 from __future__ import annotations
 
@@ -21,33 +21,19 @@ POSITIVE = 1e-3
 BOUND = 1e-3
 
 
-class BetaRows(NamedTuple):
-    """Data with NaN for missing entries or sparse, components, weights of the entries or of the rows if there are any, beta."""
+def beta_codes(X: Any, H: FloatArray, beta: float, l1: float, l2: float, start: FloatArray | None) -> FloatArray:
+    """Codes W >= 0 of a beta divergence that minimise ``d(X, WH) + l1 sum(W) + l2 ||W||²``, each row on its own.
 
-    X: Any
-    H: FloatArray
-    weights: FloatArray | None
-    beta: float
-
-    def block(self, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """A block of rows for the encoder of beta divergences, dense, and its weights, 0 for missing entries."""
-        x = np.asarray(self.X[rows].toarray() if sp.issparse(self.X) else self.X[rows], dtype=np.float64)
-        weights = np.ones_like(x) if self.weights is None else np.broadcast_to(self.weights[rows], x.shape)
-        missing = np.isnan(x)
-        return np.where(missing, 1.0, x), np.where(missing, 0.0, weights)
-
-
-def beta_codes(data: BetaRows, l1: float, l2: float, start: FloatArray | None) -> FloatArray:
-    """Codes W >= 0 of a beta divergence that minimise ``sum weights d(X, WH) + l1 sum(W) + l2 ||W||²``, each row on its own.
-
+    X has NaN for missing entries, which weigh 0, or is sparse.
     Components are scaled to the mean one and rows to the same by their weighted mean, by which codes sum to about one.
     """
-    H, beta = data.H, data.beta
-    (m, n), k = data.X.shape, len(H)
+    (m, n), k = X.shape, len(H)
     means = np.where(H.any(axis=1), H.mean(axis=1), 1.0)
     W = np.zeros((m, k))
     for rows in row_chunks(m, k * n, BUDGET):
-        x, weights = data.block(rows)
+        x = np.asarray(X[rows].toarray() if sp.issparse(X) else X[rows], dtype=np.float64)
+        weights = np.where(np.isnan(x), 0.0, 1.0)
+        x = np.where(weights > 0, x, 1.0)
         count = weights.sum(axis=1)
         alive = (weights * x).sum(axis=1) > 0
         if not alive.any():

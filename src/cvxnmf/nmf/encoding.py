@@ -19,7 +19,7 @@ from cvxnmf.chunked import ChunkedMatrix
 from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.nnls import nnls_rows
 from cvxnmf.linalg.row_chunks import row_chunks
-from cvxnmf.nmf.beta_encoding import BetaRows, beta_codes
+from cvxnmf.nmf.beta_encoding import beta_codes
 from cvxnmf.nmf.loss_names import find_loss
 from cvxnmf.nmf.row_newton import WELL_POSED, solve_rows
 from cvxnmf.nmf.updates.hals import hals_sweeps
@@ -33,15 +33,7 @@ ROUNDS = 8
 
 
 @functools.singledispatch
-def encode(
-    X: Any,
-    H: Any,
-    loss: str,
-    l1: float = 0.0,
-    l2: float = 0.0,
-    start: FloatArray | None = None,
-    weights: FloatArray | None = None,
-) -> Any:
+def encode(X: Any, H: Any, loss: str, l1: float = 0.0, l2: float = 0.0, start: FloatArray | None = None) -> Any:
     """Return the codes W >= 0, m by k, that minimise ``loss(X, WH) + l1 sum(W) + l2 ||W||²``, for each row on its own.
 
     X is m by n, with NaN for missing entries or sparse, and W of its dtype. Under Kullback-Leibler entries of X that no component
@@ -50,11 +42,11 @@ def encode(
     """
     H, known = np.asarray(H, dtype=np.float64), find_loss(loss)
     with np.errstate(all="ignore"):  # values are tested for being finite
-        if weights is None and known.kind in ENCODERS:
+        if known.kind in ENCODERS:
             return ENCODERS[known.kind](X, H, l1, l2, start).astype(X.dtype)
         if math.isnan(known.beta):
             validation.refuse(f"Data are not encoded under loss={known.name!r}; use a beta divergence, such as 'mse' or 'kl'.")
-        return beta_codes(BetaRows(X, H, weights, known.beta), l1 / known.unit, l2 / known.unit, start).astype(X.dtype)
+        return beta_codes(X, H, known.beta, l1 / known.unit, l2 / known.unit, start).astype(X.dtype)
 
 
 @encode.register
