@@ -33,6 +33,7 @@ def test_frames_give_their_names_and_the_same_factors(frame, factor):
     assert (plain.row_names, plain.column_names) == (None, None)
     np.testing.assert_array_equal(named.U, plain.U)
     assert list(named.to_frame("V").index) == list(COLUMNS)
+    assert factor(frame(A.astype(np.float32)), 2).U.dtype == np.float32
 
 
 def test_default_numbering_of_pandas_is_no_names():

@@ -97,14 +97,14 @@ def _pandas_table(A: Any) -> Named:
     rows = _index_names(A.index)
     texts = [name for place, name in enumerate(A.columns) if _is_text(A.iloc[:, place])]
     if not texts:
-        return Named(A, rows, _index_names(A.columns))
+        return Named(A.to_numpy(), rows, _index_names(A.columns))
     if rows is not None or len(texts) > 1:
         listed = ", ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
         what = "a column that is" if len(texts) == 1 else "columns that are"
         validation.refuse(
             f"A has {what} not numbers ({listed}); drop them, or name the rows by one with A.set_index({texts[0]!r})."
         )
-    return Named(A.drop(columns=texts), _plain(A[texts[0]]), _plain(A.columns.drop(texts)))
+    return Named(A.drop(columns=texts).to_numpy(), _plain(A[texts[0]]), _plain(A.columns.drop(texts)))
 
 
 def _is_text(column: Any) -> bool:
