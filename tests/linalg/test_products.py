@@ -8,7 +8,7 @@ from cvxnmf.linalg.arrays import aligned_empty
 from cvxnmf.linalg.lanes import copy_transposed
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries, put_entries
-from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times, row_shares, shares_of_rows
+from cvxnmf.linalg.sparse_products import csr_times, csr_transposed_times, row_shares, shares_for_sums, shares_of_rows
 
 
 @pytest.mark.parametrize("k", [1, 4, 5, 8, 10, 13, 16, 17, 20, 28, 32, 33, 37, 49, 64, 65])
@@ -57,13 +57,21 @@ def test_sparse_products_of_large_data_are_cut_into_shares():
     X, Y = rng.random((7000, 9)), rng.random((6000, 9))
     assert len(row_shares(A)) == 8
     np.testing.assert_allclose(csr_times(A, X), A @ X, rtol=1e-12)
-    np.testing.assert_allclose(csr_transposed_times(A, Y), A.T @ Y, rtol=1e-12)  # in two shares, the next rows asked for
+    np.testing.assert_allclose(csr_transposed_times(A, Y), A.T @ Y, rtol=1e-12)
 
 
 def test_shares_of_rows_are_a_power_of_two():
     indptr = np.arange(0, 800_001, 100)
-    assert [len(shares_of_rows(indptr, most=most)) for most in (2, 3, 4, 7, 8, 100)] == [2, 2, 4, 4, 8, 8]
-    assert len(shares_of_rows(indptr[:1900])) == 1
+    assert [len(shares_of_rows(indptr, most=most)) for most in (0, 1, 2, 3, 4, 7, 8, 100)] == [1, 1, 2, 2, 4, 4, 8, 8]
+    assert [len(shares_of_rows(indptr[:rows])) for rows in (1900, 4000)] == [1, 2]
+
+
+@pytest.mark.parametrize(("columns", "shares"), [(400, 8), (7000, 2), (20_000, 1)])
+def test_shares_with_sums_of_their_own_have_many_entries_for_each(columns, shares):
+    A = sp.csr_array(sp.random(4000, columns, 200 / columns, random_state=5))
+    Y = np.random.default_rng(3).random((4000, 9))
+    assert len(shares_for_sums(A)) == shares
+    np.testing.assert_allclose(csr_transposed_times(A, Y), A.T @ Y, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (20_000, 5)])

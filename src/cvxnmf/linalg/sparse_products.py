@@ -17,7 +17,7 @@ from cvxnmf.linalg.threads import map_in_threads, sum_in_threads
 ONE_SHARE_BELOW, SHARES = 200_000, 8
 #: Sums of a transposed product that stay in a cache; of more, those of an entry so far ahead are asked for.
 CACHED_SUMS, AHEAD = 1 << 15, 8
-#: Entries of a share for each sum of a transposed product at least: sums of all shares are added up.
+#: Entries of a share at least for each sum that it has of its own.
 ENTRIES_PER_SUM = 32
 #: Sums and additions of so many vectors at a time.
 _SUM_1, _SUM_2, _SUM_3, _SUM_4, _SUM_5, _SUM_6 = of_vectors("sum_of_rows", 6)
@@ -34,10 +34,15 @@ def shares_of_rows(indptr: Any, one_below: int = ONE_SHARE_BELOW, most: int = SH
     rows, entries = len(indptr) - 1, int(indptr[-1])
     if entries < one_below:
         return [(0, rows)]
-    shares = min(SHARES, 1 << (most.bit_length() - 1)) if entries >= 4 * one_below else 2
+    shares = min(SHARES if entries >= 4 * one_below else 2, 1 << (max(1, most).bit_length() - 1))
     cuts = np.searchsorted(indptr, np.linspace(0, entries, shares + 1)[1:-1]).tolist()
     bounds = [0, *cuts, rows]
     return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def shares_for_sums(A: Any, one_below: int = ONE_SHARE_BELOW) -> list[tuple[int, int]]:
+    """Shares of the rows of a sparse matrix, each of which has a sum for every column: so few that adding these up is cheap."""
+    return row_shares(A, one_below, A.nnz // (ENTRIES_PER_SUM * A.shape[1]))
 
 
 def over_rows(A: Any, work: Callable[[int, int], Any]) -> list[Any]:
@@ -118,8 +123,7 @@ def csr_transposed_times(A: Any, X: FloatArray) -> FloatArray:
         _transposed_product(A.indptr, A.indices, data, X, result, ahead, *rows)
         return result
 
-    shares = row_shares(A, most=max(2, A.nnz // (ENTRIES_PER_SUM * A.shape[1])))
-    total = sum_in_threads(part, shares, lambda one, other: np.add(one, other, out=one))
+    total = sum_in_threads(part, shares_for_sums(A), lambda one, other: np.add(one, other, out=one))
     return np.ascontiguousarray(total[:, :k])
 
 

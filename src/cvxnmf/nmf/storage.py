@@ -13,14 +13,21 @@ from cvxnmf.linalg.arrays import FloatArray
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times
 from cvxnmf.linalg.row_chunks import row_chunks
-from cvxnmf.linalg.sparse_products import csr_product_entries, csr_times, csr_transposed_times, ratio_product, row_shares
+from cvxnmf.linalg.sparse_products import (
+    csr_product_entries,
+    csr_times,
+    csr_transposed_times,
+    ratio_product,
+    row_shares,
+    shares_for_sums,
+)
 
 #: Entries of a block of dense rows, which fits into a cache, and the fewest rows of one.
 BLOCK_ENTRIES, BLOCK_ROWS = 1 << 17, 256
 #: Entries of dense rows whose ratios to the model are taken at a time.
 RATIO_ENTRIES = 1 << 20
-#: Most lanes of rows that are worked on at once, whatever the number of threads.
-LANES = 8
+#: Most lanes of rows that are worked on at once, whatever the number of threads, and entries of compressed rows that have any.
+LANES, LANE_ENTRIES = 8, 100_000
 
 #: Neighbouring blocks of rows, each with its place, that one thread works on in turn.
 Lane = list[tuple[slice, "Storage"]]
@@ -52,7 +59,7 @@ class Storage(Products, Protocol):
 
     @property
     def lanes(self) -> list[Lane]:
-        """The stored rows in lanes for threads, cut by the shape of the data alone, or in one for products in threads."""
+        """The stored rows in lanes for threads, cut by the shape of the data alone."""
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
         """First and last stored rows of lanes of about as much work, or of a single lane for few entries."""
@@ -154,10 +161,11 @@ class CompressedRows:
         self.A, self.shape, self.arrays, self.entries = A, A.shape, (A.indptr, A.indices, A.data), A.data
         self._ranges: dict[int, list[tuple[int, int]]] = {}
 
-    @property
+    @cached_property
     def lanes(self) -> list[Lane]:
-        """One lane of all compressed rows, whose products are cut into shares for threads."""
-        return [[(slice(0, self.shape[0]), self)]]
+        """Shares of the compressed rows with about as many entries each."""
+        shares = shares_for_sums(self.A, LANE_ENTRIES)
+        return [[(slice(0, self.shape[0]), self)]] if len(shares) == 1 else [[self._share(*rows)] for rows in shares]
 
     def row_ranges(self, one_below: int) -> list[tuple[int, int]]:
         """Lanes of compressed rows of about as many entries each."""
