@@ -10,7 +10,7 @@ demo: .venv/app
 # A process for each core, with one thread of BLAS: more would wait for each other. Bytecode is kept for the processes that tests start.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-# About five minutes on two cores: all but the tests marked slow.
+# About three minutes on two cores: all but the tests marked slow.
 test: .venv/test
 	$(PYTEST) -m "not slow"
 
