@@ -226,16 +226,30 @@ def test_rounding_of_double_precision_is_averaged_in_silence():
 def test_a_wrong_entry_is_named_by_its_place(form, entry, sentence):
     A = np.ones((3, 4))
     A[1, 2], A[2, 0] = entry, np.nan
-    for keep_sparse in (False, True):
+    for share in (False, True):
         with pytest.raises(ValueError, match=f"{sentence} at row 1, column 2"):
-            validation.partial_matrix(form(A), keep_sparse=keep_sparse)
+            validation.partial_matrix(form(A), share=share)
 
 
 def test_large_sparse_data_are_shared_where_that_is_asked_for_and_not_changed():
     A = sp.random_array((1100, 1000), density=1.0, rng=np.random.default_rng(0), format="csr")
     A.data[::1001] = np.nan
     before = A.data.copy()
-    assert np.shares_memory(validation.partial_matrix(A, keep_sparse=True).data, A.data)
+    assert np.shares_memory(validation.partial_matrix(A, share=True).data, A.data)
     assert not np.shares_memory(validation.partial_matrix(A), A.data)
     cvxnmf.classical_nmf(A, 2, max_iter=1)
     np.testing.assert_array_equal(A.data, before)
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl", 0.5])
+@pytest.mark.parametrize("missing", [False, True])
+def test_dense_data_are_shared_where_that_is_asked_for_and_not_changed(loss, missing):
+    A = np.random.default_rng(0).random((30, 20))
+    if missing:
+        A[3, 4] = np.nan
+    assert validation.partial_matrix(A, share=True) is A
+    assert not np.shares_memory(validation.partial_matrix(A), A)
+    before = A.copy()
+    A.flags.writeable = False
+    cvxnmf.classical_nmf(A, 2, loss=loss, max_iter=5)
+    np.testing.assert_array_equal(A, before)

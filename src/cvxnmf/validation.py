@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros, shared_csr, working_type
+from cvxnmf.linalg.arrays import FloatArray, csr_without_zeros, extremes, shared_csr, working_type
 from cvxnmf.linalg.symmetry import ROUNDING, asymmetry, most_asymmetric, rounding_asymmetry
 from cvxnmf.results import PairedPoint, Point, Solution
 
@@ -170,8 +170,7 @@ def _from_objects(raw: NDArray[Any], name: str) -> FloatArray:
 def _require_nonnegative(matrix: Any, name: str, instead: str) -> None:
     """Refuse user data, dense or in compressed rows, unless what is known (not NaN) is finite, nonnegative and not all zero."""
     entries = matrix.data if sp.issparse(matrix) else matrix
-    lowest, highest = np.nanmin(entries, initial=0), np.nanmax(entries, initial=0)
-    missing = bool(np.isnan(entries.max(initial=0)))
+    lowest, highest, missing = extremes(entries)
     if lowest < 0 or highest == np.inf:
         entry = int(np.nanargmin(entries) if lowest < 0 else np.nanargmax(entries))
         i, j = (side[entry] for side in matrix.tocoo().coords) if sp.issparse(matrix) else np.unravel_index(entry, matrix.shape)
@@ -193,18 +192,18 @@ def _require_known_sides(matrix: Any, name: str) -> None:
             refuse(f"All entries of {side} {int(np.argmax(lost))} of {name} are missing; leave that {side} out.")
 
 
-def partial_matrix(A: Any, name: str = "A", keep_single: bool = False, keep_sparse: bool = False) -> Any:
+def partial_matrix(A: Any, name: str = "A", keep_single: bool = False, share: bool = False) -> Any:
     """Return `A` as an array, NaN where entries are missing, or as a scipy.sparse CSR array.
 
     Of float64, but with `keep_single` large dense data in single precision stay so. Sparse data with missing entries become
-    dense; with `keep_sparse` they stay as they are, and large ones may share their memory with the result: do not change it.
+    dense; with `share` they stay as they are, and large data may share their memory with the result: do not change it.
     """
     if isinstance(A, np.ma.MaskedArray):
         refuse(f"{name} is a masked array; mark missing entries by NaN, for example with {name}.filled(numpy.nan).")
     raw = _numbers(A, name)
     if not sp.issparse(raw):
-        matrix = np.array(raw, dtype=working_type(raw, keep_single), order="C")
-    elif keep_sparse:
+        matrix = (np.asarray if share else np.array)(raw, dtype=working_type(raw, keep_single), order="C")
+    elif share:
         matrix = shared_csr(raw)
     else:
         matrix = csr_without_zeros(raw)
@@ -336,7 +335,7 @@ def magnitude(A: Any, loss: str) -> None:
     """Refuse data so large or small that the loss would overflow or vanish."""
     if sp.issparse(A):
         A = A.data
-    largest, limit = float(np.nanmax(A)), LARGEST_ENTRY.get(loss, 1e50)
+    largest, limit = extremes(A)[1], LARGEST_ENTRY.get(loss, 1e50)
     if not 1 / limit <= largest <= limit:
         refuse(
             f"The largest entry of A is {largest:g}, outside the range {1 / limit:g} to {limit:g} that the "

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cvxnmf.linalg.arrays import aligned_empty
+from cvxnmf.linalg.arrays import aligned_empty, extremes
 from cvxnmf.linalg.lanes import copy_transposed
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import dense_times, dense_transposed_times, product_entries, put_entries
@@ -80,6 +80,17 @@ def test_large_arrays_begin_with_a_cache_line(shape):
     assert X.shape == shape
     assert X.flags.c_contiguous
     assert X.size < 1000 or X.ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (700_000,), (3000, 200)])
+def test_extremes_are_those_of_what_is_known(shape):
+    X = np.random.default_rng(0).normal(size=shape)
+    assert extremes(X) == (X.min(), X.max(), False)
+    X.flat[X.size // 2] = np.nan
+    assert extremes(X) == (np.nanmin(X), np.nanmax(X), True)
+    assert extremes(np.abs(X))[0] == 0.0
+    assert extremes(np.empty(0)) == (0.0, 0.0, False)
+    assert extremes(np.full(4, np.nan)) == (0.0, 0.0, True)
 
 
 def test_single_entries_of_a_product():

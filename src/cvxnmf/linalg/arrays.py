@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxnmf.linalg.row_chunks import cached_rows
+from cvxnmf.linalg.row_chunks import cached_rows, row_chunks
+from cvxnmf.linalg.threads import map_in_threads
 
 FloatArray = NDArray[np.float64]
 #: Stored entries from which a sparse matrix is large: what comes in is shared instead of copied, equal values are held once.
@@ -39,6 +40,20 @@ def energy(X: NDArray[Any]) -> float:
     """The energy ``||X||²`` of an array, the squares added up in double precision."""
     flat = X.ravel(order="K")  # no copy
     return float(np.vdot(flat, flat) if X.dtype == np.float64 else np.einsum("i,i", flat, flat, dtype=np.float64))
+
+
+def extremes(X: NDArray[Any]) -> tuple[float, float, bool]:
+    """The smallest and largest known entry of an array, or 0, and whether it has NaN; in threads, read from memory once."""
+
+    def of_rows(rows: slice) -> tuple[float, float, bool]:
+        part = X[rows]
+        missing = bool(np.isnan(part.max(initial=0)))
+        return float(np.fmin.reduce(part, axis=None, initial=0)), float(np.fmax.reduce(part, axis=None, initial=0)), missing
+
+    if not X.size:
+        return 0.0, 0.0, False
+    lowest, highest, missing = zip(*map_in_threads(of_rows, list(row_chunks(len(X), X.size // len(X)))), strict=True)
+    return min(lowest), max(highest), any(missing)
 
 
 def aligned_empty(shape: tuple[int, ...]) -> FloatArray:

@@ -63,7 +63,7 @@ def data_in_memory(
     if not keep_given and isinstance(A, np.ma.MaskedArray) and A.dtype.kind in "fiub":
         A = np.ma.filled(A if A.dtype.kind == "f" else A.astype(np.float64), np.nan)
     single = keep_single and is_single(A)
-    given = validation.partial_matrix(A, keep_single=single and weights is None, keep_sparse=not keep_given)
+    given = validation.partial_matrix(A, keep_single=single and weights is None, share=not keep_given)
     validation.magnitude(given, loss.name)
     if weights is not None:
         data = weighted_matrix(given, weights, loss, single)

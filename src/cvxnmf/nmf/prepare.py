@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxnmf import validation
-from cvxnmf.linalg.arrays import FloatArray, in_double, is_single
+from cvxnmf.linalg.arrays import FloatArray, extremes, in_double, is_single
 from cvxnmf.nmf.data_matrix import NOTHING_MISSING, MemoryMatrix, Missing
 from cvxnmf.nmf.losses import NMFLoss
 from cvxnmf.nmf.storage import storage_of
@@ -54,7 +54,7 @@ def _missing_places(A: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     if sp.issparse(A):
         entries = np.flatnonzero(np.isnan(A.data))
         return np.searchsorted(A.indptr, entries, side="right") - 1, A.indices[entries].astype(np.intp)
-    if not np.isnan(A.max()):
+    if not extremes(A)[2]:
         return NOTHING_MISSING[:2]
     rows, columns = np.nonzero(np.isnan(A))
     return rows, columns
