@@ -67,7 +67,7 @@ class Attempts(NamedTuple):
 
 
 COARSE_EXCHANGES, FINE_EXCHANGES = Attempts(1, 8, 1.05, 12, 1.02), Attempts(6, 12, 1.03, 12, 1.003)
-#: Exchanges in vain before columns of different contenders are recombined, and how many of these.
+#: Exchanges in vain before columns of different contenders are recombined, and of how many; fewer where all had agreed.
 FEW_EXCHANGES, RECOMBINATIONS, PARENTS = 2, Attempts(8, 40, 1.03, 44, 1.003), 4
 FEW_RECOMBINATIONS = RECOMBINATIONS._replace(in_vain=3)
 #: Columns that stick out, singular vectors, rows that stick out, from one decomposition; the last one where effort is left.
@@ -119,14 +119,7 @@ class Race:
             return self._polish(_best(self.on_all_rows))
         agreed = _agree(contenders, AGREEMENT)
         winner, decided = self._race_on_all_rows(self._search(rows, contenders, agreed))
-        few = decided._replace(in_vain=min(FEW_EXCHANGES, decided.in_vain))
-        winner = self._exchange(winner, few, self.fine_tolerance, 1.0)
-        if not agreed or decided.in_vain >= FEW_EXCHANGES:
-            child = self._recombine(winner, RECOMBINATIONS if not agreed else FEW_RECOMBINATIONS)
-            winner = self._exchange(child, decided, self.fine_tolerance, 1.0, few.in_vain if child is winner else 0)
-        if not agreed or decided.in_vain == FINE_EXCHANGES.in_vain:
-            winner = self._restart(winner)
-        return self._polish(winner)
+        return self._polish(self._improve(winner, decided, agreed))
 
     def _search(self, rows: list[NDArray[np.intp] | None], contenders: list[Contender], agreed: bool) -> list[Contender]:
         """The leaders of the race: of a second opinion or one merged start where all agree, else of all samples and excesses."""
@@ -262,6 +255,15 @@ class Race:
         enough = min(3, len(lifted))
         in_vain = next((vain for vain, count in enumerate(counts) if count >= enough), FINE_EXCHANGES.in_vain)
         return best, FINE_EXCHANGES._replace(in_vain=in_vain)
+
+    def _improve(self, winner: Contender, decided: Attempts, agreed: bool) -> Contender:
+        """The winner after exchanges and recombinations of columns, or a start without a pattern; less of it where all agreed."""
+        few = decided._replace(in_vain=min(FEW_EXCHANGES, decided.in_vain))
+        winner = self._exchange(winner, few, self.fine_tolerance, 1.0)
+        if not agreed or decided.in_vain >= FEW_EXCHANGES:
+            child = self._recombine(winner, FEW_RECOMBINATIONS if agreed else RECOMBINATIONS)
+            winner = self._exchange(child, decided, self.fine_tolerance, 1.0, few.in_vain if child is winner else 0)
+        return winner if agreed and decided.in_vain < FINE_EXCHANGES.in_vain else self._restart(winner)
 
     def _exchange(self, contender: Contender, terms: Attempts, tol: float, share: float, vain: int = 0) -> Contender:
         """The contender after columns were exchanged, as long as that lowers the loss; so many were in vain before."""
