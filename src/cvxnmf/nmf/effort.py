@@ -12,7 +12,7 @@ DESCENTS, INCOMPLETE_DESCENTS = 12.0, 4.0
 #: What a race may take more where its rows are not sampled: all of its starts descend on all rows.
 UNSAMPLED = 1.3
 #: Seconds that a race may take in any case, about, as a machine without long registers needs them.
-SHORT = 0.18
+SHORT = 0.16
 #: Steps that a contender may take though the effort is spent.
 FEWEST_LEFT = 40
 
