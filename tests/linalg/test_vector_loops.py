@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from cvxnmf.linalg import vector_loops, vectors
+from cvxnmf.linalg import divergence_loops, vector_loops, vectors
 from cvxnmf.linalg.lanes import LANES
 
 
@@ -79,3 +79,34 @@ def test_coordinate_descent(registers, count):
     njit(lambda *arguments: descend(*arguments))(Q, inverse, 1, x, p, active, change)
     np.testing.assert_array_equal(x, expected)
     np.testing.assert_array_equal(change, changes)
+
+
+@pytest.mark.parametrize(("size", "columns"), [(8, 4), (16, 12), (40, 20)])
+def test_gathered_columns(size, columns):
+    rng = np.random.default_rng(size)
+    places, X, u = rng.integers(0, 30, size), rng.integers(0, 99, (30, columns)).astype(float), np.arange(1.0, columns + 1.0)
+    gather, H, w = divergence_loops.gathered_columns(), np.zeros(columns * size), np.zeros(size)
+    njit(lambda p, x, weights, h, model: gather(p, len(p), x, weights, h, model))(places, X, u, H, w)
+    np.testing.assert_array_equal(H.reshape(columns, size), X[places].T)
+    np.testing.assert_array_equal(w, X[places] @ u)
+
+
+@pytest.mark.parametrize(("kind", "size", "accuracy"), [(np.float64, 8, 1e-14), (np.float64, 40, 1e-14), (np.float32, 48, 1e-5)])
+@pytest.mark.parametrize("r", [0, 2])
+def test_sums_of_a_pair(kind, size, accuracy, r):
+    rng = np.random.default_rng(size)
+    H, a, w, moves = rng.random((4, size)), rng.random(size), 1.0 + rng.random(size), np.array([0.25, 0.5]) * (r > 0)
+    take, (x, y, z) = divergence_loops.pair_sums(), (array.astype(kind) for array in (a, H.ravel(), w))
+    found = njit(lambda a, H, w, moves: take(a, H, w, r, len(w), moves))(x, y, z, moves)
+    model = w + moves @ H[:2]
+    h, g = H[r] / model, H[r + 1] / model
+    np.testing.assert_allclose(z, model, rtol=accuracy)
+    np.testing.assert_allclose(found, [np.sum(a * part) for part in (h, g, h * h, h * g, g * g)], rtol=accuracy)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_sums_of_logarithms(kind):
+    w = np.concatenate([np.geomspace(1e-30, 1e30, 100), 1.0 + np.linspace(-0.3, 0.4, 20)]).astype(kind)
+    take = divergence_loops.weighted_logarithms()
+    loop, lanes = njit(lambda a, w: take(a, w, len(w))), np.eye(len(w), dtype=kind)
+    np.testing.assert_allclose([loop(lane, w) for lane in lanes], np.log(w.astype(float)), rtol=1e-15, atol=1e-15)

@@ -18,7 +18,7 @@ LARGE_SPARSE = 1_000_000
 #: Entries from which dense data in single precision are worked on as they are: of fewer a copy costs nothing.
 KEPT_SINGLE = 1 << 22
 #: Numbers of a cache line, and of arrays for which it matters where they begin.
-LINE, LARGE_ALIGNED = 8, 1 << 16
+LINE, LARGE_ALIGNED = 8, 1 << 12
 
 
 def is_single(A: Any) -> bool:
@@ -42,6 +42,11 @@ def energy(X: NDArray[Any]) -> float:
     return float(np.vdot(flat, flat) if X.dtype == np.float64 else np.einsum("i,i", flat, flat, dtype=np.float64))
 
 
+def column_sums(X: FloatArray) -> FloatArray:
+    """The sums of an array's columns, as a product: many times as fast for few columns."""
+    return np.asarray(np.ones(len(X)) @ X)
+
+
 def extremes(X: NDArray[Any]) -> tuple[float, float, bool]:
     """The smallest and largest known entry of an array, or 0, and whether it has NaN; in threads, read from memory once."""
 
@@ -56,13 +61,13 @@ def extremes(X: NDArray[Any]) -> tuple[float, float, bool]:
     return min(lowest), max(highest), any(missing)
 
 
-def aligned_empty(shape: tuple[int, ...]) -> FloatArray:
+def aligned_empty(shape: tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
     """An empty array, a large one such that it begins where a cache line does: few of its vectors then lie on two lines."""
     size = math.prod(shape)
     if size < LARGE_ALIGNED:
-        return np.empty(shape)
-    memory = np.empty(size + LINE)
-    first = -memory.ctypes.data // memory.itemsize % LINE
+        return np.empty(shape, kind)
+    memory = np.empty(size + 2 * LINE, kind)
+    first = -memory.ctypes.data // memory.itemsize % (8 * LINE // memory.itemsize)
     return memory[first : first + size].reshape(shape)
 
 

@@ -36,7 +36,7 @@ _FOR_PYTHON: dict[str, Any] = {"no_cfunc_wrapper": True}
 #: What a loop may name beside other loops and tuples with names.
 _CONSTANTS = (int, float, str, tuple, np.generic, np.dtype, np.ndarray)
 #: Files of this folder that write instructions of the processor, which loops name without being able to tell from where.
-_INSTRUCTIONS = ("lanes.py", "prefetching.py", "vectors.py", "vector_loops.py")
+_INSTRUCTIONS = ("lanes.py", "prefetching.py", "vectors.py", "vector_loops.py", "divergence_loops.py")
 
 
 class _Announcement(event.Listener):

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from cvxnmf.linalg.arrays import LINE
 from cvxnmf.linalg.compiled import Deferred, compile_with
 
 #: Numbers of a vector.
 LANES = 4
 
 
-def vector_loop(name: str, *counts: int) -> Deferred:
-    """A function of :mod:`cvxnmf.linalg.vector_loops`, which needs the compiler."""
-    return Deferred(partial(_vector_loop, name, *counts))
+def vector_loop(name: str, *counts: int, module: str = "vector_loops") -> Deferred:
+    """A function of :mod:`cvxnmf.linalg.vector_loops`, or of another module of loops, which needs the compiler."""
+    return Deferred(partial(_vector_loop, module, name, *counts))
 
 
 def of_vectors(name: str, most: int = 4) -> list[Deferred]:
@@ -24,11 +25,11 @@ def of_vectors(name: str, most: int = 4) -> list[Deferred]:
     return [vector_loop(name, count) for count in range(1, most + 1)]
 
 
-def _vector_loop(name: str, *counts: int) -> Any:
-    return getattr(import_module("cvxnmf.linalg.vector_loops"), name)(*counts)
+def _vector_loop(module: str, name: str, *counts: int) -> Any:
+    return getattr(import_module(f"cvxnmf.linalg.{module}"), name)(*counts)
 
 
-_SQUARE, _GATHERED_SQUARE = vector_loop("transposed_square"), vector_loop("gathered_square")
+_SQUARE = vector_loop("transposed_square")
 
 
 @compile_with(error_model="numpy", nogil=True)
@@ -46,14 +47,10 @@ def copy_transposed(X: Any, row: int, column: int, rows: int, columns: int, Y: A
             _SQUARE(X, row + i, column + j, Y, to_row + j, to_column + i)
 
 
-@compile_with(error_model="numpy", nogil=True)
-def gather_transposed(indices: Any, place: int, count: int, X: Any, Y: Any) -> None:
-    """Gather rows of X, transposed, in lanes: ``Y[j, i] = X[indices[place + i], j]`` for all ``i < count``."""
-    whole = count - count % LANES
-    for i in range(0, whole, LANES):
-        for j in range(0, X.shape[1], LANES):
-            _GATHERED_SQUARE(indices, place + i, X, j, Y, j, i)
-    for i in range(whole, count):
-        row = X[np.uint32(indices[place + i])]  # unsigned: no index counts from the end
-        for j in range(X.shape[1]):
-            Y[j, i] = row[j]
+@compile_with(error_model="numpy", nogil=True, inline="always")
+def aligned_zeros(size: int, like: Any) -> Any:
+    """Zeros of the type of another array, from the beginning of a cache line on, inside of a compiled loop."""
+    line = 8 * LINE // like.itemsize
+    memory = np.zeros(size + line, like.dtype)
+    first = -memory.ctypes.data // like.itemsize % line
+    return memory[first : first + size]

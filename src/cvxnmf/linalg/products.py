@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, aligned_empty
 from cvxnmf.linalg.compiled import compile_with, compiled
 from cvxnmf.linalg.lanes import LANES, of_vectors, vector_loop
 
@@ -51,8 +51,8 @@ def pad_columns(X: FloatArray) -> FloatArray:
     k = X.shape[1]
     if k % LANES == 0:
         return np.ascontiguousarray(X, dtype=np.float64)
-    result = np.zeros((len(X), k + -k % LANES))
-    result[:, :k] = X
+    result = aligned_empty((len(X), k + -k % LANES))
+    result[:, :k], result[:, k:] = X, 0.0
     return result
 
 

@@ -131,31 +131,10 @@ def transposed_square() -> Callable[..., None]:
     return copy
 
 
-def gathered_square() -> Callable[..., None]:
-    """Transposes a square of rows by index, a function: ``Y[to_row + j, to_column + i] = X[indices[place + i], column + j]``."""
-
-    @intrinsic
-    def copy(
-        _: Any, indices: Any, place: Any, X: Any, column: Any, Y: Any, to_row: Any, to_column: Any
-    ) -> tuple[Any, Callable[..., Any]]:
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            entries, x, y = (Array(context, builder, signature.args[at], given[at]) for at in (0, 2, 4))
-            rows = [entries.at(builder.add(given[1], LONG(number))) for number in range(LANES)]
-            _copy_square(x, rows, given[3], y, given[5], given[6])
-            return context.get_dummy_value()
-
-        n = types.int64
-        return types.void(indices, n, X, n, Y, n, n), generate
-
-    return copy
-
-
 def _copy_square(x: Array, rows: list[Any], column: Any, y: Array, to_row: Any, to_column: Any) -> None:
-    """Transpose a square in vector registers: columns of two rows in turn, then halves of two such pairs."""
-    one, two, three, four = (x.load(x.vectors(x.row(row), [Run(column, LANES)])[0]) for row in rows)
-    first, second = ((x.shuffle(one, two, order), x.shuffle(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
-    columns = [x.shuffle(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
-    for number, vector in enumerate(columns):
+    """Copy a square of x to a place in y, transposed."""
+    square = [x.load(x.vectors(x.row(row), [Run(column, LANES)])[0]) for row in rows]
+    for number, vector in enumerate(x.transpose(square)):
         row = y.row(y.builder.add(to_row, LONG(number)))
         y.store(vector, y.vectors(row, [Run(to_column, LANES)])[0])
 

@@ -91,7 +91,38 @@ class Array:
 
     def shuffle(self, one: Any, other: Any, order: list[int]) -> Any:
         """Shuffle two vector registers: their numbers, counted through, in an order."""
-        return self.builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(SHORT, LANES), order))
+        return self.builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(SHORT, len(order)), order))
+
+    def transpose(self, square: list[Any]) -> list[Any]:
+        """Transpose a square in vector registers, or one in each of their halves: columns of two rows, then those of four."""
+
+        def shuffle(one: Any, other: Any, order: list[int]) -> Any:
+            lanes = one.type.count
+            halves = [[q % LANES + start + lanes * (q // LANES) for q in order] for start in range(0, lanes, LANES)]
+            return self.shuffle(one, other, [place for half in halves for place in half])
+
+        one, two, three, four = square
+        first, second = ((shuffle(one, two, order), shuffle(three, four, order)) for order in ([0, 4, 2, 6], [1, 5, 3, 7]))
+        return [shuffle(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (first, second)]
+
+    def round(self, number: Any) -> Any:
+        """Round a number in double precision to that of the array."""
+        return number if self.entry == number.type else self.builder.fptrunc(number, self.entry)
+
+    def in_double(self, found: Any) -> Any:
+        """A number or a vector register in double precision."""
+        scalar = getattr(found.type, "element", found.type)
+        if scalar == ir.DoubleType():
+            return found
+        kind = ir.DoubleType() if scalar is found.type else ir.VectorType(ir.DoubleType(), found.type.count)
+        return self.builder.fpext(found, kind)
+
+    def sum(self, vector: Any) -> Any:
+        """The sum of a vector register in double precision: always of halves, of quarters and so on."""
+        number = vector.type.element
+        name = f"llvm.vector.reduce.fadd.v{vector.type.count}f{32 if number == ir.FloatType() else 64}"
+        add = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(number, [number, vector.type]), name)  # type: ignore[no-untyped-call]
+        return self.in_double(self.builder.call(add, [ir.Constant(number, 0.0), vector], fastmath=("reassoc",)))
 
     def multiply_add(self, a: Any, x: Any, y: Any) -> Any:
         """Vector instruction ``a x + y``, rounded once where the processor can."""

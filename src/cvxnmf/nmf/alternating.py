@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, column_sums
 from cvxnmf.nmf.data_matrix import DataMatrix, FactorRows, Penalty
 from cvxnmf.nmf.extrapolation import Extrapolation
 from cvxnmf.nmf.losses import CANCELLING, NMFLoss, VObjective
@@ -17,7 +17,7 @@ from cvxnmf.nmf.updates.symmetric import SymmetricRule, SymmetricTerms
 
 #: Smallest share of its step that the multiplicative symmetric rule is asked for.
 SMALLEST_SHARE = 1e-4
-#: Columns of U and V whose largest entries differ by more than this factor are brought to the same size.
+#: Columns of U and V whose sums differ by more than this factor are brought to the same size.
 UNBALANCED = 1e40
 
 
@@ -97,7 +97,7 @@ class Alternating:
     def _balance(self) -> None:
         """Bring columns of U and V to the same size where bold alternating steps let one side grow and the other shrink."""
         U = self.objective.data.collect(self.U)
-        u, v = U.max(axis=0), self.V.max(axis=0)
+        u, v = column_sums(U), column_sums(self.V)
         if ((u > UNBALANCED * v) | (v > UNBALANCED * u)).any():
             ratio = np.sqrt(v / np.where(u > 0, u, 1.0), where=(u > 0) & (v > 0), out=np.ones_like(u))
             self.U, self.V = self.objective.data.hold(U * ratio, self.objective.penalty), self.V / ratio

@@ -53,6 +53,6 @@ class Extrapolation:
 @compiled
 def extrapolate(new: Any, old: Any, weight: float, keep: float, result: Any, first: int, end: int) -> None:
     """Extrapolated entries ``new + weight (new - old)``, not below ``keep * new``, of arrays taken as flat."""
-    x, y, z = new.reshape(-1), old.reshape(-1), result.reshape(-1)
-    for j in range(first, end):
+    x, y, z = new.reshape(-1)[first:end], old.reshape(-1)[first:end], result.reshape(-1)[first:end]
+    for j in range(end - first):
         z[j] = max(keep * x[j], x[j] + weight * (x[j] - y[j]))

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray, energy
+from cvxnmf.linalg.arrays import FloatArray, column_sums, energy
 from cvxnmf.linalg.logarithm import weighted_logarithms
 from cvxnmf.linalg.products import THIN_SINGLE
 from cvxnmf.linalg.row_chunks import row_chunks
@@ -126,7 +126,7 @@ class DivergenceObjective:
 
     def __init__(self, A: Storage, V: FloatArray, l1: float, l2: float, constant: float) -> None:
         self.A, self.V, self.l1, self.l2, self.constant = A, V, l1, l2, constant
-        self.sums = V.sum(axis=0)
+        self.sums = column_sums(V)
         self.logarithms: tuple[FloatArray, float] | None = None  # sum A log(XV') at the last X, where it came for free
 
     def value(self, X: FloatArray) -> float:
@@ -134,7 +134,7 @@ class DivergenceObjective:
         if self.logarithms is None or self.logarithms[0] is not X:
             self._ratio_times(X)
         assert self.logarithms is not None
-        return self.constant + float(X.sum(axis=0) @ self.sums) - self.logarithms[1] + penalty_value(X, self.l1, self.l2)
+        return self.constant + float(column_sums(X) @ self.sums) - self.logarithms[1] + penalty_value(X, self.l1, self.l2)
 
     def gradient(self, X: FloatArray) -> FloatArray:
         """The gradient ``1 sum(V)' - (A / XV') V`` of the Kullback-Leibler loss in one factor, and the penalties'."""
@@ -375,7 +375,7 @@ class KullbackLeibler(NMFLoss):
 
     def loss_of_zeros(self, U: FloatArray, V: FloatArray) -> float:
         """The Kullback-Leibler loss ``sum UV'`` of zero data."""
-        return float(U.sum(axis=0) @ V.sum(axis=0))
+        return float(column_sums(U) @ column_sums(V))
 
     def lift_zeros(self, X: FloatArray) -> FloatArray:
         """A factor whose zeros are lifted to a negligible entry, so that the Kullback-Leibler loss is finite."""

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import LINE, FloatArray, aligned_empty
 from cvxnmf.linalg.compiled import compiled, inlined
-from cvxnmf.linalg.lanes import gather_transposed
-from cvxnmf.linalg.logarithm import logarithms
+from cvxnmf.linalg.lanes import aligned_zeros, vector_loop
 from cvxnmf.linalg.products import pad_columns
 from cvxnmf.linalg.threads import map_in_threads
 from cvxnmf.nmf.losses import DivergenceObjective
@@ -17,8 +16,9 @@ from cvxnmf.nmf.updates.rule import Rule, lifted_entry
 
 #: Entries of data times coordinates below which one thread is as fast as several.
 WORK_PER_THREAD = 400_000
-#: Entries of a compressed row that are worked on together: two vectors.
-TOGETHER = 8
+_GATHER, _PAIR_SUMS, _LOGARITHMS = (
+    vector_loop(name, module="divergence_loops") for name in ("gathered_columns", "pair_sums", "weighted_logarithms")
+)
 
 
 class KLNewton(Rule[DivergenceObjective]):
@@ -35,8 +35,7 @@ class KLNewton(Rule[DivergenceObjective]):
         A, k, extra = objective.A, X.shape[1], 2.0 * objective.l2
         sums = _pad_to_even_columns(objective.sums + objective.l1)
         sweep: Any = newton_sweep_csr if A.sparse else newton_sweep_dense
-        wide = pad_columns(objective.V) if A.sparse else _pad_to_even_columns(objective.V).T
-        V = np.ascontiguousarray(wide, dtype=np.float64 if A.sparse else A.entries.dtype)
+        V = pad_columns(objective.V) if A.sparse else _in_whole_lines(objective.V, A.entries.dtype)
         new, floor = X.copy(), lifted_entry(objective, X)
 
         def work(rows: tuple[int, int]) -> float:
@@ -58,6 +57,15 @@ def _pad_to_even_columns(X: FloatArray) -> FloatArray:
     return wide
 
 
+def _in_whole_lines(V: FloatArray, kind: Any) -> FloatArray:
+    """V transposed, with an even number of rows, and its last column repeated up to whole cache lines."""
+    (n, k), line = V.shape, 8 * LINE // kind.itemsize
+    H = aligned_empty((k + k % 2, n + -n % line), kind)
+    H[:k, :n], H[k:, :n] = V.T, 0.0
+    H[:, n:] = H[:, n - 1 : n]
+    return H.ravel()
+
+
 @inlined
 def _newton_point(x: float, N: float, q: float, slope: float, extra: float, floor: float) -> float:
     """Newton's step on ``1/N(x) = 1/slope`` with ``N = sum a h / w``, ``q = -N'``, `extra` the slope's own slope.
@@ -74,74 +82,79 @@ def _newton_point(x: float, N: float, q: float, slope: float, extra: float, floo
 
 
 @inlined
-def _newton_row(a: Any, H: Any, w: Any, u: Any, S: Any, extra: float, size: int, floor: float) -> None:
-    """One pass of KL Newton steps over coordinates of a row u in pairs: ``w = u H``, `S` is ``sum_j H_lj + l1``, `extra` 2 l2.
+def _newton_pair(row: Any, r: int, S: Any, extra: float, floor: float) -> None:
+    """KL Newton steps of the coordinates r and r + 1 of a row ``a, H, w, u, moves``; `S` is ``sum_j H_rj + l1``, `extra` 2 l2.
 
-    Both of a pair take their sums from one pass over the entries, which halves divisions and loads. What the step d of the
-    first does to the sums of the second is taken from ``sum p / (1 + t d) ≈ P / (1 + T d / P)``, with P and T the sums of p and
-    of p t: exact where h/w is the same in all entries, and never too large, so that neither step passes its minimum upwards.
+    ``w = u H``, but for the last `moves`, those of the pair before. Both of a pair take their sums from one pass over the
+    entries, which halves divisions and loads. What the step d of the first does to the sums of the second is taken from
+    ``sum p / (1 + t d) ≈ P / (1 + T d / P)``, with P and T the sums of p and of p t: exact where h/w is the same in all entries,
+    and never too large, so that neither step passes its minimum upwards.
     """
-    kind = w.dtype.type
-    zero, one = kind(0.0), kind(1.0)
-    for j in range(size):
-        w[j] = zero
-    for r in range(0, len(u), 2):
-        x, y = kind(u[r]), kind(u[r + 1])
-        for j in range(size):
-            w[j] += x * H[r, j] + y * H[r + 1, j]
-    last, move, other_move = 0, zero, zero
-    for r in range(0, len(u), 2):
-        N, M, q, cross, s = zero, zero, zero, zero, zero
-        for j in range(size):  # the last pair's moves and this one's sums in one pass
-            model = w[j] + (move * H[last, j] + other_move * H[last + 1, j])
-            w[j] = model
-            inverse = one / model
-            share, other_share = H[r, j] * inverse, H[r + 1, j] * inverse
-            part, other_part = a[j] * share, a[j] * other_share
-            N += part
-            M += other_part
-            q += part * share
-            cross += part * other_share
-            s += other_part * other_share
-        x, y = u[r], u[r + 1]
-        u[r] = _newton_point(x, N, q, S[r] + extra * x, extra, floor)
-        kept = M / (M + cross * (u[r] - x)) if M > 0.0 else 1.0
-        u[r + 1] = _newton_point(y, M * kept, s * kept * kept, S[r + 1] + extra * y, extra, floor)
-        last, move, other_move = r, kind(u[r] - x), kind(u[r + 1] - y)
-    for j in range(size):
-        w[j] += move * H[last, j] + other_move * H[last + 1, j]
+    a, H, w, u, moves = row
+    N, M, q, cross, s = _PAIR_SUMS(a, H, w, r, len(w), moves)
+    x, y = u[r], u[r + 1]
+    u[r] = _newton_point(x, N, q, S[r] + extra * x, extra, floor)
+    kept = M / (M + cross * (u[r] - x)) if M > 0.0 else 1.0
+    u[r + 1] = _newton_point(y, M * kept, s * kept * kept, S[r + 1] + extra * y, extra, floor)
+    moves[0], moves[1] = u[r] - x, u[r + 1] - y
 
 
 @inlined
-def _weighted_logarithms(a: Any, w: Any, wide: Any, bits: Any, logs: Any, size: int) -> float:
-    """The sum ``sum a log w`` of a row after its KL Newton steps; the last three arguments are scratch."""
+def _weighted_logarithms(row: Any, last: int) -> float:
+    """The sum ``sum a log w`` of a row after its KL Newton steps, of which those of the pair `last` were the last."""
+    a, H, w, _, moves = row
+    size = len(w)
+    h, g = H[last * size : (last + 1) * size], H[(last + 1) * size : (last + 2) * size]
     for j in range(size):
-        wide[j] = w[j]
-    logarithms(wide, bits, logs, size)
-    part = 0.0
-    for j in range(size):
-        part += a[j] * logs[j]
-    return part
+        w[j] += moves[0] * h[j] + moves[1] * g[j]
+    return float(_LOGARITHMS(a, w, size))
 
 
 @compiled
 def newton_sweep_dense(
     A: Any, result: Any, H: Any, S: Any, extra: float, floor: float, count: bool, first: int, last: int
 ) -> float:
-    """One pass of :func:`_newton_row` over some dense rows of the result; if `count`, ``sum A log(X H)`` there."""
-    n, k = A.shape[1], result.shape[1]
-    u, w, wide, logs = np.zeros(len(H)), np.empty(n, A.dtype), np.empty(n), np.empty(n)
-    bits = wide.view(np.int64)
-    total = 0.0
+    """One pass of KL Newton steps over some dense rows of the result; if `count`, ``sum A log(X H)`` there.
+
+    The last column of H is repeated up to whole cache lines, so that vectors need no remainder; it counts once.
+    """
+    K, n, k = len(S), A.shape[1], result.shape[1]
+    size = len(H) // K
+    a, w, u, moves = aligned_zeros(size, A), aligned_zeros(size, A), np.zeros(K), np.zeros(2)
+    row, total = (a, H, w, u, moves), 0.0
     for i in range(first, last):
+        for j in range(n):
+            a[j] = A[i, j]
         for r in range(k):
             u[r] = result[i, r]
-        _newton_row(A[i], H, w, u, S, extra, n, floor)
+        for j in range(size):
+            w[j] = 0.0
+        for r in range(0, K, 2):
+            x, y = A.dtype.type(u[r]), A.dtype.type(u[r + 1])
+            h, g = H[r * size : (r + 1) * size], H[(r + 1) * size : (r + 2) * size]
+            for j in range(size):
+                w[j] += x * h[j] + y * g[j]
+        moves[0], moves[1] = 0.0, 0.0
+        for r in range(0, K, 2):
+            _newton_pair(row, r, S, extra, floor)
         for r in range(k):
             result[i, r] = u[r]
         if count:
-            total += _weighted_logarithms(A[i], w, wide, bits, logs, n)
+            total += _weighted_logarithms(row, K - 2)
     return total
+
+
+@inlined
+def _gather_row(indices: Any, data: Any, start: Any, end: Any, V: Any, places: Any, row: Any) -> None:
+    """What KL Newton steps of a compressed row work on: the last entry is repeated up to whole cache lines, and counts once."""
+    a, H, w, u, moves = row
+    near, own, size = indices[start:end], data[start:end], end - start
+    for j in range(size):
+        places[j], a[j] = near[j], own[j]
+    for j in range(size, len(a)):
+        places[j], a[j] = near[size - 1], 0.0
+    _GATHER(places, len(a), V, u, H, w)
+    moves[0], moves[1] = 0.0, 0.0
 
 
 @compiled
@@ -160,37 +173,32 @@ def newton_sweep_csr(
 ) -> float:
     """One sweep of scalar Newton steps on Kullback-Leibler over compressed rows: nonzero entries and the sums S suffice.
 
-    Rows are filled up to a multiple of `TOGETHER` entries with such as add nothing, for which vectors need no remainder.
+    Two rows are swept side by side: while a step of one waits for its divisions, the processor adds up entries of the other.
     """
-    k, widest = result.shape[1], 1
+    line, K, k, widest = 8 * LINE // data.itemsize, V.shape[1], result.shape[1], 0
     for i in range(first_row, last_row):
-        widest = max(widest, indptr[i + 1] - indptr[i])
-    widest += TOGETHER
-    u, w, H, a = (
-        np.zeros(len(S)),
-        np.empty(widest, data.dtype),
-        np.zeros((V.shape[1], widest), data.dtype),
-        np.zeros(widest, data.dtype),
-    )
-    wide, logs = np.empty(widest), np.empty(widest)
-    bits = wide.view(np.int64)
-    total = 0.0
-    for i in range(first_row, last_row):
-        first = int(indptr[i])
-        size = int(indptr[i + 1]) - first
-        groups = (size + TOGETHER - 1) // TOGETHER
-        gather_transposed(indices, first, size, V, H)
-        for j in range(size):
-            a[j] = data[first + j]
-        for j in range(size, groups * TOGETHER):
-            a[j] = 0.0
-            for r in range(len(u)):
-                H[r, j] = 1.0
+        widest = max(widest, indptr[min(i + 2, last_row)] - indptr[i] + 2 * line)
+    H, w, a = aligned_zeros(K * widest, data), aligned_zeros(widest, data), aligned_zeros(widest, data)
+    u, moves, places, total = np.zeros((2, K)), np.zeros((2, 2)), np.zeros(widest, np.int64), 0.0
+    for i in range(first_row, last_row, 2):
+        beside = min(i + 1, last_row - 1)
+        start, middle, end = np.int64(indptr[i]), np.int64(indptr[i + 1]), np.int64(indptr[beside + 1])
+        one = (middle - start + line - 1) // line * line
+        both = one + (end - middle + line - 1) // line * line
+        first = a[:one], H, w[:one], u[0], moves[0]
+        second = a[one:both], H[K * one :], w[one:both], u[1], moves[1]
         for r in range(k):
-            u[r] = result[i, r]
-        _newton_row(a, H, w, u, S, extra, groups * TOGETHER, floor)
+            u[0, r], u[1, r] = result[i, r], result[beside, r]
+        _gather_row(indices, data, start, middle, V, places, first)
+        _gather_row(indices, data, middle, end, V, places, second)
+        for r in range(0, len(S), 2):
+            _newton_pair(first, r, S, extra, floor)
+            _newton_pair(second, r, S, extra, floor)
         for r in range(k):
-            result[i, r] = u[r]
+            result[i, r] = u[0, r]
+            if beside > i:
+                result[beside, r] = u[1, r]
         if count:
-            total += _weighted_logarithms(a, w, wide, bits, logs, groups * TOGETHER)
+            total += _weighted_logarithms(first, len(S) - 2)
+            total += _weighted_logarithms(second, len(S) - 2)
     return total
