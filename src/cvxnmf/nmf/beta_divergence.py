@@ -92,7 +92,7 @@ class BetaDivergence(NMFLoss):
 
     kind, in_chunks, one_pass = "beta", False, False
     compress_below, budget = 0.0, 1 << 17
-    step_cost, race_steps, single_above, single_from = 24.0, (120.0, 1.2), np.inf, 1
+    step_cost, race_steps, single_above, single_from = 10.0, (120.0, 1.2), np.inf, 1
 
     def __init__(self, name: str, beta: float, unit: float = 1.0) -> None:
         self.name, self.beta, self.unit, self.needs_positive_data = name, beta, unit, beta <= 0.0

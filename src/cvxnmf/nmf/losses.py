@@ -193,8 +193,8 @@ class NMFLoss(ABC):
     compress_below: float
     #: Entries of the data whose loss is computed at a time.
     budget: int
-    #: What a step costs, in flops of a product, and the steps of a race, and more of them for each component: a step on a
-    #: divergence is dearer and gets further.
+    #: What a step costs, in units of one on the squared error, and the steps of a race, and more of them for each component: a
+    #: step on a divergence is dearer and gets further.
     step_cost: float
     race_steps: tuple[float, float]
     #: Share of the energy beyond the leading directions from which starts race in single precision: values cancel below it.
@@ -331,7 +331,7 @@ class KullbackLeibler(NMFLoss):
     name = kind = "kl"
     beta, unit = 1.0, 1.0
     compress_below, budget, one_pass = 0.35, 1 << 17, False
-    step_cost, race_steps, single_above, single_from = 10.0, (215.0, 0.7), 0.0, 1
+    step_cost, race_steps, single_above, single_from = 4.3, (215.0, 0.7), 0.0, 1
 
     def scale(self, data: Totals) -> float:
         """The scale of the Kullback-Leibler loss, the sum of A."""
