@@ -331,7 +331,7 @@ class KullbackLeibler(NMFLoss):
     name = kind = "kl"
     beta, unit = 1.0, 1.0
     compress_below, budget, one_pass = 0.35, 1 << 17, False
-    step_cost, race_steps, single_above, single_from = 4.3, (215.0, 0.7), 0.0, 1
+    step_cost, race_steps, single_above, single_from = 4.0, (215.0, 0.7), 0.0, 1
 
     def scale(self, data: Totals) -> float:
         """The scale of the Kullback-Leibler loss, the sum of A."""

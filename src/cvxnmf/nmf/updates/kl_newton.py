@@ -110,37 +110,50 @@ def _weighted_logarithms(row: Any, last: int) -> float:
     return float(_LOGARITHMS(a, w, size))
 
 
+@inlined
+def _begin_row(A: Any, i: int, result: Any, row: Any) -> None:
+    """What KL Newton steps of a dense row work on: its entries, and the model."""
+    a, H, w, u, moves = row
+    size = len(w)
+    for j in range(A.shape[1]):
+        a[j] = A[i, j]
+    for r in range(result.shape[1]):
+        u[r] = result[i, r]
+    for j in range(size):
+        w[j] = 0.0
+    for r in range(0, len(u), 2):
+        x, y = A.dtype.type(u[r]), A.dtype.type(u[r + 1])
+        h, g = H[r * size : (r + 1) * size], H[(r + 1) * size : (r + 2) * size]
+        for j in range(size):
+            w[j] += x * h[j] + y * g[j]
+    moves[0], moves[1] = 0.0, 0.0
+
+
 @compiled
 def newton_sweep_dense(
     A: Any, result: Any, H: Any, S: Any, extra: float, floor: float, count: bool, first: int, last: int
 ) -> float:
     """One pass of KL Newton steps over some dense rows of the result; if `count`, ``sum A log(X H)`` there.
 
-    The last column of H is repeated up to whole cache lines, so that vectors need no remainder; it counts once.
+    The last column of H is repeated up to whole cache lines, so that vectors need no remainder; it counts once. Two rows are
+    swept side by side: while a step of one waits for its divisions, the processor adds up entries of the other.
     """
-    K, n, k = len(S), A.shape[1], result.shape[1]
-    size = len(H) // K
-    a, w, u, moves = aligned_zeros(size, A), aligned_zeros(size, A), np.zeros(K), np.zeros(2)
-    row, total = (a, H, w, u, moves), 0.0
-    for i in range(first, last):
-        for j in range(n):
-            a[j] = A[i, j]
-        for r in range(k):
-            u[r] = result[i, r]
-        for j in range(size):
-            w[j] = 0.0
+    K, size, total = len(S), len(H) // len(S), 0.0
+    a, w, u, moves = aligned_zeros(2 * size, A), aligned_zeros(2 * size, A), np.zeros((2, K)), np.zeros((2, 2))
+    one, other = (a[:size], H, w[:size], u[0], moves[0]), (a[size:], H, w[size:], u[1], moves[1])
+    for i in range(first, last, 2):
+        beside = min(i + 1, last - 1)
+        _begin_row(A, i, result, one)
+        _begin_row(A, beside, result, other)
         for r in range(0, K, 2):
-            x, y = A.dtype.type(u[r]), A.dtype.type(u[r + 1])
-            h, g = H[r * size : (r + 1) * size], H[(r + 1) * size : (r + 2) * size]
-            for j in range(size):
-                w[j] += x * h[j] + y * g[j]
-        moves[0], moves[1] = 0.0, 0.0
-        for r in range(0, K, 2):
-            _newton_pair(row, r, S, extra, floor)
-        for r in range(k):
-            result[i, r] = u[r]
+            _newton_pair(one, r, S, extra, floor)
+            _newton_pair(other, r, S, extra, floor)
+        for r in range(result.shape[1]):
+            result[i, r], result[beside, r] = u[0, r], u[1, r]
         if count:
-            total += _weighted_logarithms(row, K - 2)
+            total += _weighted_logarithms(one, K - 2)
+        if count and beside > i:
+            total += _weighted_logarithms(other, K - 2)
     return total
 
 
