@@ -16,9 +16,6 @@ from cvxnmf.results import Status
 if TYPE_CHECKING:
     from cvxnmf.nmf.race import Race
 
-#: What a step with exact updates costs, about, in units of another one.
-EXACT_STEP = 2.5
-
 
 class Stopped(Exception):
     """Raised in a race when a callback has asked to stop."""
@@ -89,7 +86,7 @@ class Contender:
             self.descent, self.solves_exactly = self._descent(self.factors, 0), False
         before = self.steps
         self.status = self.descent.advance(min(steps, limit - self.steps), max(tol, self.race.stopping.tol / 100))
-        cost = EXACT_STEP if self.solves_exactly else 1.0
+        cost = self.race.effort.exact_step if self.solves_exactly else 1.0
         self.race.effort.spent += cost * self.sample.share * (self.steps - before)
         if self.status is Status.INTERRUPTED:
             raise Stopped

@@ -16,6 +16,8 @@ SHORT = 0.17
 #: Seconds of a step on the squared error, as it was measured: calls, a stored entry and a row for each component, components
 #: that an entry costs in any case, and how much dearer it is in sparse data.
 CALLS, STORED, ROWS, FIXED, SPARSE = 3.3e-5, 5.5e-11, 4e-9, 5.0, 5.0
+#: Seconds of an exact update of V, for each of its rows and pair of components.
+EXACT = 4e-9
 #: Steps that a contender may take though the effort is spent.
 FEWEST_LEFT = 40
 
@@ -28,6 +30,7 @@ class Effort:
         work = STORED * stored * (k + FIXED) + ROWS * sum(data.shape) * k
         filling = len(data.missing.rows) * (12.0 + 1.5 * k)
         seconds = CALLS + loss.step_cost * work + filling / 1e9  # of a step, about, on any machine
+        self.exact_step = 1.0 + EXACT * data.shape[1] * k * k / seconds
         self.short, self.share_of_all = SHORT / seconds, min(1.0, max_iter / 200)
         steps, more = loss.race_steps
         self.limit = max((steps + more * k) * (1.0 if sampled else UNSAMPLED), self.short) * self.share_of_all
