@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from cvxnmf import chunked, validation
 from cvxnmf.certificates import NEGLIGIBLE, Certificate, Proof, RankStatement
-from cvxnmf.linalg.arrays import FloatArray
+from cvxnmf.linalg.arrays import FloatArray, column_sums
 from cvxnmf.linalg.threads import single_thread
 from cvxnmf.nmf.alternating import Alternating, Objective, Symmetric
 from cvxnmf.nmf.data_matrix import NO_PENALTY, DataMatrix, Penalty
@@ -309,14 +309,12 @@ class Descent:
 
 def order_columns(U: FloatArray, V: FloatArray, balance: bool) -> tuple[FloatArray, FloatArray]:
     """Columns of U and V by decreasing weight at the end of a descent, of equal norms on both sides if `balance`."""
-    u, v = np.linalg.norm(U, axis=0), np.linalg.norm(V, axis=0)
+    u, v = (np.sqrt(column_sums(X * X)) for X in (U, V))
     order = np.argsort(-(u * v), kind="stable")
-    if V is U:
-        U = np.ascontiguousarray(U[:, order])
-        return U, U
     alive = (u > 0) & (v > 0) & balance
-    ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))
-    return np.ascontiguousarray((U * ratio)[:, order]), np.ascontiguousarray((V / ratio)[:, order])
+    ratio = np.sqrt(np.where(alive, v, 1.0) / np.where(alive, u, 1.0))[order]
+    first, second = (np.take(X, order, axis=1, mode="clip") for X in (U, V))  # many times as fast as with other modes
+    return (first, first) if V is U else (first * ratio, second / ratio)
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
