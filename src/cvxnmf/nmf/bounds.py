@@ -150,13 +150,14 @@ CHUNKED_BOUNDS = {"mse": _chunked_tails, "kl": streamed_divergence_bounds}
 
 def proved_message(message: str, certificate: Certificate) -> str:
     """The message of a factorisation: how its descent ended, and what the bound leaves open."""
+    factors = "symmetric nonnegative factorisation UU'" if certificate.statement["symmetric"] else "nonnegative factorisation"
     if certificate.relative_gap <= GLOBAL:
-        return "No nonnegative factorisation of this rank is better, up to the certified gap."
+        return f"No {factors} of this rank is better, up to the certified gap."
     if not certificate.bound > 0:
         return message
     ending = message.partition(";")[0]
     percent = Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(100 * certificate.relative_gap)
-    return f"{ending}; no nonnegative factorisation of this rank can save more than {percent:f}% of the loss."
+    return f"{ending}; no {factors} of this rank can save more than {percent:f}% of the loss."
 
 
 class ProofLater:
