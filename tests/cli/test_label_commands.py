@@ -3,6 +3,7 @@
 import json
 
 import networkx as nx
+import numpy as np
 import pytest
 from running import one_sentence
 
@@ -66,6 +67,33 @@ def test_a_graph_and_clusters_are_recognised_without_an_objective(karate_file, t
         out, err = capsys.readouterr()
         assert "No partition of this graph has a modularity above" in out
         assert f"read as a graph, and {clusters} as its clusters" in err
+
+
+def test_clusters_of_nodes_with_numbers_are_no_factors(karate_file, tmp_path, capsys):
+    """Tables of numbers could be factors: what names clusters, or the nodes, or is a partition that was saved, is not."""
+    graph = nx.karate_club_graph()
+    nx.write_gml(graph, tmp_path / "karate.gml")
+    np.save(tmp_path / "karate.npy", nx.to_numpy_array(graph))
+    main(["partition", str(karate_file), "--output", str(tmp_path / "own.csv"), "--quiet"])
+    main(["partition", str(karate_file), "--output", str(tmp_path / "own.npz"), "--quiet"])
+    (tmp_path / "two.csv").write_text("".join(f"{node},{int(node > 9)}\n" for node in graph))
+    (tmp_path / "one.txt").write_text("".join(f"{int(node > 9)}\n" for node in graph))
+    capsys.readouterr()
+    for data in ("karate.gml", "karate.npy"):
+        for clusters in ("own.csv", "own.npz", "two.csv", "one.txt"):
+            assert main(["verify", str(tmp_path / data), str(tmp_path / clusters), "--effort", "1", "--quiet"]) == 0
+            assert "No partition of this graph has a modularity above" in capsys.readouterr().out, (data, clusters)
+    (tmp_path / "factor.csv").write_text("node,weight\n" + "".join(f"{node},0.5\n" for node in graph))
+    assert main(["verify", str(tmp_path / "karate.gml"), str(tmp_path / "factor.csv"), "--quiet"]) == 0
+    assert "No symmetric nonnegative factorisation" in capsys.readouterr().out
+
+
+def test_a_node_in_two_clusters_is_refused(tmp_path):
+    (tmp_path / "twice.csv").write_text("a,x\nb,y\na,x\n")
+    assert read_labels(tmp_path / "twice.csv", ["a", "b"]).labels == ["x", "y"]
+    (tmp_path / "twice.csv").write_text("a,x\nb,y\na,y\n")
+    with pytest.raises(FileError, match="has the node 'a' in two clusters, x and y"):
+        read_labels(tmp_path / "twice.csv", ["a", "b"])
 
 
 def test_files_that_are_neither_say_what_to_give(karate_file, tmp_path, capsys):
@@ -133,3 +161,39 @@ def test_a_certificate_that_somebody_sent_is_checked_against_the_data(karate_fil
     karate_file.write_text(karate_file.read_text().replace("0,1\n", "", 1))
     assert main(["verify", str(karate_file), clusters, "--quiet"]) == 1
     assert "altered or belongs to other data" in one_sentence(capsys)
+
+
+def test_a_certificate_about_something_else_than_asked_is_refused(karate_file, table, tmp_path, capsys):
+    labels, clusters, factors = (str(tmp_path / name) for name in ("labels.csv", "labels.npz", "factors.npz"))
+    main(["partition", str(karate_file), "--output", labels, "--quiet"])
+    main(["verify", str(karate_file), labels, "--effort", "1", "--save", clusters, "--quiet"])
+    main(["factorize", str(table), "-k", "2", "--certificate", factors, "--quiet"])
+    capsys.readouterr()
+    for data, proof, asked, about in (
+        (karate_file, clusters, ["--objective", "cpm"], "about --objective cpm, but about modularity"),
+        (karate_file, clusters, ["--resolution", "3"], "about --resolution 3.0, but about 1.0"),
+        (karate_file, clusters, ["-k", "3"], "about --clusters 3; leave the option out"),
+        (table, factors, ["--loss", "kl"], "about --loss kl, but about mse"),
+        (table, factors, ["--objective", "modularity"], "about --objective modularity; leave the option out"),
+    ):
+        assert main(["verify", str(data), proof, "--quiet", *asked]) == 1
+        assert about in one_sentence(capsys)
+    for data, proof, asked in ((karate_file, clusters, ["--objective", "modularity"]), (table, factors, ["--loss", "mse"])):
+        assert main(["verify", str(data), proof, "--quiet", *asked]) == 0
+
+
+def test_weights_of_a_certificate_must_be_those_of_whoever_checks_it(table, tmp_path, capsys):
+    proof, rows = str(tmp_path / "proof.npz"), len(np.load(table))
+    for name, weight in (("weights.csv", 2.0), ("others.csv", 3.0)):
+        np.savetxt(tmp_path / name, np.full((rows, 1), weight))
+    weights = ["--loss-weights", str(tmp_path / "weights.csv")]
+    assert main(["factorize", str(table), "-k", "2", "--certificate", proof, "--quiet", *weights]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(table), proof, "--quiet"]) == 1
+    assert "name them with --loss-weights" in one_sentence(capsys)
+    assert main(["verify", str(table), proof, "--quiet", "--loss-weights", str(tmp_path / "others.csv")]) == 1
+    assert "about other weights than these" in one_sentence(capsys)
+    assert main(["verify", str(table), proof, "--quiet", "--json", *weights]) == 0
+    assert json.loads(capsys.readouterr().out)["statement"]["loss"] == "weighted mse"
+    certificate = Certificate.load(proof)
+    assert "(of the loss with weights)" in str(certificate)

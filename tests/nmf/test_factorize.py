@@ -401,3 +401,13 @@ def test_badly_scaled_columns_and_little_noise_do_not_end_a_descent_early(data, 
     found = factorize(A, k, tol=1e-4, max_iter=200)  # as `NMF` asks for it
     longer = cvxnmf.classical_nmf(A, k, "als", init=(found.U, found.V), tol=0.0, max_iter=200)
     assert longer.value >= (1.0 - left) * found.value
+
+
+def test_messages_of_symmetric_factors_speak_of_symmetric_ones_alone():
+    """``[[0, 1], [1, 0]]`` is exactly a UV' of rank two, but no UU'."""
+    A = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert factorize(A, 2, symmetric=False).value < 1e-12
+    assert (
+        factorize(A, 2).message == "No symmetric nonnegative factorisation UU' of this rank is better, up to the certified gap."
+    )
+    assert factorize(A, 1, symmetric=False).message.startswith("No nonnegative factorisation of this rank is better")

@@ -21,7 +21,7 @@ from cvxnmf.certificates.nonsymmetric import NonsymmetricStatement
 from cvxnmf.certificates.rank import RankStatement
 from cvxnmf.certificates.statement import CertificateError, Proof, Statement, Witness, not_understood
 from cvxnmf.certificates.symmetric import SymmetricStatement
-from cvxnmf.certificates.weighted import WeightedRankStatement
+from cvxnmf.certificates.weighted import WeightedRankStatement, weights_digest
 from cvxnmf.certificates.whole_files import whole_file
 
 #: The forms of problems that bounds are known for.
@@ -182,17 +182,23 @@ class Certificate:
     def __str__(self) -> str:
         """Value, bound and gap of the certificate in a few words."""
         rigour = {"proved": "", "probable": ", probable", "unproved": ", not rigorous"}[self.trust]
+        about = " (after projection on the cone)" if self.restored else " (of the loss with weights)" if self._weights else ""
         return (
-            f"  value        {self.value:.8g}{' (after projection on the cone)' if self.restored else ''}\n"
+            f"  value        {self.value:.8g}{about}\n"
             f"  proved bound {self.bound:.8g}   (relative gap {self.relative_gap:.1e}{rigour}; {self.explanation})"
         )
+
+    @property
+    def _weights(self) -> str | None:
+        """The digest of the weights of the certificate's loss, if it has any."""
+        return self.statement.weights if isinstance(self.statement, WeightedRankStatement) else None
 
     def _repr_html_(self) -> str:
         from cvxnmf.display.cards import certificate_card
 
         return certificate_card(self)
 
-    def check(self, A: Any) -> float:
+    def check(self, A: Any, weights: Any = None) -> float:
         """Recompute the bound from the data and the witness alone.
 
         Parameters
@@ -201,6 +207,9 @@ class Certificate:
             The data the certificate was made for. Memory-mapped files and dask arrays are read in row chunks where the
             witness is not as large as they are. Of models whose nodes share positions in groups, the rows of the graph may come
             as a series of sparse matrices, from the first rows to the last, which are looked at one at a time.
+        weights : array-like, optional
+            Of a loss with weights those that you believe in, of every row or of every entry, as they were given for it: other
+            ones are refused. Left out, the bound is about the weights that the certificate brings along.
 
         Returns
         -------
@@ -214,6 +223,9 @@ class Certificate:
         """
         if self.digest != self._compute_digest():
             raise CertificateError("The certificate was altered after it was made: its digest does not match.")
+        if weights is not None and weights_digest(weights) != self._weights:
+            loss = "other weights than these" if self._weights else "a loss without weights; leave them out"
+            raise CertificateError(f"The certificate is about {loss}.")
         try:
             proof = self.statement.prove(A, self.kind, self.witness)
         except CertificateError as error:

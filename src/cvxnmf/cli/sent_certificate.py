@@ -28,13 +28,36 @@ def certificate_in(path: str) -> Certificate | None:
 
 def check(certificate: Certificate, options: argparse.Namespace) -> int:
     """Check a received certificate: prove the bound anew from data and witness, and print; a failure is an error."""
-    bound = certificate.check(_data(certificate, options))
+    _require_what_was_asked(certificate, options)
+    bound = certificate.check(_data(certificate, options), arguments.weights_from(options))
     if options.json:
-        output.print_json({"holds": True, "checked_bound": bound} | output.certificate_facts(certificate))
+        facts = {"holds": True, "checked_bound": bound, "statement": dict(certificate.statement)}
+        output.print_json(facts | output.certificate_facts(certificate))
     else:
         print(f"The certificate holds for {options.data}: its bound was proved anew from the data and the witness.")
         output.print_certificate(certificate)
     return exit_code(certificate.relative_gap, options.tol_gap)
+
+
+def _require_what_was_asked(certificate: Certificate, options: argparse.Namespace) -> None:
+    """Refuse a received certificate about something else than the options say."""
+    from cvxnmf.certificates.losses import WEIGHTED
+    from cvxnmf.io.source import FileError
+    from cvxnmf.nmf.loss_names import find_loss
+
+    told = dict(certificate.statement)
+    asked = {
+        "--loss": (options.loss and find_loss(options.loss).name, told.get("loss", "").removeprefix(WEIGHTED) or None),
+        "--objective": (options.objective, told.get("objective")),
+        "--resolution": (options.resolution, told.get("resolution")),
+        "--clusters": (options.clusters, told.get("n_clusters")),
+    }
+    for name, (wanted, found) in asked.items():
+        if wanted is not None and wanted != found:
+            but = "" if found is None else f", but about {found}"
+            raise FileError(f"{options.U} is no certificate about {name} {wanted}{but}; leave the option out.")
+    if "weights" in told and options.loss_weights is None:
+        raise FileError(f"{options.U} is a certificate about a loss with weights; name them with --loss-weights.")
 
 
 def _data(certificate: Certificate, options: argparse.Namespace) -> Any:

@@ -45,12 +45,13 @@ def add(commands: Any) -> None:
         "With --objective an --effort of 18 takes about ten seconds, of 150 (the default) a minute or two.",
     )
     group.add_argument("--objective", choices=("modularity", "cpm", "performance"), help="the quality of clusters")
-    group.add_argument("--resolution", type=arguments.tolerance, default=1.0, help="of modularity or cpm (default: %(default)s)")
+    group.add_argument("--resolution", type=arguments.tolerance, help="of modularity or cpm (default: 1.0)")
     group.add_argument("-k", "--clusters", type=arguments.positive, metavar="N", help="bound partitions into at most N clusters")
     parser.add_argument("--save", metavar="FILE", help="write the certificate: .npz")
     arguments.add_showing(parser)
     arguments.add_scale(parser)
     arguments.add_reading(parser, weights=True)
+    parser.set_defaults(loss=None)  # a certificate that was sent says itself what it is about
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
     received = None if options.V or options.save else certificate_in(options.U)
     if received is not None:
         return check(received, options)
+    options.loss, options.resolution = options.loss or "mse", 1.0 if options.resolution is None else options.resolution
     read = None if options.objective else _read(options)
     if read is None:
         return _run_labels(options)
@@ -87,6 +89,9 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
     from cvxnmf.io.source import FileError
 
     try:
+        if options.V is None and _is_about_clusters(options):
+            _judge_modularity(options)
+            return None
         A = arguments.matrix_from(options, options.data, options.format).A
         U, V = _factors(options, A.shape)
         if options.V is not None or V is not None or A.shape == (len(U), len(U)):
@@ -102,10 +107,25 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
     except ValueError:
         ask = "give the other factor, or, for a graph with clusters, add --objective modularity"
         raise FileError(f"{problem.removesuffix('.')}; {ask}.") from None
+    _judge_modularity(options)
+    return None
+
+
+def _is_about_clusters(options: argparse.Namespace) -> bool:
+    """Whether the second file of ``cvxnmf verify`` has clusters of the nodes of the first."""
+    from cvxnmf.io.reading import holds_labels
+
+    try:
+        return holds_labels(options.U, arguments.graph_from(options, options.data, quiet=True).nodes)
+    except (ValueError, OSError):  # no graph, or no such file: reading factors will say what is wrong
+        return False
+
+
+def _judge_modularity(options: argparse.Namespace) -> None:
+    """Choose modularity for clusters that ``cvxnmf verify`` was given without an objective, and say so."""
     options.objective = "modularity"
     say = f"read as a graph, and {options.U} as its clusters, whose modularity is judged; --objective names another quality."
     arguments.say([say], options.data, options.quiet)
-    return None
 
 
 def _run_labels(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import scipy.sparse as sp
@@ -111,18 +112,20 @@ class LabelsFile(NamedTuple):
 
 
 def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> LabelsFile:
-    """Read the cluster of every node from text: a node and its cluster on each line, or clusters alone in the order of the nodes.
+    """Read the cluster of every node: a node and its cluster on each line, or clusters alone in the order of the nodes.
 
-    Cells stand between commas, semicolons, tabs or blanks. A header names the columns; of more than two it must name that of the
-    clusters, by "cluster", "label", "community" or the like.
+    A partition that was saved has them, too. Cells stand between commas, semicolons, tabs or blanks. A header names the columns;
+    of more than two it must name that of the clusters, by "cluster", "label", "community" or the like.
     """
     source = read_source(path)
+    if _is_partition(source):
+        found = results.load_source(source)
+        clusters = dict(zip(map(str, found.nodes), map(str, found.labels), strict=True))
+        return LabelsFile(_in_order(source, clusters, nodes))
     text = source.text()
     if text.lstrip().startswith("{"):
         return LabelsFile(_in_order(source, _clusters_from_json(source, text), nodes))
-    lines = [line for line in text.splitlines() if line.strip()]
-    cut = next((sign for sign in "\t;," if lines and sign in lines[0]), None)
-    rows = [[cell.strip() for cell in (next(csv.reader([line], delimiter=cut)) if cut else line.split())] for line in lines]
+    rows = _cells(text)
     headings, known = [cell.lower() for cell in rows[0]] if rows else [], set(map(str, nodes))
     column = next((headings.index(name) for name in CLUSTER_HEADS if name in headings), None)
     unnamed = column is None and len(rows) > 1 and len(headings) > 1 and rows[0][0] not in known and rows[1][0] in known
@@ -133,11 +136,56 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> LabelsFil
         source.refuse("has lines without a cluster; each needs a node and its cluster, or a cluster alone.")
     if len(headings) > 1:
         notes = ("Line 1 is taken as a header.",) if unnamed else ()
-        return LabelsFile(_in_order(source, {row[0]: row[place] for row in rows}, nodes), notes)
+        return LabelsFile(_in_order(source, _one_cluster_each(source, rows, place), nodes), notes)
     if len(rows) != len(nodes):
         source.refuse(f"has {len(rows)} clusters and the graph {len(nodes)} nodes; give one for each, or name the nodes.")
     some = ", ".join(map(str, nodes[:3]))
     return LabelsFile([row[0] for row in rows], (f"Clusters are taken in the order of the nodes: {some}, …",))
+
+
+def holds_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> bool:
+    """Whether a file is about clusters of these nodes rather than a factor: a partition that was saved, JSON, or a text.
+
+    A text is if a heading names clusters, if the first of two columns has the nodes and the other one no fractions, or if it
+    is one whole number for each.
+    """
+    source = read_source(path)
+    if recognise_format(source, "table") not in ("table", "edges", "json"):
+        return _is_partition(source)
+    text = source.text()
+    rows = [] if text.lstrip().startswith("{") else _cells(text)
+    if not rows or {cell.lower() for cell in rows[0]} & set(CLUSTER_HEADS):
+        return True
+    if len(rows[0]) == 1:
+        return len(rows) == len(nodes) and all(row[0].isdecimal() for row in rows)
+    named = rows[-len(nodes) :]
+    return {row[0] for row in named} == set(map(str, nodes)) and all(len(row) == 2 and not _is_fraction(row[1]) for row in named)
+
+
+def _is_fraction(cell: str) -> bool:
+    with suppress(ValueError):
+        return not cell.isdecimal() and math.isfinite(float(cell))
+    return False
+
+
+def _is_partition(source: Source) -> bool:
+    return source.data[:2] == b"PK" and arrays.saved_kind(source) == "Partition"
+
+
+def _cells(text: str) -> list[list[str]]:
+    """The cells of a text on clusters, line by line: between tabs, semicolons, commas or blanks, as its first line has them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    cut = next((sign for sign in "\t;," if lines and sign in lines[0]), None)
+    return [[cell.strip() for cell in (next(csv.reader([line], delimiter=cut)) if cut else line.split())] for line in lines]
+
+
+def _one_cluster_each(source: Source, rows: list[list[str]], place: int) -> dict[str, str]:
+    """The cluster of each node that a file names, refused where it has two."""
+    clusters: dict[str, str] = {}
+    for row in rows:
+        if clusters.setdefault(row[0], row[place]) != row[place]:
+            source.refuse(f"has the node {row[0]!r} in two clusters, {clusters[row[0]]} and {row[place]}; leave one of them.")
+    return clusters
 
 
 def _clusters_from_json(source: Source, text: str) -> dict[str, str]:
