@@ -142,3 +142,25 @@ def test_a_single_column_of_text_names_the_rows_of_a_frame():
         cvxnmf.factorize(frame.assign(city=["a", "b", "c"]), 1)
     with pytest.raises(ValueError, match=r"not numbers \('city'\)"):
         cvxnmf.factorize(frame.assign(city=["a", "b", "c"]).set_index("who"), 1)
+
+
+def test_factors_and_weights_with_names_are_taken_by_name():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    A = pd.DataFrame(rng.random((20, 6)), [f"r{i}" for i in range(20)], list("abcdef"))
+    rows, W, found = rng.permutation(20), pd.DataFrame(rng.random((20, 6)), A.index, A.columns), cvxnmf.factorize(A, 2)
+    U, V, w = pd.DataFrame(found.U, A.index), pd.DataFrame(found.V, A.columns), pd.Series(rng.random(20), A.index)
+    value = cvxnmf.verify(A, found.U, found.V).value
+    assert cvxnmf.verify(A, U.iloc[rows], V.iloc[::-1]).value == value
+    assert cvxnmf.verify(A.to_numpy(), U, V).value == value
+    assert cvxnmf.verify(A, U.iloc[rows], V, weights=W.iloc[rows, ::-1]).value == cvxnmf.verify(A, U, V, weights=W).value
+    assert cvxnmf.factorize(A, 2, weights=w.iloc[rows]).value == cvxnmf.factorize(A, 2, weights=w.to_numpy()).value
+    assert cvxnmf.classical_nmf(A, 2, weights=W.iloc[rows, ::-1]).value == cvxnmf.classical_nmf(A, 2, weights=W).value
+
+
+@pytest.mark.parametrize("change", [lambda U: U.rename({"r0": "x"}), lambda U: U.rename({"r0": "r1"}), lambda U: U.iloc[:-1]])
+def test_factors_with_other_names_are_refused(change):
+    pd = pytest.importorskip("pandas")
+    A = pd.DataFrame(np.ones((20, 6)), [f"r{i}" for i in range(20)])
+    with pytest.raises(ValueError, match="U: the names of its rows have no 'r"):
+        cvxnmf.verify(A, change(pd.DataFrame(np.ones((20, 1)), A.index)), np.ones((6, 1)))

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     arguments.refuse_two_prints(options)
     data, progress = _read(options), Progress(options.quiet)
     terms = {"loss": options.loss, "symmetric": options.symmetric, "tol": options.tol, "max_iter": options.max_iter}
-    terms["weights"] = arguments.weights_from(options)
+    terms["weights"] = arguments.weights_from(options, data)
     terms |= {"memory_limit": options.memory_limit, "client": options.dask, "effort": options.effort, "certificate": "now"}
     terms |= data.unique_names()
     try:

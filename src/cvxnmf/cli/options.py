@@ -189,12 +189,19 @@ def matrix_from(options: argparse.Namespace, path: str, format: str | None = Non
     return matrix
 
 
-def weights_from(options: argparse.Namespace) -> Any:
-    """Read the weights of the loss, if the options name a file: of entries, or of rows from a single column."""
+def weights_from(options: argparse.Namespace, data: MatrixFile | None = None) -> Any:
+    """Read the weights of the loss, if the options name a file: of entries, or of rows from a single column; by name."""
+    from cvxnmf.nmf.row_names import order_of
+
     if options.loss_weights is None:
         return None
-    given = matrix_from(options, options.loss_weights).A
-    return given[:, 0] if given.shape[1] == 1 else given
+    found = matrix_from(options, options.loss_weights)
+    given, single = found.A, found.A.shape[1] == 1
+    if data is not None and (order := order_of(found.rows, data.rows, options.loss_weights)) is not None:
+        given = given[order]
+    if data is not None and not single and (order := order_of(found.columns, data.columns, options.loss_weights)) is not None:
+        given = given[:, order]
+    return given[:, 0] if single else given
 
 
 def say(notes: Any, path: str, quiet: bool) -> None:

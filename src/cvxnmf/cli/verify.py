@@ -16,6 +16,7 @@ from cvxnmf.cli.sent_certificate import certificate_in, check
 if TYPE_CHECKING:
     from cvxnmf.certificates import Certificate
     from cvxnmf.io import GraphFile
+    from cvxnmf.io.tables import MatrixFile
 
 
 def add(commands: Any) -> None:
@@ -67,9 +68,10 @@ def run(options: argparse.Namespace) -> int:
     read = None if options.objective else _read(options)
     if read is None:
         return _run_labels(options)
-    A, U, V = read
+    data, U, V = read
+    A, weights = data.A, arguments.weights_from(options, data)
     progress = Progress(options.quiet)
-    terms = {"memory_limit": options.memory_limit, "client": options.dask, "weights": arguments.weights_from(options)}
+    terms = {"memory_limit": options.memory_limit, "client": options.dask, "weights": weights}
     work = lambda: verify(A, U, V, options.loss, options.effort, **terms)  # noqa: E731
     certificate = progress.run(options.data, work, options.tol_gap or 0.0)
     _save(certificate, options)
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(certificate.relative_gap, options.tol_gap)
 
 
-def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
+def _read(options: argparse.Namespace) -> tuple[MatrixFile, Any, Any] | None:
     """Read the matrix and factors to verify; None where the files are a graph and its clusters, then judged by modularity."""
     from cvxnmf.io.source import FileError
 
@@ -92,11 +94,11 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any, Any] | None:
         if options.V is None and _is_about_clusters(options):
             _judge_modularity(options)
             return None
-        A = arguments.matrix_from(options, options.data, options.format).A
-        U, V = _factors(options, A.shape)
-        if options.V is not None or V is not None or A.shape == (len(U), len(U)):
-            return A, U, V
-        sizes = "{} by {}".format(*A.shape), "{} by {}".format(*U.shape)
+        data = arguments.matrix_from(options, options.data, options.format)
+        U, V = _factors(options, data)
+        if options.V is not None or V is not None or data.A.shape == (len(U), len(U)):
+            return data, U, V
+        sizes = "{} by {}".format(*data.A.shape), "{} by {}".format(*U.shape)
         problem = f"{options.data} is {sizes[0]} and {options.U} {sizes[1]}, and there is no V."
     except FileError as error:
         if options.V is not None or not os.path.exists(options.data):
@@ -165,22 +167,31 @@ def _save(certificate: Certificate, options: argparse.Namespace) -> None:
     output.say_written([options.save], options.quiet)
 
 
-def _factors(options: argparse.Namespace, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Return the factors U and V that ``cvxnmf verify`` is about, V with a row for each column of A."""
+def _factors(options: argparse.Namespace, data: MatrixFile) -> tuple[Any, Any]:
+    """Return the factors U and V that ``cvxnmf verify`` is about: rows for the rows and columns of A, by name where there are."""
     from cvxnmf.io.reading import read_factors
     from cvxnmf.io.source import FileError
 
-    U, V = read_factors(options.U)
+    first, V = read_factors(options.U)
+    U = _in_order(first, data.rows, options.U)
     if options.V is None:
         return U, V
     if V is not None:
         raise FileError(f"{options.U} holds both factors; leave out {options.V}.")
-    V, other = read_factors(options.V)
+    second, other = read_factors(options.V)
     if other is not None:
         raise FileError(f"{options.V} holds both factors; give it alone, as U.")
-    k = U.shape[1]
-    if V.shape != (shape[1], k) and V.shape == (k, shape[1]):
+    n, k = data.A.shape[1], U.shape[1]
+    if second.A.shape != (n, k) and second.A.shape == (k, n):
         if not options.quiet:
-            terminal.note(f"{options.V} is {k} by {shape[1]}, like scikit-learn's components_; it is transposed.")
-        V = V.T
-    return U, V
+            terminal.note(f"{options.V} is {k} by {n}, like scikit-learn's components_; it is transposed.")
+        second = second._replace(A=second.A.T, rows=second.columns)
+    return U, _in_order(second, data.columns, options.V)
+
+
+def _in_order(factor: MatrixFile, names: Any, path: str) -> Any:
+    """A factor from a file with its rows in the order of the names of the data."""
+    from cvxnmf.nmf.row_names import order_of
+
+    order = order_of(factor.rows, names, path)
+    return factor.A if order is None else factor.A[order]

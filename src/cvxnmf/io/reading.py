@@ -210,7 +210,7 @@ def _in_order(source: Source, clusters: dict[str, str], nodes: Sequence[str]) ->
     return [clusters[str(node)] for node in nodes]
 
 
-def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+def read_factors(path: str | os.PathLike[str]) -> tuple[MatrixFile, Any]:
     """Read a factor, or both from a file written by :func:`cvxnmf.save`; the second is None where V = U or there is none."""
     source = read_source(path)
     kind = recognise_format(source, "table")
@@ -219,15 +219,15 @@ def read_factors(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     if kind == "npz" and (saved := arrays.saved_kind(source)) in ("Factorization", "CPFactor", "Partition"):
         result = results.load_source(source)
         V = getattr(result, "V", result.U)
-        return result.U, None if V is result.U else V
+        return MatrixFile(result.U), None if V is result.U else V
     if kind == "npz" and saved is None:
-        factor = arrays.read_npz(source, ("U", "V", "W", "components"))
+        found = MatrixFile(arrays.read_npz(source, ("U", "V", "W", "components")))
     else:
-        factor = _matrix(source, kind, None, None).A
-    if sp.issparse(factor):
-        source.check_announced_size(8 * math.prod(factor.shape), "factors of {} by {} entries".format(*factor.shape))
-        factor = factor.toarray()
-    return factor, None
+        found = _matrix(source, kind, None, None)
+    if sp.issparse(found.A):
+        source.check_announced_size(8 * math.prod(found.A.shape), "factors of {} by {} entries".format(*found.A.shape))
+        found = found._replace(A=found.A.toarray())
+    return found, None
 
 
 def _matrix(source: Source, kind: str, separator: str | None, header: bool | None) -> MatrixFile:

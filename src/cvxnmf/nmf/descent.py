@@ -208,6 +208,7 @@ def classical_nmf(
     penalty = Penalty(_pair("l1", l1), _pair("l2", l2), Volume(share), bool(sum_to_one))
     init = ("spa" if least else "nndsvd") if init is None else init
     named = separate_names(A, row_names, column_names)
+    weights = named.weights(weights)
     place, twofold = (memory_limit, client), bool(symmetric)
     require_method(method, found, twofold, sparseness, not chunked.needs_chunks(named.A, *place), bool(sum_to_one))
 

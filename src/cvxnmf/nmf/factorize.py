@@ -138,6 +138,7 @@ def factorize(
         validation.refuse(f"symmetric must be True, False or None, not {symmetric!r}.")
     named, place = separate_names(A, row_names, column_names), (memory_limit, client)
     require_method("hals", found, bool(symmetric), None, not chunked.needs_chunks(named.A, *place))
+    weights = named.weights(weights)
     if n_components is None and start is not None:
         n_components = _columns(start)
 

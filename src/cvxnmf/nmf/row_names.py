@@ -22,6 +22,13 @@ class Named(NamedTuple):
     rows: Names = None
     columns: Names = None
 
+    def weights(self, given: Any) -> Any:
+        """Weights of the rows or of the entries, a frame or series of them in the order of the names of the data."""
+        ordered = in_order(given, self.rows, "weights")
+        if getattr(ordered, "ndim", 1) == 2 and hasattr(ordered, "iloc") and ordered.shape[1] > 1:
+            ordered = in_order(ordered.T, self.columns, "weights").T
+        return ordered
+
     def result_of(self, work: Callable[[], Factorization]) -> Factorization:
         """The factorisation that the work finds, with the names of rows and columns; so is the best so far on Ctrl-C."""
         try:
@@ -48,6 +55,26 @@ def separate_names(A: Any, row_names: Any = None, column_names: Any = None) -> N
     rows = table.rows if row_names is None else _given_names("row_names", row_names, m)
     columns = table.columns if column_names is None else _given_names("column_names", column_names, n)
     return Named(table.A, rows, columns)
+
+
+def in_order(given: Any, names: Names, what: str) -> Any:
+    """A frame or series of pandas with its rows in the order of these names of the data; what has no names is left as it is."""
+    if not (hasattr(given, "index") and hasattr(given, "iloc")):
+        return given
+    order = order_of(_index_names(given.index), names, what)
+    return given if order is None else given.iloc[order]
+
+
+def order_of(own: Names, names: Names, what: str) -> list[int] | None:
+    """Places of the names of the data among those of something else about them; None where both are alike, or one has none."""
+    if own is None or names is None or own == names:
+        return None
+    places = {name: place for place, name in enumerate(own)}
+    missing = next((name for name in names if name not in places), None)
+    if missing is not None or len(places) < len(own) or len(own) != len(names):
+        lack = "names that are not those of A" if missing is None else f"no {missing!r}, which A has"
+        validation.refuse(f"{what}: the names of its rows have {lack}; give it the names of A, or none.")
+    return [places[name] for name in names]
 
 
 def _given_names(name: str, given: Any, size: int) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from cvxnmf.nmf.chunked_data import ChunkedData
 from cvxnmf.nmf.data_matrix import NO_PENALTY
 from cvxnmf.nmf.loss_names import WEIGHTED, find_loss
 from cvxnmf.nmf.open import open_data
+from cvxnmf.nmf.row_names import in_order, separate_names
 from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.weights import checked_weights
 from cvxnmf.results import Factorization
@@ -40,7 +41,7 @@ def verify(
     A : array-like, scipy.sparse matrix, numpy.memmap or dask array of shape (m, n)
         Nonnegative; NaN stands for missing entries, which data in row chunks cannot have.
     U : array-like of shape (m, k), or Factorization
-        Nonnegative.
+        Nonnegative. Where A and a factor are pandas frames with names, rows of the factor are taken by name.
     V : array-like of shape (n, k), optional
         Nonnegative, ``A ≈ UV'`` (the transpose of scikit-learn's ``components_``). Left out, ``A ≈ UU'`` and the bound is about
         symmetric factorisations.
@@ -74,6 +75,9 @@ def verify(
     if isinstance(U, Factorization):
         given = U
         U, V = given.U, None if given.V is given.U else given.V
+    named = separate_names(A)
+    A, U, weights = named.A, in_order(U, named.rows, "U"), named.weights(weights)
+    V = None if V is None else in_order(V, named.columns, "V")
     place = memory_limit, client
     in_memory = not chunked.needs_chunks(A, *place)
     if weights is not None and not in_memory:
