@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import cvxnmf
-from cvxnmf.linalg.compiled import compile_with
+from cvxnmf.linalg.compiled import Deferred, compile_with
 from cvxnmf.linalg.compiler import _private_folder, announce
 
 #: Root may write everywhere, unless this capability is taken from it.
@@ -159,3 +159,14 @@ def test_code_beside_the_sources_is_found_unless_a_loop_that_is_called_or_a_cons
     assert answer_and_files("same") == (8.0, 0)
     assert answer_and_files("callee", added=2.0) == (10.0, 1)
     assert answer_and_files("constant", factor=3.0) == (12.0, 1)
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), ValueError()])
+def test_an_interrupt_while_a_result_is_handed_over_is_one(cause):
+    """Python raises a SystemError for what comes up between a loop's end and its caller."""
+
+    def interrupted():
+        raise SystemError("returned a result with an exception set") from cause
+
+    with pytest.raises(KeyboardInterrupt if isinstance(cause, KeyboardInterrupt) else SystemError):
+        Deferred(lambda: interrupted)()

@@ -38,8 +38,16 @@ class Deferred:
             update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled loop, which is made at its first call."""
-        return (self.made or self.resolve())(*arguments)
+        """Call the compiled loop, which is made at its first call.
+
+        A Ctrl-C that arrives while a loop hands over its result is raised by Python as a SystemError that it caused.
+        """
+        try:
+            return (self.made or self.resolve())(*arguments)
+        except SystemError as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise error.__cause__ from None
+            raise
 
     def __reduce__(self) -> Any:
         """Pickle a compiled loop as its name, under which another process finds it."""
