@@ -110,6 +110,18 @@ def test_adjacency_matrices_with_names(tmp_path):
     assert "adjacency matrix" in graph.notes[-1]
 
 
+def test_columns_of_an_adjacency_matrix_are_taken_by_name(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame(np.arange(16.0).reshape(4, 4) + 1.0, index=list("xyzw"), columns=list("xyzw"))
+    frame[list("wzyx")].to_csv(tmp_path / "a.csv")
+    np.testing.assert_array_equal(dense(read_graph(tmp_path / "a.csv")), frame.to_numpy())
+    frame.set_axis(range(4)).to_csv(tmp_path / "b.csv")
+    assert read_graph(tmp_path / "b.csv").nodes == tuple("xyzw")
+    frame.rename(columns={"x": "q"}).to_csv(tmp_path / "c.csv")
+    assert "has a row 'x' and no column of this name" in sentence_of(tmp_path / "c.csv")
+
+
 def test_graphs_are_square_and_matrices_are_matrices(tmp_path):
     np.save(tmp_path / "r.npy", np.ones((2, 3)))
     assert "2 by 3" in sentence_of(tmp_path / "r.npy")

@@ -70,9 +70,17 @@ def graph_of_matrix(source: Source, matrix: MatrixFile, weights: bool) -> GraphF
         source.refuse(f"holds a matrix of {A.shape[0]} by {A.shape[1]}; the adjacency matrix of a graph is square.")
     if not weights and A.dtype.kind in "fiub":
         A = sp.csr_array(A != 0, dtype=np.float64)
-    nodes = matrix.rows or matrix.columns or tuple(map(str, range(A.shape[0])))
+    numbers = tuple(map(str, range(A.shape[0])))
+    rows, columns = (None if names == numbers else names for names in (matrix.rows, matrix.columns))
+    nodes = rows or columns or numbers
     if len(set(nodes)) != len(nodes):
         raise FileError(f"{source.name} names two nodes alike; names must be different.")
+    if columns is not None and columns != nodes:
+        places = {name: place for place, name in enumerate(columns)}
+        stranger = next((name for name in nodes if name not in places), None)
+        if stranger is not None:
+            source.refuse(f"has a row {stranger!r} and no column of this name; in an adjacency matrix both have the same names.")
+        A = A[:, [places[name] for name in nodes]]
     return GraphFile(nodes, A, matrix.notes, "an adjacency matrix")
 
 
