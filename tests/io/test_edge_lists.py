@@ -103,6 +103,9 @@ def test_weights_and_what_is_none(tmp_path):
 
 def test_weights_with_a_decimal_comma(tmp_path):
     np.testing.assert_array_equal(dense(read_graph(written(tmp_path, "w.csv", "a;b;1,5\n"))), [[0, 1.5], [1.5, 0]])
+    for names in ("a;b;1,5\nb;c;2,5\nc;d;3,5\n", "1;2;1,5\n2;3;2,5\n3;4;3,5\n"):
+        graph = read_graph(written(tmp_path, "w.csv", names))
+        assert (len(graph.nodes), graph.A.sum()) == (4, 15.0)
 
 
 @pytest.mark.parametrize("write", [nx.write_edgelist, nx.write_weighted_edgelist])

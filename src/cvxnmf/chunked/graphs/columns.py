@@ -121,13 +121,18 @@ def _alone_in_words(rows: Rows) -> bool:
         return True
     weights = column_called(first[:3], WEIGHTS)
     column = 2 if weights is None else weights
-    return len(first) > 2 and not is_number(first[column]) and _mostly_numbers(others, column)
+    return len(first) > 2 and not _is_decimal(first[column]) and _mostly_numbers(others, column)
 
 
 def _mostly_numbers(rows: Rows, column: int) -> bool:
-    """Whether more than half of the cells of a column are numbers, a comma standing for a point."""
+    """Whether more than half of the cells of a column are numbers."""
     cells = [row[column] for row in rows if len(row) > column]
-    return 2 * sum(is_number(cell.replace(",", ".")) for cell in cells) > len(cells)
+    return 2 * sum(map(_is_decimal, cells)) > len(cells)
+
+
+def _is_decimal(cell: str) -> bool:
+    """Whether a cell is a number, a comma standing for a point."""
+    return is_number(cell.replace(",", "."))
 
 
 def _is_alone(rows: Rows, tail: int, head: int) -> bool:
