@@ -164,3 +164,14 @@ def test_factors_with_other_names_are_refused(change):
     A = pd.DataFrame(np.ones((20, 6)), [f"r{i}" for i in range(20)])
     with pytest.raises(ValueError, match="U: the names of its rows have no 'r"):
         cvxnmf.verify(A, change(pd.DataFrame(np.ones((20, 1)), A.index)), np.ones((6, 1)))
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", object])
+def test_missing_entries_of_pandas_are_missing(kind):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).integers(1, 9, (20, 6)).astype(float), columns=list("abcdef"))
+    frame.iloc[2, 2] = np.nan
+    other = frame.astype(kind)
+    other.iloc[2, 2] = None
+    assert cvxnmf.factorize(other, 2).value == cvxnmf.factorize(frame, 2).value
+    assert cvxnmf.factorize(other, 2).column_names == tuple("abcdef")

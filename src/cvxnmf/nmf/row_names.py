@@ -124,21 +124,27 @@ def _pandas_table(A: Any) -> Named:
     rows = _index_names(A.index)
     texts = [name for place, name in enumerate(A.columns) if _is_text(A.iloc[:, place])]
     if not texts:
-        return Named(A.to_numpy(), rows, _index_names(A.columns))
+        return Named(_numbers(A), rows, _index_names(A.columns))
     if rows is not None or len(texts) > 1:
         listed = ", ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
         what = "a column that is" if len(texts) == 1 else "columns that are"
         validation.refuse(
             f"A has {what} not numbers ({listed}); drop them, or name the rows by one with A.set_index({texts[0]!r})."
         )
-    return Named(A.drop(columns=texts).to_numpy(), _plain(A[texts[0]]), _plain(A.columns.drop(texts)))
+    return Named(_numbers(A.drop(columns=texts)), _plain(A[texts[0]]), _plain(A.columns.drop(texts)))
+
+
+def _numbers(frame: Any) -> Any:
+    """The entries of a pandas frame, NaN where one is missing in any of pandas' ways."""
+    found = frame.to_numpy()
+    return found if found.dtype.kind != "O" else frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _is_text(column: Any) -> bool:
-    """Whether a column of a pandas frame holds anything but numbers, so that it may name the rows."""
+    """Whether a column of a pandas frame holds anything but numbers and missing ones, so that it may name the rows."""
     if column.dtype.kind in "biufc":
         return False
-    return column.dtype.kind != "O" or not all(isinstance(value, Real) for value in column)
+    return column.dtype.kind != "O" or not all(isinstance(value, Real) for value in column[column.notna()])
 
 
 def _index_names(index: Any) -> Names:
