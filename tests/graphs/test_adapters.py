@@ -100,6 +100,14 @@ def test_pairs_are_edges(make):
     assert cvxnmf.partition([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]).n_clusters == 2
 
 
+def test_edges_of_networkx_and_pairs_of_names_in_lists_are_edges():
+    graph = nx.karate_club_graph()
+    assert entries(named_graph(graph.edges)) == entries(named_graph(list(graph.edges)))
+    for make in (list, np.array):
+        assert named_graph(make([["b", "a"], ["a", "c"]])).nodes == ("b", "a", "c")
+    assert named_graph({("b", "c"), ("a", "b"), ("c", "d")}).nodes == ("a", "b", "c", "d")  # in any process
+
+
 @pytest.mark.parametrize("make", [np.array, lambda pairs: np.array(pairs, dtype=np.uint16), lambda pairs: pairs])
 def test_two_columns_of_an_array_of_whole_numbers_are_edges(make):
     named = named_graph(make([[5, 1], [1, 2], [2, 5]]))

@@ -6,6 +6,7 @@ refused with a sentence that says how to pass it.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -55,8 +56,9 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
         )
     if hasattr(graph, "obsp"):
         validation.refuse('The graph is an AnnData; pass the graph of its cells, such as adata.obsp["connectivities"].')
-    if isinstance(graph, list | tuple | set | frozenset) and graph and all(isinstance(edge, tuple) for edge in graph):
-        return _from_tuples(list(graph), weight, signed)
+    if isinstance(graph, list | tuple | Set) and graph and all(isinstance(edge, tuple) for edge in graph):
+        in_order = sorted(graph, key=repr) if isinstance(graph, set | frozenset) else graph  # that of a set changes with each run
+        return _from_tuples(list(in_order), weight, signed)
     return _from_array(graph, weight, signed)
 
 
@@ -178,7 +180,8 @@ def _from_array(graph: Any, weight: str | None, signed: bool) -> NamedGraph:
             pairs = np.asarray(graph)
         except ValueError:  # rows of several lengths
             return _from_matrix(graph, weight, signed)
-        if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2 and pairs.dtype.kind in "iu":
+        whole = pairs.dtype.kind in "iu" and pairs.shape[0] != 2
+        if pairs.ndim == 2 and pairs.shape[1] == 2 and (whole or pairs.dtype.kind == "U"):
             return _from_tuples([(u, v) for u, v in pairs.tolist()], weight, signed)
         if pairs.ndim == 2 and pairs.shape[0] == 2 < pairs.shape[1] and pairs.dtype.kind in "iuUO":
             validation.refuse(
