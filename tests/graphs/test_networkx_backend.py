@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+import cvxnmf
 from cvxnmf.graphs.networkx_backend import FUNCTIONS, Backend, backend_info
 
 CALL = """
@@ -54,3 +55,16 @@ def test_the_resolution_is_that_of_networkx(resolution):
         graph, nx.community.louvain_communities(graph, resolution=resolution, seed=0), resolution=resolution
     )
     assert ours >= theirs - 1e-9
+
+
+@pytest.mark.parametrize("weight", ["weight", None])
+def test_loops_count_as_networkx_counts_them(weight):
+    graph = nx.karate_club_graph()
+    for node in (0, 33, 5):
+        graph.add_edge(node, node, weight=6)
+    found = Backend.leiden_communities(graph, weight)
+    theirs = [nx.community.louvain_communities(graph, weight, seed=seed) for seed in range(10)]
+    best = max(nx.community.modularity(graph, communities, weight) for communities in theirs)
+    assert nx.community.modularity(graph, found, weight) >= best - 1e-9
+    with pytest.warns(UserWarning, match="count once in degrees here, and twice"):
+        cvxnmf.verify_labels(graph, found, effort=0.0)

@@ -6,6 +6,7 @@ refused with a sentence that says how to pass it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -60,6 +61,17 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
         in_order = sorted(graph, key=repr) if isinstance(graph, set | frozenset) else graph  # that of a set changes with each run
         return _from_tuples(list(in_order), weight, signed)
     return _from_array(graph, weight, signed)
+
+
+def warn_of_loops(graph: NamedGraph, objective: str | None) -> None:
+    """Warn that self-loops of a graph of another library count once in the degrees of modularity, and twice over there."""
+    if objective == "modularity" and graph.origin in ("a networkx graph", "an igraph graph") and graph.A.diagonal().any():
+        warnings.warn(
+            "The graph has self-loops, which count once in degrees here, and twice in networkx's and igraph's modularity; for "
+            "theirs pass its adjacency matrix with the diagonal doubled.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _from_networkx(graph: Any, weight: str | None, signed: bool) -> NamedGraph:

@@ -34,7 +34,11 @@ class Backend:
         """Communities of high modularity, by decreasing size; levels and seeds mean nothing here."""
         if not G.number_of_edges():
             return [{node} for node in G]
-        return cvxnmf.partition(G, objective="modularity", resolution=float(resolution), weight=weight).communities()
+        terms: dict[str, Any] = {"objective": "modularity", "resolution": float(resolution)}
+        if not any(G.has_edge(node, node) for node in G):
+            return cvxnmf.partition(G, weight=weight, **terms).communities()
+        nodes, found = list(G), cvxnmf.partition(_with_loops_twice(G, weight), **terms)
+        return [{nodes[node] for node in members} for members in found.communities()]
 
     @staticmethod
     def louvain_communities(
@@ -47,6 +51,15 @@ class Backend:
     ) -> list[set[Any]]:
         """Communities by networkx's backend under Louvain's name, those of :meth:`leiden_communities`."""
         return Backend.leiden_communities(G, weight, resolution)
+
+
+def _with_loops_twice(G: Any, weight: str | None) -> Any:
+    """The adjacency matrix of a graph of networkx's backend with loops twice, as networkx counts them in degrees."""
+    import networkx as nx
+    import scipy.sparse as sp
+
+    A = nx.to_scipy_sparse_array(G, weight=weight, dtype=float)
+    return A + sp.diags_array(A.diagonal())
 
 
 def backend_info() -> dict[str, Any]:
