@@ -1,6 +1,7 @@
 """Bounds for all nonnegative factorisations of a rank, and verify."""
 
 import dataclasses
+import itertools
 
 import networkx as nx
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.decomposition import NMF
 import cvxnmf
 from cvxnmf.nmf import bounds
 from cvxnmf.nmf.bound_goal import Limits
-from cvxnmf.nmf.squared_error_bounds import DISTANCE, best_dual_matrix, lowered_leading
+from cvxnmf.nmf.squared_error_bounds import DISTANCE, best_dual_matrix, lowered_leading, squared_error_bounds
 
 
 def factors(m, n, k, seed=0):
@@ -240,3 +241,20 @@ def test_the_ascent_goes_on_where_singular_values_meet():
     bound = np.sum(A * A) - np.sum(np.linalg.svd(A + N, compute_uv=False)[:10] ** 2)
     assert N.min() >= 0
     assert 0.137 < 1 - bound / value < 0.1395
+
+
+@pytest.mark.parametrize("certify", [cvxnmf.verify, lambda A, U, V: cvxnmf.factorize(A, 2, certificate="now", symmetric=False)])
+def test_an_interrupt_brings_the_best_bound_along(certify, monkeypatch):
+    rng = np.random.default_rng(0)
+    A, U, V = rng.random((12, 9)), rng.random((12, 2)), rng.random((9, 2))
+    expected = cvxnmf.verify(A, U, V, effort=0).bound
+
+    def interrupted(goal):
+        yield from itertools.islice(squared_error_bounds(goal), 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(bounds.BOUNDS, "mse", [interrupted])
+    with pytest.raises(cvxnmf.Interrupted) as stopped:
+        certify(A, U, V)
+    found = stopped.value.solution
+    assert getattr(found, "certificate", found).bound == expected > 0

@@ -35,6 +35,7 @@ from cvxnmf.nmf.sparse_divergence_bounds import sparse_divergence_bounds
 from cvxnmf.nmf.squared_error_bounds import squared_error_bounds
 from cvxnmf.nmf.streamed_divergence_bounds import streamed_divergence_bounds
 from cvxnmf.nmf.weighted_bounds import weighted_bounds
+from cvxnmf.results.status import keep_best
 
 #: Up to this relative gap a result is called globally optimal.
 GLOBAL = 1e-6
@@ -78,12 +79,17 @@ def weighted_certificate(
 
 
 def _best_certificate(statement: Statement, value: float, zero: Found, candidates: Iterator[Found]) -> Certificate:
-    """The certificate of the best of the candidate bounds for a rank."""
+    """The certificate of the best of the candidate bounds for a rank; on Ctrl-C the best so far goes with the interrupt."""
     best = zero
-    for candidate in candidates:
-        if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
-            best = candidate
-    return Certificate.of_proof(value, best.kind, best.proof, statement, best.witness)
+
+    def certificate(_: Any = None) -> Certificate:
+        return Certificate.of_proof(value, best.kind, best.proof, statement, best.witness)
+
+    with keep_best(certificate):
+        for candidate in candidates:
+            if not _contradicts(candidate, value) and best.proof.bound < candidate.proof.bound:
+                best = candidate
+    return certificate()
 
 
 def _contradicts(found: Found, value: float) -> bool:

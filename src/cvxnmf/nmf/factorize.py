@@ -35,6 +35,7 @@ from cvxnmf.nmf.row_names import separate_names
 from cvxnmf.nmf.search import Search
 from cvxnmf.nmf.weights import checked_weights
 from cvxnmf.results import Factorization, Iterate
+from cvxnmf.results.status import keep_best
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit, Names
 
 #: Decompositions for the bound of a graph of n nodes: this number over n^3, from 5 to 150.
@@ -195,13 +196,19 @@ def _certify_best(
     search: Search, best: Factorization, certificate_of: Callable[[float], Certificate], from_dual: bool
 ) -> Factorization:
     """The best factorisation with its certificate; of two columns, also tried from the dual point, which may close the gap."""
-    certificate = certificate_of(best.value)
+    with keep_best(lambda found: best if found is None else _with_certificate(best, found, search)):
+        certificate = certificate_of(best.value)
     if from_dual and search.k == 2 and certificate.kind == "dual":
         better = _from_dual_point(search.A, certificate.witness["N"], search.symmetric)
         run = None if better is None else search.descend(better)
         if run is not None and run.value < best.value:
             best, certificate = run.factorization(), certificate_of(run.value)
     search.tell_bound(certificate)
+    return _with_certificate(best, certificate, search)
+
+
+def _with_certificate(best: Factorization, certificate: Certificate, search: Search) -> Factorization:
+    """The best factorisation with its certificate, which its message and levels tell of."""
     message = proved_message(best.message, certificate)
     return dataclasses.replace(best, certificate=certificate, message=message, levels=search.levels(certificate))
 

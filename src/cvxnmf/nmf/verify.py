@@ -62,6 +62,11 @@ def verify(
     Certificate
         Of scope "rank-k"; ``certificate.kind`` tells which bound it is.
 
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the certificate with the best bound so far.
+
     Examples
     --------
     >>> import numpy as np, cvxnmf
