@@ -289,7 +289,7 @@ def nonnegative_factors(U: Any, V: Any, shape: tuple[int, ...]) -> tuple[FloatAr
 
 
 def _factor(factor: Any, name: str, rows: int) -> FloatArray:
-    array = real_array(factor)
+    array = real_array(factor.toarray() if sp.issparse(factor) else factor)
     if array.ndim != 2 or len(array) != rows or array.shape[1] == 0:
         hint = "; transpose scikit-learn's components_" if name == "V" else "; take transform(A)" * hasattr(factor, "components_")
         refuse(f"{name} must be a real matrix of {rows} rows, one per {'row' if name == 'U' else 'column'} of A{hint}.")

@@ -258,3 +258,21 @@ def test_an_interrupt_brings_the_best_bound_along(certify, monkeypatch):
         certify(A, U, V)
     found = stopped.value.solution
     assert getattr(found, "certificate", found).bound == expected > 0
+
+
+def test_a_square_factor_that_was_not_transposed_is_warned_of():
+    W, H = factors(9, 5, 5)
+    with pytest.warns(UserWarning, match=r"V.T fits far better"):
+        cvxnmf.verify(W @ H, W, H)
+    assert cvxnmf.verify(W @ H, W, H.T).value < 1e-12
+
+
+def test_sparse_factors_are_factors():
+    A, U, V = np.ones((5, 4)), np.ones((5, 1)), np.ones((4, 1))
+    assert cvxnmf.verify(A, sp.csr_array(U), sp.csr_array(V)).value == cvxnmf.verify(A, U, V).value
+
+
+@pytest.mark.parametrize("terms", [{}, {"memory_limit": "1 GB"}])
+def test_names_of_files_are_no_data(terms):
+    with pytest.raises(ValueError, match="A is (a string; read the file|the name of a file; open it)"):
+        cvxnmf.factorize("table.npy", 2, **terms)

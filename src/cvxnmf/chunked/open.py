@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -82,6 +83,8 @@ def open_chunked(
 
 def matrix_shape(A: Any) -> tuple[int, int]:
     """The shape of a matrix that is to be worked on in row chunks; data of any other shape are refused."""
+    if isinstance(A, str | os.PathLike):
+        validation.refuse('A is the name of a file; open it with numpy.load(A, mmap_mode="r") or dask.array, or read it.')
     try:
         shape = A.shape if hasattr(A, "shape") else np.shape(A)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from cvxnmf.nmf.storage import storage_of
 from cvxnmf.nmf.weights import checked_weights
 from cvxnmf.results import Factorization
 from cvxnmf.typing import ClientLike, FactorsLike, MatrixLike, MemoryLimit
+
+#: Share of the loss below which the transpose of a square V is likely to be what was meant.
+TRANSPOSED = 0.5
 
 
 def verify(
@@ -97,7 +101,11 @@ def verify(
     symmetric = V is U
     if symmetric:
         validation.require_symmetric(data)
-    return rank_certificate(data, U.shape[1], factor_loss(data, U, V, loss), loss, symmetric, effort)
+    value = factor_loss(data, U, V, loss)
+    if not symmetric and V.shape[0] == V.shape[1] and factor_loss(data, U, np.ascontiguousarray(V.T), loss) < TRANSPOSED * value:
+        said = "V is taken with a row for each column of A, but V.T fits far better; scikit-learn's components_ are transposed."
+        warnings.warn(said, UserWarning, stacklevel=2)
+    return rank_certificate(data, U.shape[1], value, loss, symmetric, effort)
 
 
 def _verify_opened(A: Any, U: Any, V: Any, loss: str, effort: int | None, weights: Any, place: tuple[Any, Any]) -> Certificate:
