@@ -118,7 +118,7 @@ def _is_about_clusters(options: argparse.Namespace) -> bool:
     from cvxnmf.io.reading import holds_labels
 
     try:
-        return holds_labels(options.U, arguments.graph_from(options, options.data, quiet=True).nodes)
+        return holds_labels(options.U, lambda: arguments.graph_from(options, options.data, quiet=True).nodes)
     except (ValueError, OSError):  # no graph, or no such file: reading factors will say what is wrong
         return False
 

@@ -143,11 +143,11 @@ def read_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> LabelsFil
     return LabelsFile([row[0] for row in rows], (f"Clusters are taken in the order of the nodes: {some}, …",))
 
 
-def holds_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> bool:
-    """Whether a file is about clusters of these nodes rather than a factor: a partition that was saved, JSON, or a text.
+def holds_labels(path: str | os.PathLike[str], nodes_of_graph: Callable[[], Sequence[str]]) -> bool:
+    """Whether a file is about clusters of nodes rather than a factor: a partition that was saved, JSON, or a text.
 
     A text is if a heading names clusters, if the first of two columns has the nodes and the other one no fractions, or if it
-    is one whole number for each.
+    is one whole number for each. The nodes are asked for where that is not clear without them.
     """
     source = read_source(path)
     if recognise_format(source, "table") not in ("table", "edges", "json"):
@@ -156,10 +156,12 @@ def holds_labels(path: str | os.PathLike[str], nodes: Sequence[str]) -> bool:
     rows = [] if text.lstrip().startswith("{") else _cells(text)
     if not rows or {cell.lower() for cell in rows[0]} & set(CLUSTER_HEADS):
         return True
+    if len(rows[0]) > 2 or any(len(row) != len(rows[0]) or _is_fraction(row[-1]) for row in rows[1:]):
+        return False
+    nodes = list(map(str, nodes_of_graph()))
     if len(rows[0]) == 1:
         return len(rows) == len(nodes) and all(row[0].isdecimal() for row in rows)
-    named = rows[-len(nodes) :]
-    return {row[0] for row in named} == set(map(str, nodes)) and all(len(row) == 2 and not _is_fraction(row[1]) for row in named)
+    return {row[0] for row in rows[-len(nodes) :]} == set(nodes)
 
 
 def _is_fraction(cell: str) -> bool:
