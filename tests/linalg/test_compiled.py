@@ -161,12 +161,23 @@ def test_code_beside_the_sources_is_found_unless_a_loop_that_is_called_or_a_cons
     assert answer_and_files("constant", factor=3.0) == (12.0, 1)
 
 
-@pytest.mark.parametrize("cause", [KeyboardInterrupt(), ValueError()])
-def test_an_interrupt_while_a_result_is_handed_over_is_one(cause):
-    """Python raises a SystemError for what comes up between a loop's end and its caller."""
+@pytest.mark.parametrize(
+    ("error", "cause", "raised"),
+    [
+        (SystemError("returned a result with an exception set"), KeyboardInterrupt(), KeyboardInterrupt),
+        (SystemError("returned a result with an exception set"), ValueError(), SystemError),
+        (RuntimeError("no compiled object yet for <Library 'f'>"), None, KeyboardInterrupt),
+        (RuntimeError("something else"), None, RuntimeError),
+    ],
+)
+def test_an_interrupt_while_a_loop_is_compiled_or_hands_over_its_result_is_one(error, cause, raised):
+    """Python raises SystemErrors for what comes up between a loop's end and its caller, numba a RuntimeError."""
 
     def interrupted():
-        raise SystemError("returned a result with an exception set") from cause
+        try:
+            raise error from cause
+        except SystemError as inner:
+            raise SystemError("returned a result with an exception set") from inner
 
-    with pytest.raises(KeyboardInterrupt if isinstance(cause, KeyboardInterrupt) else SystemError):
+    with pytest.raises(raised):
         Deferred(lambda: interrupted)()

@@ -40,13 +40,14 @@ class Deferred:
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled loop, which is made at its first call.
 
-        A Ctrl-C that arrives while a loop hands over its result is raised by Python as a SystemError that it caused.
+        A Ctrl-C that arrives while a loop hands over its result is raised by Python as a SystemError that it caused, and one
+        that the compiler's callbacks swallow by numba as a RuntimeError: nothing else keeps these from what they compiled.
         """
         try:
             return (self.made or self.resolve())(*arguments)
-        except SystemError as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):
-                raise error.__cause__ from None
+        except (SystemError, RuntimeError) as error:
+            if _is_interrupt(error):
+                raise KeyboardInterrupt from None
             raise
 
     def __reduce__(self) -> Any:
@@ -63,6 +64,15 @@ class Deferred:
                         place[name] = made if place[name] is self else place[name].resolve()
                 self.made = made  # last: other threads may call it from here on
             return self.made
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether a Ctrl-C is what an error of a loop stems from."""
+    if str(error).startswith("no compiled object yet"):
+        return True
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def global_names(function: Callable[..., Any] | None) -> Iterator[tuple[dict[str, Any], str]]:
