@@ -197,3 +197,22 @@ def test_weights_of_a_certificate_must_be_those_of_whoever_checks_it(table, tmp_
     assert json.loads(capsys.readouterr().out)["statement"]["loss"] == "weighted mse"
     certificate = Certificate.load(proof)
     assert "(of the loss with weights)" in str(certificate)
+
+
+def test_factors_from_files_are_taken_by_name_and_numbered_ones_as_they_stand(tmp_path, capsys):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    U, V, rows = rng.random((9, 2)), rng.random((6, 2)), rng.permutation(9)
+    names, columns = [f"r{i}" for i in range(9)], list("abcdef")
+    pd.DataFrame(U @ V.T, names, columns).to_csv(tmp_path / "A.csv")
+    pd.DataFrame(U).to_csv(tmp_path / "U.csv")
+    pd.DataFrame(U, names).iloc[rows].to_csv(tmp_path / "U_named.csv")
+    pd.DataFrame(V.T).to_csv(tmp_path / "H.csv")
+    pd.DataFrame(V.T, columns=columns).iloc[:, ::-1].to_csv(tmp_path / "H_named.csv", index=False)
+    for left in ("U.csv", "U_named.csv"):
+        for right in ("H.csv", "H_named.csv"):
+            assert main(["verify", *(str(tmp_path / name) for name in ("A.csv", left, right)), "--json", "--quiet"]) == 0
+            assert json.loads(capsys.readouterr().out)["value"] < 1e-12
+    pd.DataFrame(U, [*names[:-1], "x"]).to_csv(tmp_path / "U.csv")
+    assert main(["verify", *(str(tmp_path / name) for name in ("A.csv", "U.csv", "H.csv")), "--quiet"]) == 1
+    assert "U.csv has names, but not 'r8', which A has" in one_sentence(capsys)

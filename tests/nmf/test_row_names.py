@@ -162,7 +162,7 @@ def test_factors_and_weights_with_names_are_taken_by_name():
 def test_factors_with_other_names_are_refused(change):
     pd = pytest.importorskip("pandas")
     A = pd.DataFrame(np.ones((20, 6)), [f"r{i}" for i in range(20)])
-    with pytest.raises(ValueError, match="U: the names of its rows have no 'r"):
+    with pytest.raises(ValueError, match="U has names, but not 'r"):
         cvxnmf.verify(A, change(pd.DataFrame(np.ones((20, 1)), A.index)), np.ones((6, 1)))
 
 

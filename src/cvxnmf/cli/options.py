@@ -191,17 +191,22 @@ def matrix_from(options: argparse.Namespace, path: str, format: str | None = Non
 
 def weights_from(options: argparse.Namespace, data: MatrixFile | None = None) -> Any:
     """Read the weights of the loss, if the options name a file: of entries, or of rows from a single column; by name."""
-    from cvxnmf.nmf.row_names import order_of
-
     if options.loss_weights is None:
         return None
     found = matrix_from(options, options.loss_weights)
-    given, single = found.A, found.A.shape[1] == 1
-    if data is not None and (order := order_of(found.rows, data.rows, options.loss_weights)) is not None:
-        given = given[order]
-    if data is not None and not single and (order := order_of(found.columns, data.columns, options.loss_weights)) is not None:
-        given = given[:, order]
-    return given[:, 0] if single else given
+    given = found.A if data is None else in_order(found.A, found.rows, data.rows, options.loss_weights)
+    if given.shape[1] == 1:
+        return given[:, 0]
+    return given if data is None else in_order(given.T, found.columns, data.columns, options.loss_weights).T
+
+
+def in_order(matrix: Any, own: Any, names: Any, path: str) -> Any:
+    """Return a matrix from a file with its rows in the order of the names of the data; plain numbers are no names."""
+    from cvxnmf.nmf.row_names import order_of
+
+    numbers = tuple(map(str, range(matrix.shape[0])))
+    order = None if numbers in (own, names) else order_of(own, names, path)
+    return matrix if order is None else matrix[order]
 
 
 def say(notes: Any, path: str, quiet: bool) -> None:

@@ -173,7 +173,7 @@ def _factors(options: argparse.Namespace, data: MatrixFile) -> tuple[Any, Any]:
     from cvxnmf.io.source import FileError
 
     first, V = read_factors(options.U)
-    U = _in_order(first, data.rows, options.U)
+    U = arguments.in_order(first.A, first.rows, data.rows, options.U)
     if options.V is None:
         return U, V
     if V is not None:
@@ -186,12 +186,4 @@ def _factors(options: argparse.Namespace, data: MatrixFile) -> tuple[Any, Any]:
         if not options.quiet:
             terminal.note(f"{options.V} is {k} by {n}, like scikit-learn's components_; it is transposed.")
         second = second._replace(A=second.A.T, rows=second.columns)
-    return U, _in_order(second, data.columns, options.V)
-
-
-def _in_order(factor: MatrixFile, names: Any, path: str) -> Any:
-    """A factor from a file with its rows in the order of the names of the data."""
-    from cvxnmf.nmf.row_names import order_of
-
-    order = order_of(factor.rows, names, path)
-    return factor.A if order is None else factor.A[order]
+    return U, arguments.in_order(second.A, second.rows, data.columns, options.V)

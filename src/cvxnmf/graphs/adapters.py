@@ -63,15 +63,18 @@ def named_graph(graph: Any, weight: str | None = "weight", signed: bool = False)
     return _from_array(graph, weight, signed)
 
 
-def warn_of_loops(graph: NamedGraph, objective: str | None) -> None:
-    """Warn that self-loops of a graph of another library count once in the degrees of modularity, and twice over there."""
-    if objective == "modularity" and graph.origin in ("a networkx graph", "an igraph graph") and graph.A.diagonal().any():
-        warnings.warn(
+def announced_graph(graph: Any, weight: str | None, objective: str | None, signed: bool = False) -> NamedGraph:
+    """A graph of any kind for labels of an objective, with warnings of what was decided, and of loops that count otherwise."""
+    named = named_graph(graph, weight, signed)
+    notes = [named.note] if named.note else []
+    if objective == "modularity" and named.origin in ("a networkx graph", "an igraph graph") and named.A.diagonal().any():
+        notes.append(
             "The graph has self-loops, which count once in degrees here, and twice in networkx's and igraph's modularity; for "
-            "theirs pass its adjacency matrix with the diagonal doubled.",
-            UserWarning,
-            stacklevel=3,
+            "theirs pass its adjacency matrix with the diagonal doubled."
         )
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=3)
+    return named
 
 
 def _from_networkx(graph: Any, weight: str | None, signed: bool) -> NamedGraph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, LabelStatement
-from cvxnmf.graphs.adapters import named_graph, warn_of_loops
+from cvxnmf.graphs.adapters import announced_graph
 from cvxnmf.graphs.block_model import size_order
 from cvxnmf.graphs.blocked.open import needs_blocks
 from cvxnmf.graphs.blocked.partition import partition_in_blocks
@@ -157,10 +156,7 @@ def partition(
             _refuse_in_blocks(start is not None, trace, loss, cone, metric, method, refine, n_groups, prove)
             work = partial(partition_in_blocks, tol=tol, max_iter=max_iter)
             return work(graph, n_clusters, weight, objective, resolution, memory_limit, client, report)
-        nodes, A, note, origin, name = named = named_graph(graph, weight)
-        if note:
-            warnings.warn(note, UserWarning, stacklevel=2)
-        warn_of_loops(named, objective)
+        nodes, A, _, origin, name = announced_graph(graph, weight, objective)
         _require_edges(A)
         aim = _LabelAim.read(objective, resolution, n_clusters, A, effort, prove, report)
         asked = None if n_clusters is None else validation.clusters(n_clusters, len(nodes))

@@ -72,8 +72,8 @@ def order_of(own: Names, names: Names, what: str) -> list[int] | None:
     places = {name: place for place, name in enumerate(own)}
     missing = next((name for name in names if name not in places), None)
     if missing is not None or len(places) < len(own) or len(own) != len(names):
-        lack = "names that are not those of A" if missing is None else f"no {missing!r}, which A has"
-        validation.refuse(f"{what}: the names of its rows have {lack}; give it the names of A, or none.")
+        lack = "other names than A" if missing is None else f"names, but not {missing!r}, which A has"
+        validation.refuse(f"{what} has {lack}; give it the names of A, or none.")
     return [places[name] for name in names]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 from cvxnmf import validation
 from cvxnmf.certificates import Certificate, CertificateError, LabelStatement
 from cvxnmf.certificates.pair_objectives import OBJECTIVES, PairObjective
-from cvxnmf.graphs.adapters import named_graph, warn_of_loops
+from cvxnmf.graphs.adapters import announced_graph
 from cvxnmf.graphs.label_bounds.branching import ProvedByCuts, Search
 from cvxnmf.graphs.label_bounds.budget import Budget, LabelWitness
 from cvxnmf.graphs.label_bounds.currents import CurrentBound
@@ -105,10 +104,7 @@ def verify_labels(
     """
     name = validation.choice("objective", objective, OBJECTIVES)
     validation.number("effort", effort, minimum=0.0)
-    nodes, A, note, *_ = named = named_graph(graph, weight, signed=name == "correlation")
-    if note:
-        warnings.warn(note, UserWarning, stacklevel=2)
-    warn_of_loops(named, name)
+    nodes, A, *_ = announced_graph(graph, weight, name, signed=name == "correlation")
     statement = label_statement(name, resolution, n_clusters, len(nodes))
     given = read_labels(labels, nodes, statement.n_clusters)
     with shown(verbose, "verify_labels", None, callback) as told:
