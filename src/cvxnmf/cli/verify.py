@@ -101,7 +101,7 @@ def _read(options: argparse.Namespace) -> tuple[MatrixFile, Any, Any] | None:
         sizes = "{} by {}".format(*data.A.shape), "{} by {}".format(*U.shape)
         problem = f"{options.data} is {sizes[0]} and {options.U} {sizes[1]}, and there is no V."
     except FileError as error:
-        if options.V is not None or not os.path.exists(options.data):
+        if options.V is not None or not all(map(os.path.exists, (options.data, options.U))):
             raise
         problem = str(error)
     try:
